@@ -1,15 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* asking_fixture.c - NICs and what they have heard, without a network. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <cmocka.h>
 
 #include "asking_fixture.h"
+#include "unit.h"
 
 static void about_fill(struct mesh_neighbour *about, uint64_t node_id, const char *netdev,
 		       const char *addr)

@@ -1,13 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* check.c - a check of a fixture fails the unit test that runs. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
-#include <cmocka.h>
 
 #include "check.h"
+#include "unit.h"
 
 void check_failed(const char *what, const char *file, int line)
 {

@@ -3,14 +3,11 @@
 #ifndef MESH_TESTS_GRAPH_FIXTURE_H
 #define MESH_TESTS_GRAPH_FIXTURE_H
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <string.h>
-#include <cmocka.h>
 
 #include "nic/graph_routes.h"
+
+#include "unit.h"
 
 static struct mesh_graph graph;
 static struct mesh_route routes[MESH_ROUTES_MAX];
@@ -21,18 +18,16 @@ static struct mesh_graph_link said[128][MESH_GRAPH_LINKS_MAX];
 static int num_said[128];
 static bool silent[128];
 
-static inline int setup(void **state)
+static inline int setup(void)
 {
-	(void)state;
 	memset(num_said, 0, sizeof(num_said));
 	memset(silent, 0, sizeof(silent));
 	mesh_graph_init(&graph);
 	return 0;
 }
 
-static inline int teardown(void **state)
+static inline int teardown(void)
 {
-	(void)state;
 	mesh_graph_finish(&graph);
 	return 0;
 }

@@ -1,26 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* machine_fixture.c - a machine that `fi_mesh check` examines: recorded files, and its NICs. */
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <cmocka.h>
 
 #include "check/checks.h"
 #include "common/report.h"
 #include "system/sysfs_rdma.h"
 
 #include "machine_fixture.h"
+#include "unit.h"
 
 struct machine machine;
 
-int machine_setup(void **state)
+int machine_setup(void)
 {
-	(void)state;
 	sysfs_fixture_make(&machine.tree);
 	snprintf(machine.sysfs.root, sizeof(machine.sysfs.root), "%.240s/sys", machine.tree.root);
 	if (mkdir(machine.sysfs.root, 0755))
@@ -36,9 +31,8 @@ int machine_setup(void **state)
 	return mesh_sysfs_open(machine.tree.root, &machine.context.files);
 }
 
-int machine_teardown(void **state)
+int machine_teardown(void)
 {
-	(void)state;
 	check_context_free(&machine.context);
 	sysfs_fixture_remove(&machine.tree);
 	return 0;

@@ -1,14 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* mesh_simulation.c - a mesh whose nodes pass questions on. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <cmocka.h>
 
 #include "mesh_simulation.h"
+#include "unit.h"
 
 #define DELAY_US 100
 #define JITTER_US 200

@@ -1,14 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* nic_named.c - makes and finds NICs by name, for tests of lists and tables of NICs. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
-#include <cmocka.h>
 
 #include "nic_named.h"
+#include "unit.h"
 
 const struct mesh_nic *nic_named(const struct mesh_nic *nics, int num_nics, const char *netdev)
 {

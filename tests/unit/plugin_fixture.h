@@ -6,19 +6,14 @@
 #ifndef TEST_PLUGIN_FIXTURE_H
 #define TEST_PLUGIN_FIXTURE_H
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 #include "base/log.h"
 
 #include "fake_net.h"
 #include "nccl_versions.h"
+#include "unit.h"
 
 /* What NCCL leaves in outputs: a request that was completed long ago. */
 #define STALE ((void *)0x5a5a5a5a)

@@ -3,20 +3,16 @@
 #include <arpa/inet.h>
 #include <linux/filter.h>
 #include <netinet/tcp.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <sys/socket.h>
 #include <unistd.h>
-#include <cmocka.h>
 
 #include "base/clock.h"
 #include "system/tcp_look.h"
 
 #include "namespace.h"
 #include "tcp_pair.h"
+#include "unit.h"
 
 void tcp_pair_open(int ends[2])
 {

@@ -3,15 +3,11 @@
 #ifndef TRANSPORT_PAIR_H
 #define TRANSPORT_PAIR_H
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 
 #include "setup/net.h"
+
+#include "unit.h"
 
 /* Whatever takes longer than this has failed. */
 #define LIMIT_MS 20000

@@ -1,14 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* test_bytes.c - a copy in pieces has every byte, and no other. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
-#include <cmocka.h>
 
 #include "base/bytes.h"
+
+#include "unit.h"
 
 #define ROOM (3 * MESH_BYTES_PIECE)
 #define MARGIN 64
@@ -31,7 +28,7 @@ static void copy_check(size_t size, size_t offset)
 	}
 }
 
-static void test_every_byte(void **state)
+TEST(every_byte)
 {
 	static const size_t sizes[] = {
 		0,
@@ -45,20 +42,10 @@ static void test_every_byte(void **state)
 	};
 	size_t i, offset;
 
-	(void)state;
 	for (i = 0; i < ROOM; i++)
 		source[i] = (uint8_t)(i ^ i >> 8);
 	for (i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
 		for (offset = 0; offset < MARGIN; offset += 7)
 			copy_check(sizes[i], offset);
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_every_byte),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

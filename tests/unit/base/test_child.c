@@ -1,19 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* test_child.c - work and programs in child processes: their output, and when they are killed. */
 #include <errno.h>
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
-#include <cmocka.h>
 
 #include "common/child.h"
 #include "common/run_program.h"
+
+#include "unit.h"
 
 /* Whatever takes longer than this has failed. */
 #define LIMIT_MS 60000
@@ -51,12 +48,11 @@ static void hang(void *arg)
 		pause();
 }
 
-static void test_talks(void **state)
+TEST(talks)
 {
 	char word[] = "one\ntwo";
 	struct child_result result;
 
-	(void)state;
 	assert_int_equal(child_run(talk, word, LIMIT_MS, &result), 0);
 	assert_string_equal(result.output, word);
 	assert_int_equal(result.size, strlen(word));
@@ -65,12 +61,11 @@ static void test_talks(void **state)
 	free(result.output);
 }
 
-static void test_ends(void **state)
+TEST(ends)
 {
 	struct child_result result;
 	int status = 7;
 
-	(void)state;
 	assert_int_equal(child_run(end_with, &status, LIMIT_MS, &result), 0);
 	assert_true(WIFEXITED(result.status));
 	assert_int_equal(WEXITSTATUS(result.status), 7);
@@ -82,12 +77,11 @@ static void test_ends(void **state)
 	free(result.output);
 }
 
-static void test_hangs(void **state)
+TEST(hangs)
 {
 	struct child_result result;
 	char word[] = "x";
 
-	(void)state;
 	assert_int_equal(child_run(hang, word, 200, &result), -ETIMEDOUT);
 	assert_null(result.output);
 	assert_string_equal(result.complaint, "it hangs");
@@ -111,13 +105,12 @@ static void talk_and_disturb(void *arg)
 	}
 }
 
-static void test_signals_meanwhile(void **state)
+TEST(signals_meanwhile)
 {
 	struct sigaction action = {.sa_handler = on_alarm}; /* without SA_RESTART */
 	struct child_result result;
 	char word[] = "word";
 
-	(void)state;
 	sigaction(SIGALRM, &action, NULL);
 	assert_int_equal(child_run(talk_and_disturb, word, LIMIT_MS, &result), 0);
 	signal(SIGALRM, SIG_DFL);
@@ -125,7 +118,7 @@ static void test_signals_meanwhile(void **state)
 	free(result.output);
 }
 
-static void test_programs(void **state)
+TEST(programs)
 {
 	char complaint[RUN_PROGRAM_COMPLAINT_MAX], *output;
 	char sh[] = "sh", c[] = "-c", echo[] = "echo out; echo err >&2",
@@ -135,7 +128,6 @@ static void test_programs(void **state)
 	     *slow_argv[] = {sh, c, slow, NULL}, *none_argv[] = {none, NULL},
 	     *much_argv[] = {much, NULL}, *quiet_argv[] = {sh, c, quiet, NULL};
 
-	(void)state;
 	assert_int_equal(run_program(good_argv, LIMIT_MS, &output, complaint), 0);
 	assert_string_equal(output, "out\n");
 	assert_string_equal(complaint, "err"); /* a warning, as iptables-save gives */
@@ -148,15 +140,4 @@ static void test_programs(void **state)
 	assert_int_equal(run_program(none_argv, LIMIT_MS, &output, complaint), -ENOENT);
 	assert_string_equal(complaint, "not installed");
 	assert_int_equal(run_program(much_argv, LIMIT_MS, &output, complaint), -EOVERFLOW);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_talks),	 cmocka_unit_test(test_ends),
-		cmocka_unit_test(test_hangs),	 cmocka_unit_test(test_signals_meanwhile),
-		cmocka_unit_test(test_programs),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

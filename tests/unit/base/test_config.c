@@ -1,18 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* test_config.c - the settings: every type, every limit, and the table itself. */
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <cmocka.h>
 
 #include "base/config.h"
 
 #include "log_capture.h"
+#include "unit.h"
 
 /* One variable that is set; all others are not. */
 struct fake_variable {
@@ -89,11 +85,10 @@ static void refuses(const char *name, const char *text)
 	refuses_with(name, text, -EINVAL);
 }
 
-static void test_defaults(void **state)
+TEST(defaults)
 {
 	struct mesh_config config;
 
-	(void)state;
 	assert_int_equal(load(NULL, NULL, &config), 0);
 	assert_string_equal(config.nics, "");
 	assert_string_equal(config.addresses, "");
@@ -108,12 +103,11 @@ static void test_defaults(void **state)
 }
 
 /* Each entry is sound, and together they cover the struct: nothing is set by no variable. */
-static void test_table(void **state)
+TEST(table)
 {
 	const struct mesh_setting *setting, *other;
 	size_t covered = 0;
 
-	(void)state;
 	for (setting = mesh_settings; setting->name; setting++) {
 		assert_true(!strncmp(setting->name, "NCCL_MESH_", 10) ||
 			    !strcmp(setting->name, "NCCL_SOCKET_IFNAME"));
@@ -139,13 +133,12 @@ static void test_table(void **state)
 }
 
 /* The default's own text is legal, and both limits are taken while their neighbours are not. */
-static void test_ranges(void **state)
+TEST(ranges)
 {
 	const struct mesh_setting *setting;
 	struct mesh_config standard;
 	char text[32];
 
-	(void)state;
 	load(NULL, NULL, &standard);
 	for (setting = mesh_settings; setting->name; setting++) {
 		if (setting->type == MESH_SETTING_TEXT)
@@ -164,9 +157,8 @@ static void test_ranges(void **state)
 	}
 }
 
-static void test_switch(void **state)
+TEST(switch)
 {
-	(void)state;
 	accepts("NCCL_MESH_RECOVERY", "off", 0);
 	accepts("NCCL_MESH_RECOVERY", "on", 1);
 	refuses("NCCL_MESH_RECOVERY", "of");
@@ -175,11 +167,10 @@ static void test_switch(void **state)
 	refuses("NCCL_MESH_RECOVERY", "yes");
 }
 
-static void test_units(void **state)
+TEST(units)
 {
 	static const char segment[] = "NCCL_MESH_SEGMENT_SIZE";
 
-	(void)state;
 	accepts(segment, "4K", 4096);
 	accepts(segment, "4k", 4096);
 	accepts(segment, "3M", 3 << 20);
@@ -196,7 +187,7 @@ static void test_units(void **state)
 }
 
 /* Numbers that fit only if bits are lost: 2^64 and more, before and after the unit. */
-static void test_overflow(void **state)
+TEST(overflow)
 {
 	static const char *const huge[] = {
 		"18446744073709551615",	 "18446744073709551616",
@@ -207,7 +198,6 @@ static void test_overflow(void **state)
 	};
 	size_t i;
 
-	(void)state;
 	for (i = 0; i < sizeof(huge) / sizeof(huge[0]); i++) {
 		refuses("NCCL_MESH_SEGMENT_SIZE", huge[i]);
 		refuses("NCCL_MESH_EAGER_LIMIT", huge[i]);
@@ -215,7 +205,7 @@ static void test_overflow(void **state)
 	refuses("NCCL_MESH_ACCEPT_TIMEOUT", "18446744073709551617");
 }
 
-static void test_number_syntax(void **state)
+TEST(number_syntax)
 {
 	static const char *const bad[] = {
 		" ",   "x",	"K",	 "-1",	  "+8192", " 8192",  "8192 ",	  "8192\n", "8 K",
@@ -224,7 +214,6 @@ static void test_number_syntax(void **state)
 	};
 	size_t i;
 
-	(void)state;
 	for (i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
 		refuses("NCCL_MESH_EAGER_LIMIT", bad[i]);
 		refuses("NCCL_MESH_DEAD_PEER_TIMEOUT", bad[i]);
@@ -235,7 +224,7 @@ static void test_number_syntax(void **state)
 	refuses("NCCL_MESH_EAGER_LIMIT", "0 "); /* whatever a blank is taken for: 0 times it is 0 */
 }
 
-static void test_text(void **state)
+TEST(text)
 {
 	static const char *const names[] = {"NCCL_MESH_NICS", "NCCL_MESH_ADDRESSES",
 					    "NCCL_MESH_PROVIDER", "NCCL_MESH_NODE_NAME"};
@@ -243,7 +232,6 @@ static void test_text(void **state)
 	struct mesh_config config;
 	size_t i;
 
-	(void)state;
 	memset(text, 'e', sizeof(text));
 	for (i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
 		const char *member = (const char *)&config + setting_named(names[i])->offset;
@@ -263,12 +251,11 @@ static void test_text(void **state)
 }
 
 /* A relative one would make a folder wherever the job was started. */
-static void test_stats_dir(void **state)
+TEST(stats_dir)
 {
 	static const char name[] = "NCCL_MESH_STATS_DIR";
 	struct mesh_config config;
 
-	(void)state;
 	assert_int_equal(load(name, "/dev/shm/x", &config), 0);
 	assert_string_equal(config.stats_dir, "/dev/shm/x");
 	assert_int_equal(load(name, "none", &config), 0);
@@ -279,11 +266,10 @@ static void test_stats_dir(void **state)
 	refuses(name, " /dev/shm/x");
 }
 
-static void test_environment(void **state)
+TEST(environment)
 {
 	struct mesh_config config;
 
-	(void)state;
 	setenv("NCCL_MESH_NICS", "eth7", 1);
 	setenv("NCCL_MESH_SEGMENT_SIZE", "3M", 1);
 	assert_int_equal(mesh_config_load(NULL, NULL, &config), 0);
@@ -294,11 +280,10 @@ static void test_environment(void **state)
 }
 
 /* One bad value does not spoil the others. */
-static void test_bad_among_good(void **state)
+TEST(bad_among_good)
 {
 	struct mesh_config config;
 
-	(void)state;
 	setenv("NCCL_MESH_NICS", "eth7", 1);
 	setenv("NCCL_MESH_CONNECT_TIMEOUT", "soon", 1);
 	setenv("NCCL_MESH_SEGMENT_SIZE", "3M", 1);
@@ -315,11 +300,10 @@ static void test_bad_among_good(void **state)
 }
 
 /* A mistyped name, or one of another plugin, is reported without its value. */
-static void test_unknown_name(void **state)
+TEST(unknown_name)
 {
 	struct mesh_config config;
 
-	(void)state;
 	setenv("NCCL_MESH_NIC", "eth7", 1);
 	setenv("NCCL_MESH_NICS_", "eth7", 1);
 	setenv("NCCL_MESHED", "1", 1);
@@ -340,11 +324,10 @@ static void test_unknown_name(void **state)
 	log_capture_stop();
 }
 
-static void test_log(void **state)
+TEST(log)
 {
 	struct mesh_config config;
 
-	(void)state;
 	load(NULL, NULL, &config);
 	log_capture_start();
 	mesh_config_log(&config);
@@ -359,11 +342,10 @@ static void test_log(void **state)
 }
 
 /* One of several words, as a whole. */
-static void test_choices(void **state)
+TEST(choices)
 {
 	struct mesh_config config;
 
-	(void)state;
 	assert_int_equal(load("NCCL_MESH_TUNER", "ring", &config), 0);
 	assert_string_equal(config.tuner, "ring");
 	assert_int_equal(load("NCCL_MESH_TUNER", "off", &config), 0);
@@ -377,19 +359,4 @@ static void test_choices(void **state)
 	assert_true(
 		log_captured(MESH_LOG_WARN, "NCCL_MESH_TUNER=\"Ring\" is none of auto|ring|off"));
 	log_capture_stop();
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_choices),	     cmocka_unit_test(test_defaults),
-		cmocka_unit_test(test_table),	     cmocka_unit_test(test_ranges),
-		cmocka_unit_test(test_switch),	     cmocka_unit_test(test_units),
-		cmocka_unit_test(test_overflow),     cmocka_unit_test(test_number_syntax),
-		cmocka_unit_test(test_text),	     cmocka_unit_test(test_stats_dir),
-		cmocka_unit_test(test_environment),  cmocka_unit_test(test_bad_among_good),
-		cmocka_unit_test(test_unknown_name), cmocka_unit_test(test_log),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,26 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* test_descriptors.c - the lack of file descriptors is noticed, and its end as well. */
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <sys/eventfd.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
 #include "base/descriptors.h"
+
+#include "unit.h"
 
 #define LIMIT 64
 
-static void test_exhausted(void **state)
+TEST(exhausted)
 {
 	struct rlimit before, low;
 	int fds[LIMIT], n = 0;
 
-	(void)state;
 	assert_false(mesh_descriptors_exhausted());
 	assert_string_equal(mesh_descriptors_hint(), "");
 	assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
@@ -38,13 +33,4 @@ static void test_exhausted(void **state)
 	/* It gave back what it tried with. */
 	assert_false(mesh_descriptors_exhausted());
 	assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_exhausted),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,17 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* test_lock.c - the lock excludes, and knows its holder. */
 #include <pthread.h>
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
-#include <cmocka.h>
 
 #include "base/lock.h"
+
+#include "unit.h"
 
 #define THREADS 4
 #define ROUNDS 20000
@@ -47,11 +44,10 @@ static void other_thread_run(struct shared *shared)
 	assert_false(atomic_load(&shared->foreign_hold));
 }
 
-static void test_holder(void **state)
+TEST(holder)
 {
 	struct shared shared = {.count = 0};
 
-	(void)state;
 	mesh_lock_init(&shared.lock);
 	assert_false(mesh_lock_held(&shared.lock));
 	mesh_lock_take(&shared.lock);
@@ -86,13 +82,12 @@ static void *thread_count(void *arg)
 	return NULL;
 }
 
-static void test_excludes(void **state)
+TEST(excludes)
 {
 	struct shared shared = {.count = 0};
 	pthread_t threads[THREADS];
 	int i;
 
-	(void)state;
 	mesh_lock_init(&shared.lock);
 	for (i = 0; i < THREADS; i++)
 		assert_int_equal(pthread_create(&threads[i], NULL, thread_count, &shared), 0);
@@ -145,24 +140,10 @@ static bool aborts(void (*misuse)(struct mesh_lock *lock))
 }
 
 /* With asserts, a broken contract ends the process with a message. */
-static void test_misuse(void **state)
+TEST(misuse)
 {
-	(void)state;
 	assert_true(aborts(take_twice));
 	assert_true(aborts(release_free));
 	assert_true(aborts(assert_free));
 }
 #endif
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_holder),
-		cmocka_unit_test(test_excludes),
-#ifndef NDEBUG
-		cmocka_unit_test(test_misuse),
-#endif
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}

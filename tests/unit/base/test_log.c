@@ -3,18 +3,15 @@
 #include <errno.h>
 #include <limits.h>
 #include <pthread.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdatomic.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
-#include <cmocka.h>
 
 #include "base/log.h"
 #include "base/log_limit.h"
+
+#include "unit.h"
 
 #define THREADS 4
 #define LINES_EACH 500
@@ -49,11 +46,10 @@ static void sink_count(enum mesh_log_level level, const char *file, int line, co
 		atomic_fetch_add(&last.broken, 1);
 }
 
-static void test_sink(void **state)
+TEST(sink)
 {
 	int line;
 
-	(void)state;
 	mesh_log_sink_set(sink_keep);
 	line = __LINE__ + 1;
 	mesh_warn("%s to %d", "node1", 42);
@@ -70,9 +66,8 @@ static void test_sink(void **state)
 }
 
 /* Whatever a setting, a file or a node's name contains: one line, without escape sequences. */
-static void test_text_is_printable(void **state)
+TEST(text_is_printable)
 {
-	(void)state;
 	mesh_log_sink_set(sink_keep);
 	mesh_warn("NICS=%s, %s", "\033[31mred\a\n\x7f\x9b", "ab");
 	assert_string_equal(last.text, "NICS=?[31mred????, ab");
@@ -83,13 +78,12 @@ static void test_text_is_printable(void **state)
  * A limited number of lines in each period; the first line of the next one has the number of those
  * dropped.
  */
-static void test_limit(void **state)
+TEST(limit)
 {
 	struct mesh_log_limit limit = {0};
 	char text[MESH_LOG_LIMIT_TEXT_MAX];
 	int i;
 
-	(void)state;
 	for (i = 0; i < 2; i++) {
 		assert_true(mesh_log_limit_pass(&limit, 2, 1000, text));
 		assert_string_equal(text, "");
@@ -105,9 +99,8 @@ static void test_limit(void **state)
 	assert_string_equal(text, " (4294967295 more such lines were left out)");
 }
 
-static void test_errno_kept(void **state)
+TEST(errno_kept)
 {
-	(void)state;
 	mesh_log_sink_set(sink_keep);
 	errno = EXDEV;
 	mesh_info("text");
@@ -119,11 +112,10 @@ static void test_errno_kept(void **state)
 }
 
 /* The longest line is whole; one more character and it ends in dots. */
-static void test_cut(void **state)
+TEST(cut)
 {
 	char text[2 * MESH_LOG_LINE_MAX];
 
-	(void)state;
 	mesh_log_sink_set(sink_keep);
 	memset(text, 'x', sizeof(text));
 	text[MESH_LOG_LINE_MAX - 1] = '\0';
@@ -168,11 +160,10 @@ static void log_each_level(void)
 	mesh_trace("three");
 }
 
-static void test_stderr(void **state)
+TEST(stderr)
 {
 	char text[512];
 
-	(void)state;
 	mesh_log_sink_set(NULL);
 	stderr_read(log_each_level, text, sizeof(text));
 	assert_string_equal(text, "mesh warning: one\n");
@@ -187,12 +178,11 @@ static void *thread_log(void *arg)
 	return NULL;
 }
 
-static void test_threads(void **state)
+TEST(threads)
 {
 	pthread_t threads[THREADS];
 	int numbers[THREADS], i;
 
-	(void)state;
 	atomic_store(&last.calls, 0);
 	mesh_log_sink_set(sink_count);
 	for (i = 0; i < THREADS; i++) {
@@ -204,16 +194,4 @@ static void test_threads(void **state)
 	mesh_log_sink_set(NULL);
 	assert_int_equal(last.calls, THREADS * LINES_EACH);
 	assert_int_equal(last.broken, 0);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_sink),	cmocka_unit_test(test_text_is_printable),
-		cmocka_unit_test(test_limit),	cmocka_unit_test(test_errno_kept),
-		cmocka_unit_test(test_cut),	cmocka_unit_test(test_stderr),
-		cmocka_unit_test(test_threads),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,14 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* test_port_range.c - ranges of ports: what is read, and that each port is tried once. */
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <string.h>
-#include <cmocka.h>
 
 #include "base/port_range.h"
+
+#include "unit.h"
 
 static void reads(const char *text, unsigned int first, unsigned int last)
 {
@@ -19,7 +16,7 @@ static void reads(const char *text, unsigned int first, unsigned int last)
 	assert_int_equal(range.last, last);
 }
 
-static void test_parse(void **state)
+TEST(parse)
 {
 	static const char *const bad[] = {"0",	   "-",	   "1-",	  "-1",	   "0-5",
 					  "65536", "9-8",  "1-65536",	  "1 - 5", "1-5 ",
@@ -28,7 +25,6 @@ static void test_parse(void **state)
 	struct mesh_port_range range;
 	size_t i;
 
-	(void)state;
 	reads("", 0, 0);
 	reads("40000-40100", 40000, 40100);
 	reads("1-65535", 1, 65535);
@@ -41,12 +37,11 @@ static void test_parse(void **state)
 	}
 }
 
-static void test_each_once(void **state)
+TEST(each_once)
 {
 	struct mesh_port_range range = {65530, 65535}, any = {0, 0}, all = {1, 65535};
 	unsigned int i, seen[6] = {0};
 
-	(void)state;
 	assert_int_equal(mesh_port_range_size(&range), 6);
 	assert_int_equal(mesh_port_range_size(&all), 65535);
 	for (i = 0; i < 6; i++)
@@ -55,14 +50,4 @@ static void test_each_once(void **state)
 		assert_int_equal(seen[i], 1);
 	assert_int_equal(mesh_port_range_size(&any), 1);
 	assert_int_equal(mesh_port_range_get(&any, 0), 0);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_parse),
-		cmocka_unit_test(test_each_once),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

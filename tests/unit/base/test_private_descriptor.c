@@ -2,18 +2,14 @@
 /* test_private_descriptor.c - a forked child has none of the hidden descriptors, and all others. */
 #include <errno.h>
 #include <fcntl.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <sys/eventfd.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
 #include "base/private_descriptor.h"
+
+#include "unit.h"
 
 /* Enough for the list to grow several times. */
 #define MANY 20
@@ -48,11 +44,10 @@ static int open_in_child(const int *fds, int count)
 	return WEXITSTATUS(status);
 }
 
-static void test_hidden(void **state)
+TEST(hidden)
 {
 	int hidden[MANY], open[MANY], i;
 
-	(void)state;
 	for (i = 0; i < MANY; i++) {
 		hidden[i] = mesh_descriptor_hide(file_open());
 		open[i] = file_open();
@@ -68,12 +63,11 @@ static void test_hidden(void **state)
 }
 
 /* The number of a closed one may be another file's next. */
-static void test_number_reused(void **state)
+TEST(number_reused)
 {
 	int first = mesh_descriptor_hide(file_open()), second = mesh_descriptor_hide(file_open());
 	int again;
 
-	(void)state;
 	mesh_descriptor_close(first);
 	again = file_open();
 	assert_int_equal(again, first);
@@ -84,13 +78,12 @@ static void test_number_reused(void **state)
 }
 
 /* The purpose: the other end of a pipe sees that the process has closed it, despite the child. */
-static void test_end_is_seen(void **state)
+TEST(end_is_seen)
 {
 	int data[2], life[2], status;
 	pid_t child;
 	char byte;
 
-	(void)state;
 	assert_int_equal(pipe2(data, O_CLOEXEC), 0);
 	assert_int_equal(pipe2(life, O_CLOEXEC), 0);
 	mesh_descriptor_hide(data[1]);
@@ -109,23 +102,10 @@ static void test_end_is_seen(void **state)
 	close(data[0]);
 }
 
-static void test_none(void **state)
+TEST(none)
 {
-	(void)state;
 	assert_int_equal(mesh_descriptor_hide(-1), -1);
 	errno = EDOM;
 	mesh_descriptor_close(-1);
 	assert_int_equal(errno, EDOM);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_hidden),
-		cmocka_unit_test(test_number_reused),
-		cmocka_unit_test(test_end_is_seen),
-		cmocka_unit_test(test_none),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,22 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* test_random.c - random bytes fill exactly what was asked for, and differ. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <string.h>
-#include <cmocka.h>
 
 #include "base/random.h"
 
+#include "unit.h"
+
 #define ROUNDS 64
 
-static void test_fills(void **state)
+TEST(fills)
 {
 	uint8_t bytes[256 + 16], ones[256], zeros[256];
 	int i, j;
 
-	(void)state;
 	memset(ones, 0, sizeof(ones));
 	memset(zeros, 0, sizeof(zeros));
 	for (i = 0; i < ROUNDS; i++) {
@@ -36,13 +32,12 @@ static void test_fills(void **state)
 	}
 }
 
-static void test_small(void **state)
+TEST(small)
 {
 	uint64_t values[ROUNDS];
 	uint8_t guard = 0x5a;
 	int i, j;
 
-	(void)state;
 	assert_int_equal(mesh_random(&guard, 0), 0);
 	assert_int_equal(guard, 0x5a);
 	for (i = 0; i < ROUNDS; i++) {
@@ -50,14 +45,4 @@ static void test_small(void **state)
 		for (j = 0; j < i; j++)
 			assert_true(values[i] != values[j]);
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_fills),
-		cmocka_unit_test(test_small),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

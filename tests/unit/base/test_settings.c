@@ -1,20 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* test_settings.c - what the plugin does with settings that it cannot use. */
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
-#include <cmocka.h>
 
 #include "setup/net.h"
 
 #include "log_capture.h"
+#include "unit.h"
 
 /* Other NICs than the user's choice may be the wrong ones: then nothing starts. */
-static void test_list_too_long(void **state)
+TEST(list_too_long)
 {
 	static const char *const names[] = {"NCCL_MESH_NICS", "NCCL_MESH_ADDRESSES",
 					    "NCCL_MESH_PROVIDER"};
@@ -22,7 +18,6 @@ static void test_list_too_long(void **state)
 	char list[600];
 	size_t i;
 
-	(void)state;
 	memset(list, 'e', sizeof(list) - 1);
 	list[sizeof(list) - 1] = '\0';
 	for (i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
@@ -39,13 +34,4 @@ static void test_list_too_long(void **state)
 	setenv("NCCL_MESH_NODE_NAME", list, 1); /* it has a default that works */
 	assert_int_equal(mesh_net_open(&net), 0);
 	mesh_net_close(net);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_list_too_long),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

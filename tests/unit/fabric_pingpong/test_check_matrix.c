@@ -3,16 +3,12 @@
  * test_check_matrix.c - fabric_pingpong's correctness matrix: with --check-every N each pair has
  * one in N of its sizes, and N pairs that follow each other have each phase once.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
-
 #include "tests/fabric_pingpong/phase.h"
 
 /* The program is not linked here, and check.c needs no more of it than these two. */
 #include "tests/fabric_pingpong/check.c" /* NOLINT(bugprone-suspicious-include) */
+
+#include "unit.h"
 
 #define PHASES_MAX 256
 
@@ -62,14 +58,13 @@ static void check_parts(struct options options, uint32_t every, uint32_t first)
 		assert_int_equal(seen[j], 1);
 }
 
-static void test_parts(void **state)
+TEST(parts)
 {
 	static const uint64_t largest[] = {0, 8, 8192, 20480, MIB + 1};
 	struct options options = {0};
 	uint32_t every;
 	size_t i;
 
-	(void)state;
 	for (i = 0; i < sizeof(largest) / sizeof(largest[0]); i++) {
 		options.check_max = largest[i];
 		for (every = 1; every <= 64; every++) {
@@ -80,23 +75,12 @@ static void test_parts(void **state)
 }
 
 /* Without the option each pair has all: 41 sizes in four manners, and four mixes. */
-static void test_whole(void **state)
+TEST(whole)
 {
 	struct options options = {.check_every = 1, .check_max = MIB + 1};
 
-	(void)state;
 	assert_int_equal(check_num_phases(&options, 0), 41 * 4 + 4);
 	assert_int_equal(check_num_phases(&options, 5), 41 * 4 + 4);
 	assert_int_equal(check_phase(&options, 5, 4).size, 1);
 	assert_true(check_phase(&options, 5, 41 * 4).mixed);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_whole),
-		cmocka_unit_test(test_parts),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,25 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* test_foreign_words.c - what other ranks say reaches the terminal as printable ASCII only. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 
 /* The program is not linked here. */
 #include "tests/fabric_pingpong/frame.c"  /* NOLINT(bugprone-suspicious-include) */
 #include "tests/fabric_pingpong/report.c" /* NOLINT(bugprone-suspicious-include) */
+
+#include "unit.h"
 
 #define UNCLEAN "a\x1b[2J\n\xc2\x9b\x7f"
 #define CLEAN "a?[2J????"
 
 static struct link link_near, link_far;
 
-static int pair_make(void **state)
+static int pair_make(void)
 {
 	int fds[2];
 
-	(void)state;
 	if (socketpair(AF_UNIX, SOCK_STREAM, 0, fds))
 		return -1;
 	link_open(&link_near, fds[0]);
@@ -27,9 +23,8 @@ static int pair_make(void **state)
 	return 0;
 }
 
-static int pair_free(void **state)
+static int pair_free(void)
 {
-	(void)state;
 	link_close(&link_near);
 	link_close(&link_far);
 	return 0;
@@ -49,14 +44,13 @@ static struct frame *carried(struct frame *frame)
 	return arrived;
 }
 
-static void test_frames(void **state)
+TEST_WITH(frames, pair_make, pair_free)
 {
 	static const enum frame_type types[] = {FRAME_LOADED, FRAME_BYE, FRAME_FAIL, FRAME_ABORT,
 						FRAME_PAIR_FAIL};
 	struct frame *frame;
 	size_t i;
 
-	(void)state;
 	for (i = 0; i < sizeof(types) / sizeof(types[0]); i++) {
 		frame = carried(frame_new_text(types[i], 0, 1, 0, UNCLEAN));
 		assert_string_equal((char *)frame->body, CLEAN);
@@ -73,11 +67,10 @@ static void test_frames(void **state)
 	free(frame);
 }
 
-static void test_result(void **state)
+TEST(result)
 {
 	json_t *report = report_new(), *pair;
 
-	(void)state;
 	report_add_pair(report, (struct pair_name){0, 1}, "a", "b");
 	assert_true(report_merge(report, 0,
 				 "{\"finished\":true,\"paths\":[{\"nic\":\"a\\u001b[2J\"}],"
@@ -88,14 +81,4 @@ static void test_result(void **state)
 	assert_string_equal(json_string_value(json_array_get(json_object_get(pair, "errors"), 0)),
 			    "??");
 	json_decref(report);
-}
-
-int main(void)
-{
-	static const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(test_frames, pair_make, pair_free),
-		cmocka_unit_test(test_result),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,14 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* test_check_memlock.c - the check of locked memory, on recorded trees. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
-#include <cmocka.h>
 
 #include "machine_fixture.h"
+#include "unit.h"
+
+TESTS_USE(machine_setup, machine_teardown);
 
 static void limits_write(const char *limit)
 {
@@ -21,9 +19,8 @@ static void limits_write(const char *limit)
 	machine_file(&machine.tree, text, "proc/self/limits");
 }
 
-static void test_memlock(void **state)
+TEST(memlock)
 {
-	(void)state;
 	machine_spark_make();
 	limits_write("8388608");
 	assert_says("memlock", CHECK_FAIL, "only 8192 KiB of memory may be locked");
@@ -43,9 +40,8 @@ static void test_memlock(void **state)
 }
 
 /* What a relay holds is locked once for each of two NICs. */
-static void test_memlock_of_relays(void **state)
+TEST(memlock_of_relays)
 {
-	(void)state;
 	machine_spark_make();
 	machine.context.config.relay_memory_bytes = 256 << 20;
 	limits_write("536870912");
@@ -59,9 +55,8 @@ static void test_memlock_of_relays(void **state)
 	assert_null(strstr(machine.said, "relaying"));
 }
 
-static void test_memlock_of_one_nic(void **state)
+TEST(memlock_of_one_nic)
 {
-	(void)state;
 	machine_connectx3_make("10.1.0.1/24");
 	machine_load();
 	machine.context.config.relay_memory_bytes = 256 << 20;
@@ -71,9 +66,8 @@ static void test_memlock_of_one_nic(void **state)
 }
 
 /* An empty area of contiguous memory is reported on arm64 only, and only with RDMA. */
-static void test_cma(void **state)
+TEST(cma)
 {
-	(void)state;
 	machine_nic_add("eth0", "02:00:00:00:00:01", "10.1.0.1/24");
 	machine_file(&machine.tree,
 		     "Max locked memory         unlimited            unlimited            bytes",
@@ -85,18 +79,4 @@ static void test_cma(void **state)
 	assert_well("memlock");
 	machine_file(&machine.tree, "aarch64\n", "proc/sys/kernel/arch");
 	assert_says("memlock", CHECK_UNKNOWN, "the kernel reserves no contiguous memory");
-}
-
-#define TREE_TEST(test) cmocka_unit_test_setup_teardown(test, machine_setup, machine_teardown)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TREE_TEST(test_memlock),
-		TREE_TEST(test_memlock_of_relays),
-		TREE_TEST(test_memlock_of_one_nic),
-		TREE_TEST(test_cma),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

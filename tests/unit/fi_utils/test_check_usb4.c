@@ -1,13 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* test_check_usb4.c - the rate of a network over USB4, whose cable trains at one lane or at two. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <cmocka.h>
 
 #include "check/context.h"
 #include "check/nic.h"
@@ -15,6 +10,7 @@
 #include "common/report.h"
 
 #include "sysfs_fixture.h"
+#include "unit.h"
 
 #define NIC "class/net/thunderbolt0"
 
@@ -22,9 +18,8 @@ static struct sysfs_fixture tree, sysfs; /* "/" and its "/sys" */
 static struct mesh_nic nic;
 static struct check_context context;
 
-static int setup(void **state)
+static int setup(void)
 {
-	(void)state;
 	sysfs_fixture_make(&tree);
 	snprintf(sysfs.root, sizeof(sysfs.root), "%.240s/sys", tree.root);
 	if (mkdir(sysfs.root, 0755))
@@ -36,13 +31,14 @@ static int setup(void **state)
 	return mesh_sysfs_open(tree.root, &context.files);
 }
 
-static int teardown(void **state)
+static int teardown(void)
 {
-	(void)state;
 	mesh_sysfs_close(&context.files);
 	sysfs_fixture_remove(&tree);
 	return 0;
 }
+
+TESTS_USE(setup, teardown);
 
 static void trains_at(const char *lanes, const char *speed, enum check_verdict verdict,
 		      const char *words)
@@ -62,9 +58,8 @@ static void trains_at(const char *lanes, const char *speed, enum check_verdict v
 	check_result_free(&result);
 }
 
-static void test_lanes(void **state)
+TEST(lanes)
 {
-	(void)state;
 	trains_at("1", "20.0 Gb/s", CHECK_WARN,
 		  "the USB4 link of thunderbolt0 runs at 20 Gb/s instead of 40: 1 lane of 20.0 "
 		  "Gb/s");
@@ -75,20 +70,9 @@ static void test_lanes(void **state)
 }
 
 /* What is no rate is none. */
-static void test_unknown(void **state)
+TEST(unknown)
 {
-	(void)state;
 	trains_at("2", "none", CHECK_UNKNOWN, "thunderbolt0 does not report its speed");
 	trains_at("", "20.0 Gb/s", CHECK_UNKNOWN, "thunderbolt0 does not report its speed");
 	trains_at("-2", "20.0 Gb/s", CHECK_UNKNOWN, "thunderbolt0 does not report its speed");
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(test_lanes, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_unknown, setup, teardown),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,14 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* test_check_wire.c - frames between `fi_mesh check --peer` and `fi_mesh serve`. */
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <string.h>
-#include <cmocka.h>
 
 #include "peer/wire.h"
+
+#include "unit.h"
 
 static struct mesh_check_frame frame, decoded;
 static uint8_t bytes[sizeof(frame) + MESH_CHECK_PAYLOAD_MAX];
@@ -22,12 +19,13 @@ static size_t finish(enum mesh_check_type type)
 	return size;
 }
 
-static int setup(void **state)
+static int setup(void)
 {
-	(void)state;
 	memset(&frame, 0, sizeof(frame));
 	return 0;
 }
+
+TESTS_USE(setup, NULL);
 
 static void nic_fill(struct mesh_check_nic *nic)
 {
@@ -39,13 +37,12 @@ static void nic_fill(struct mesh_check_nic *nic)
 	strcpy(nic->netdev, "ba");
 }
 
-static void test_hello(void **state)
+TEST(hello)
 {
 	char text[MESH_ADDR_TEXT_MAX];
 	struct mesh_addr addr;
 	size_t size, part;
 
-	(void)state;
 	strcpy(frame.hello.node, "b");
 	strcpy(frame.hello.site, "hall\t2");
 	frame.hello.num_nics = 2;
@@ -76,13 +73,12 @@ static void assert_refused(size_t size, size_t offset, uint8_t value, int error)
 	bytes[offset] = old;
 }
 
-static void test_refused(void **state)
+TEST(refused)
 {
 	const size_t hello = sizeof(struct mesh_check_header);
 	const size_t nic = hello + offsetof(struct mesh_check_hello, nics);
 	size_t size;
 
-	(void)state;
 	frame.hello.num_nics = 1;
 	nic_fill(&frame.hello.nics[0]);
 	size = finish(MESH_CHECK_HELLO);
@@ -106,11 +102,10 @@ static void test_refused(void **state)
 }
 
 /* A HELLO of version 1, which had no site, and an ERROR of any version. */
-static void test_other_versions(void **state)
+TEST(other_versions)
 {
 	size_t size;
 
-	(void)state;
 	mesh_check_header_fill(&frame.header, MESH_CHECK_HELLO, 7, MESH_CHECK_HELLO_1_BYTES);
 	frame.header.version = 1;
 	memcpy(bytes, &frame.header, sizeof(frame.header));
@@ -132,9 +127,8 @@ static void test_other_versions(void **state)
 	assert_string_equal(decoded.error.text, "why");
 }
 
-static void test_runs_are_bounded(void **state)
+TEST(runs_are_bounded)
 {
-	(void)state;
 	frame.bulk.ms = MESH_CHECK_RUN_MS_MAX;
 	assert_true(mesh_check_decode(bytes, finish(MESH_CHECK_BULK_ASK), &decoded) > 0);
 	frame.bulk.ms++;
@@ -154,9 +148,8 @@ static void test_runs_are_bounded(void **state)
 			 -EPROTO);
 }
 
-static void test_opaque(void **state)
+TEST(opaque)
 {
-	(void)state;
 	mesh_check_header_fill(&frame.header, MESH_CHECK_ECHO, 3, MESH_CHECK_ECHO_MAX);
 	memcpy(bytes, &frame.header, sizeof(frame.header));
 	assert_int_equal(mesh_check_decode(bytes, sizeof(bytes), &decoded),
@@ -171,11 +164,10 @@ static void test_opaque(void **state)
 			 sizeof(frame.header) + MESH_CHECK_PAYLOAD_MAX);
 }
 
-static void test_facing_and_error(void **state)
+TEST(facing_and_error)
 {
 	size_t size;
 
-	(void)state;
 	frame.facing.num_cables = 1;
 	strcpy(frame.facing.cables[0].peer, "a");
 	size = finish(MESH_CHECK_FACING);
@@ -189,13 +181,12 @@ static void test_facing_and_error(void **state)
 }
 
 /* Untrusted text is printed on root's terminal. */
-static void test_texts_are_printable(void **state)
+TEST(texts_are_printable)
 {
 	struct mesh_check_who who = {.magic = MESH_CHECK_WHO_MAGIC,
 				     .version = MESH_CHECK_DATAGRAM_VERSION},
 			      heard;
 
-	(void)state;
 	memset(&frame, 0, sizeof(frame));
 	strcpy(frame.error.text, "no\n\x1b[2J\xff");
 	assert_true(mesh_check_decode(bytes, finish(MESH_CHECK_ERROR), &decoded) > 0);
@@ -216,14 +207,13 @@ static void test_texts_are_printable(void **state)
 	assert_string_equal(heard.node, "e?");
 }
 
-static void test_datagrams(void **state)
+TEST(datagrams)
 {
 	struct mesh_check_who who = {.magic = MESH_CHECK_WHO_MAGIC,
 				     .version = MESH_CHECK_DATAGRAM_VERSION},
 			      heard;
 	struct mesh_check_probe probe = {.magic = MESH_CHECK_PROBE_MAGIC, .id = 5}, seen;
 
-	(void)state;
 	assert_int_equal(mesh_check_who_decode(&who, sizeof(who), &heard), 0);
 	assert_int_equal(mesh_check_who_decode(&who, sizeof(who) - 1, &heard), -EPROTO);
 	memset(who.node, 'x', sizeof(who.node));
@@ -233,20 +223,4 @@ static void test_datagrams(void **state)
 	assert_int_equal(mesh_check_probe_decode(&probe, sizeof(probe) - 1, &seen), -EPROTO);
 	probe.magic = 0;
 	assert_int_equal(mesh_check_probe_decode(&probe, sizeof(probe), &seen), -EPROTO);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup(test_hello, setup),
-		cmocka_unit_test_setup(test_refused, setup),
-		cmocka_unit_test_setup(test_other_versions, setup),
-		cmocka_unit_test_setup(test_runs_are_bounded, setup),
-		cmocka_unit_test_setup(test_opaque, setup),
-		cmocka_unit_test_setup(test_facing_and_error, setup),
-		cmocka_unit_test_setup(test_texts_are_printable, setup),
-		cmocka_unit_test_setup(test_datagrams, setup),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

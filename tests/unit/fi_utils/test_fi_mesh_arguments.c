@@ -4,26 +4,22 @@
  * options: each kind of row, each error, and --help.
  */
 #include <limits.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
-#include <cmocka.h>
 
 #include "common/arguments.h"
 #include "common/exit_status.h"
 #include "common/options.h"
 
+#include "unit.h"
+
 /* ---- values ------------------------------------------------------------------------------- */
 
-static void test_numbers(void **state)
+TEST(numbers)
 {
 	unsigned long number = 7;
 
-	(void)state;
 	assert_true(argument_number("0", 0, 9, &number));
 	assert_int_equal(number, 0);
 	assert_true(argument_number("0012", 1, 12, &number));
@@ -32,14 +28,13 @@ static void test_numbers(void **state)
 	assert_true(number == ULONG_MAX);
 }
 
-static void test_no_numbers(void **state)
+TEST(no_numbers)
 {
 	static const char *const texts[] = {"",	 " 1",	"+1", "-1",  "1 ",  "1x",
 					    "x", "0x1", "13", "1.5", "1e1", "18446744073709551616"};
 	unsigned long number = 7;
 	size_t i;
 
-	(void)state;
 	for (i = 0; i < sizeof(texts) / sizeof(texts[0]); i++)
 		assert_false(argument_number(texts[i], 0, 12, &number));
 	assert_false(argument_number("18446744073709551616", 0, ULONG_MAX, &number));
@@ -47,9 +42,8 @@ static void test_no_numbers(void **state)
 	assert_int_equal(number, 7);
 }
 
-static void test_folders(void **state)
+TEST(folders)
 {
-	(void)state;
 	assert_true(argument_is_folder("test", "/proc"));
 	assert_false(argument_is_folder("test", "/proc/version"));
 	assert_false(argument_is_folder("test", "/proc/none"));
@@ -183,9 +177,8 @@ static void refuses(const char *words, const char *message, bool with_help)
 	assert_string_equal(printed[1], expected);
 }
 
-static void test_spellings(void **state)
+TEST(spellings)
 {
-	(void)state;
 	takes("");
 	assert_false(options.loud);
 	takes("--loud");
@@ -208,9 +201,8 @@ static void test_spellings(void **state)
 	assert_false(options.loud);
 }
 
-static void test_constants(void **state)
+TEST(constants)
 {
-	(void)state;
 	takes("--ring");
 	assert_int_equal(options.shape, 1);
 	takes("--ring --ring");
@@ -219,9 +211,8 @@ static void test_constants(void **state)
 }
 
 /* Each size of field is written, and nothing beside it. */
-static void test_number_rows(void **state)
+TEST(number_rows)
 {
-	(void)state;
 	takes("--port 65535 --mtu 65520 --count 18446744073709551615");
 	assert_int_equal(options.port, 65535);
 	assert_int_equal(options.port_after, 7);
@@ -240,9 +231,8 @@ static void test_number_rows(void **state)
 	assert_int_equal(options.mtu, 0);
 }
 
-static void test_choices(void **state)
+TEST(choices)
 {
-	(void)state;
 	takes("--format text");
 	assert_string_equal(options.format, "text");
 	takes("--format=svg");
@@ -251,9 +241,8 @@ static void test_choices(void **state)
 	assert_null(options.format);
 }
 
-static void test_handlers(void **state)
+TEST(handlers)
 {
-	(void)state;
 	takes("--item a --loud --item=b");
 	assert_string_equal(options.items, "a;b;");
 	refuses("--item a --item bad --loud", "fi_mesh test: --item: a bad item", false);
@@ -262,9 +251,8 @@ static void test_handlers(void **state)
 	assert_int_equal(parse("--plain --unknown", false), COMMAND_PROBLEM);
 }
 
-static void test_misuse(void **state)
+TEST(misuse)
 {
-	(void)state;
 	refuses("--yaml", "fi_mesh test: unknown option '--yaml'", true);
 	refuses("--yaml=x", "fi_mesh test: unknown option '--yaml'", true);
 	refuses("-x", "fi_mesh test: unknown option '-x'", true);
@@ -280,9 +268,8 @@ static void test_misuse(void **state)
 	refuses("-o x", "fi_mesh test: unknown option '-o'", true);
 }
 
-static void test_operands(void **state)
+TEST(operands)
 {
-	(void)state;
 	refuses("--loud a b", "fi_mesh test: unexpected argument \"a\"", false);
 	refuses("-- --loud", "fi_mesh test: unexpected argument \"--loud\"", false);
 	assert_int_equal(parse("a --loud b -f c -- --line", true), -1);
@@ -297,30 +284,15 @@ static void test_operands(void **state)
 }
 
 /* It takes effect in its place: errors before it are reported first. */
-static void test_help(void **state)
+TEST(help)
 {
 	static const char *const spellings[] = {"--help", "-h", "--he", "-lh", "a --help --yaml"};
 	size_t i;
 
-	(void)state;
 	for (i = 0; i < sizeof(spellings) / sizeof(spellings[0]); i++) {
 		assert_int_equal(parse(spellings[i], false), COMMAND_FINE);
 		assert_string_equal(printed[0], help);
 		assert_string_equal(printed[1], "");
 	}
 	refuses("--yaml --help", "fi_mesh test: unknown option '--yaml'", true);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_numbers),	  cmocka_unit_test(test_no_numbers),
-		cmocka_unit_test(test_folders),	  cmocka_unit_test(test_spellings),
-		cmocka_unit_test(test_constants), cmocka_unit_test(test_number_rows),
-		cmocka_unit_test(test_choices),	  cmocka_unit_test(test_handlers),
-		cmocka_unit_test(test_misuse),	  cmocka_unit_test(test_operands),
-		cmocka_unit_test(test_help),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,41 +2,37 @@
 /* test_fi_mesh_check.c - the checks of RDMA hardware, on recorded trees. */
 #include <fcntl.h>
 #include <limits.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
-#include <cmocka.h>
 
 #include "check/checks.h"
 #include "nccl/plugin.h"
 #include "nic/nic_order.h"
 
 #include "machine_fixture.h"
+#include "unit.h"
 
-static void test_all_well(void **state)
+TESTS_USE(machine_setup, machine_teardown);
+
+TEST(all_well)
 {
 	static const char *const ids[] = {"speed", "mtu",  "pcie",	   "subnets", "carrier",
 					  "ports", "gids", "device-files", "memlock", "modules"};
 	size_t i;
 
-	(void)state;
 	machine_spark_make();
 	for (i = 0; i < sizeof(ids) / sizeof(ids[0]); i++)
 		assert_well(ids[i]);
 }
 
-static void test_nothing_there(void **state)
+TEST(nothing_there)
 {
 	const struct check *check;
 
-	(void)state;
 	machine_nic_add("eth0", "02:00:00:00:00:01", "10.1.0.1/24")->speed_mbps = 10000;
 	for (check = checks; check->id; check++)
 		if (strcmp(check->id, "libfabric") && strcmp(check->id, "plugin") &&
@@ -44,9 +40,8 @@ static void test_nothing_there(void **state)
 			assert_well(check->id);
 }
 
-static void test_modules(void **state)
+TEST(modules)
 {
-	(void)state;
 	machine_spark_make();
 	assert_int_equal(
 		unlink(strcat(strcpy(machine.said, machine.sysfs.root), "/module/rdma_ucm/refcnt")),
@@ -59,9 +54,8 @@ static void test_modules(void **state)
 	assert_well("modules");
 }
 
-static void test_rdma_half_missing(void **state)
+TEST(rdma_half_missing)
 {
-	(void)state;
 	sysfs_fixture_device(&machine.sysfs, "pci0000:00/0000:00:01.0/0000:01:00.0", "pci");
 	sysfs_fixture_netdev(&machine.sysfs, "ens1", "pci0000:00/0000:00:01.0/0000:01:00.0",
 			     "00:02:c9:ef:12:36", "40000");
@@ -83,9 +77,8 @@ static void test_rdma_half_missing(void **state)
 	assert_says("modules", CHECK_WARN, "do:   pass the RDMA device of ens1 into the container");
 }
 
-static void test_card_without_driver(void **state)
+TEST(card_without_driver)
 {
-	(void)state;
 	machine_file(&machine.sysfs, "0x028000", "bus/pci/devices/0000:01:00.0/class");
 	machine_file(&machine.sysfs, "0x15b3", "bus/pci/devices/0000:01:00.0/vendor");
 	machine_file(&machine.sysfs, "0x1003", "bus/pci/devices/0000:01:00.0/device");
@@ -100,9 +93,8 @@ static void test_card_without_driver(void **state)
 	assert_well("modules");
 }
 
-static void test_device_files(void **state)
+TEST(device_files)
 {
-	(void)state;
 	machine_spark_make();
 	assert_int_equal(
 		unlink(strcat(strcpy(machine.said, machine.tree.root), "/dev/infiniband/uverbs1")),
@@ -135,12 +127,11 @@ static int forbidden_child(void)
 		       : 1;
 }
 
-static void test_device_files_forbidden(void **state)
+TEST(device_files_forbidden)
 {
 	pid_t child;
 	int status = 0;
 
-	(void)state;
 	machine_spark_make();
 	fflush(NULL);
 	child = fork();
@@ -152,9 +143,8 @@ static void test_device_files_forbidden(void **state)
 	assert_int_equal(WEXITSTATUS(status), 0);
 }
 
-static void test_ports(void **state)
+TEST(ports)
 {
-	(void)state;
 	machine_connectx3_make("10.1.0.1/24");
 	machine_load();
 	assert_well("ports");
@@ -172,9 +162,8 @@ static void test_ports(void **state)
 }
 
 /* A port that has no interface; and one without an address, which may be down. */
-static void test_ports_unused(void **state)
+TEST(ports_unused)
 {
-	(void)state;
 	machine_connectx3_make(NULL);
 	machine_load();
 	machine_file(&machine.sysfs, "1: DOWN", "class/infiniband/mlx4_0/ports/1/state");
@@ -184,9 +173,8 @@ static void test_ports_unused(void **state)
 	assert_says("ports", CHECK_WARN, "port 1 of mlx4_0 has no IPoIB interface");
 }
 
-static void test_gids(void **state)
+TEST(gids)
 {
-	(void)state;
 	machine_spark_make();
 	assert_says("gids", CHECK_PASS,
 		    "10.1.0.1 of enp1s0f0np0 is GID 3 of rocep1s0f0 port 1, "
@@ -209,9 +197,8 @@ static void test_gids(void **state)
 			       "10.2.0.1/24 dev enp1s0f1np1"));
 }
 
-static void test_pcie(void **state)
+TEST(pcie)
 {
-	(void)state;
 	machine_connectx3_make("10.1.0.1/24");
 	machine_load();
 	/* The card's full link, but slower than the port: not wrong, but reported. */
@@ -233,11 +220,10 @@ static void test_pcie(void **state)
 	assert_says("pcie", CHECK_WARN, "runs on PCIe x8 at 2.5 GT/s");
 }
 
-static void test_congestion(void **state)
+TEST(congestion)
 {
 	char path[PATH_MAX];
 
-	(void)state;
 	machine_spark_make();
 	machine_file(&machine.tree, "bbr", CONGESTION);
 	assert_says("congestion", CHECK_PASS, "no NIC carries messages over TCP");
@@ -260,9 +246,8 @@ static void test_congestion(void **state)
 	assert_says("congestion", CHECK_UNKNOWN, "tcp_congestion_control cannot be read");
 }
 
-static void test_mtu(void **state)
+TEST(mtu)
 {
-	(void)state;
 	machine_spark_make();
 	machine.context.table.nics[0].mtu = machine.context.table.nics[1].mtu = 1500;
 	assert_says("mtu", CHECK_WARN, "enp1s0f0np0 has MTU 1500: RoCE then sends packets of 1024");
@@ -280,9 +265,8 @@ static void test_mtu(void **state)
 	assert_well("mtu");
 }
 
-static void test_speed(void **state)
+TEST(speed)
 {
-	(void)state;
 	machine_spark_make();
 	machine_file(&machine.sysfs, "half", "class/net/enp1s0f0np0/duplex");
 	assert_says("speed", CHECK_FAIL, "enp1s0f0np0 runs at half duplex");
@@ -301,11 +285,10 @@ static void test_speed(void **state)
 }
 
 /* A NIC with RDMA that gets TCP would go unnoticed. */
-static void test_silent_fallback(void **state)
+TEST(silent_fallback)
 {
 	struct mesh_nic *nic = machine_nic_add("lo", "00:00:00:00:00:00", "127.0.0.1/8");
 
-	(void)state;
 	assert_says("libfabric", CHECK_PASS, "lo (127.0.0.1) uses tcp");
 	strcpy(nic->rdma.device, "mlx5_0");
 	assert_says("libfabric", CHECK_FAIL, "lo uses tcp instead of RDMA: ");
@@ -318,11 +301,10 @@ static void test_silent_fallback(void **state)
 }
 
 /* A bond's port, and what a VLAN stands on, need no address. */
-static void test_below(void **state)
+TEST(below)
 {
 	struct mesh_nic *nic = machine_nic_add("eth0", "02:00:00:00:00:01", NULL);
 
-	(void)state;
 	assert_says("carrier", CHECK_WARN, "eth0 has a carrier but no address");
 	nic->master = 7;
 	assert_well("carrier");
@@ -332,11 +314,10 @@ static void test_below(void **state)
 }
 
 /* A NIC that was forgotten after `fi_mesh drain`. */
-static void test_drained(void **state)
+TEST(drained)
 {
 	struct mesh_drain_marks *drained = &machine.context.drained;
 
-	(void)state;
 	machine_nic_add("eth0", "02:00:00:00:00:01", "10.1.0.1/24");
 	strcpy(drained->netdevs[drained->num++], "eth1");
 	assert_well("carrier");
@@ -346,9 +327,8 @@ static void test_drained(void **state)
 }
 
 /* What the user excludes is not looked at. */
-static void test_not_wanted(void **state)
+TEST(not_wanted)
 {
-	(void)state;
 	machine_nic_add("eth0", "02:00:00:00:00:01", "10.1.0.1/24")->speed_mbps = 10000;
 	machine.context.table.nics[0].carrier = false;
 	assert_says("carrier", CHECK_FAIL, "eth0 has the address 10.1.0.1/24 but no carrier");
@@ -357,9 +337,8 @@ static void test_not_wanted(void **state)
 }
 
 /* The name that NCCL_NET must have is the plugin's. */
-static void test_name(void **state)
+TEST(name)
 {
-	(void)state;
 	setenv("NCCL_NET", MESH_PLUGIN_NAME, 1);
 	assert_well("environment");
 	setenv("NCCL_NET", "IB", 1);
@@ -367,11 +346,10 @@ static void test_name(void **state)
 	unsetenv("NCCL_NET");
 }
 
-static void test_conf_file(void **state)
+TEST(conf_file)
 {
 	char text[20000];
 
-	(void)state;
 	unsetenv("NCCL_CONF_FILE");
 	machine_file(&machine.tree, "NCCL_NET_PLUGIN=none", "etc/nccl.conf");
 	assert_says("environment", CHECK_FAIL, "NCCL load no plugin at all");
@@ -386,9 +364,8 @@ static void test_conf_file(void **state)
 }
 
 /* Of nccl-mesh-plugin, in the environment and in a file. */
-static void test_old_settings(void **state)
+TEST(old_settings)
 {
-	(void)state;
 	unsetenv("NCCL_CONF_FILE");
 	assert_well("environment");
 	setenv("NCCL_MESH_TIMEOUT_MS", "5000", 1);
@@ -400,36 +377,9 @@ static void test_old_settings(void **state)
 		strstr(machine.said, "take the line NCCL_MESH_GID_INDEX= out of /etc/nccl.conf"));
 }
 
-#define TREE_TEST(test) cmocka_unit_test_setup_teardown(test, machine_setup, machine_teardown)
-
-int main(void)
+void tests_begin(void)
 {
-	const struct CMUnitTest tests[] = {
-		TREE_TEST(test_all_well),
-		TREE_TEST(test_nothing_there),
-		TREE_TEST(test_modules),
-		TREE_TEST(test_rdma_half_missing),
-		TREE_TEST(test_card_without_driver),
-		TREE_TEST(test_device_files),
-		TREE_TEST(test_device_files_forbidden),
-		TREE_TEST(test_ports),
-		TREE_TEST(test_ports_unused),
-		TREE_TEST(test_gids),
-		TREE_TEST(test_pcie),
-		TREE_TEST(test_congestion),
-		TREE_TEST(test_mtu),
-		TREE_TEST(test_speed),
-		TREE_TEST(test_silent_fallback),
-		TREE_TEST(test_below),
-		TREE_TEST(test_drained),
-		TREE_TEST(test_not_wanted),
-		TREE_TEST(test_name),
-		TREE_TEST(test_conf_file),
-		TREE_TEST(test_old_settings),
-	};
-
 	unsetenv("NCCL_NET");
 	unsetenv("NCCL_NET_PLUGIN");
 	setenv("HOME", "/nonexistent", 1);
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,21 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* test_fi_mesh_config.c - `fi_mesh config`, and that docs/settings.md is what it prints. */
 #include <fcntl.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-#include <cmocka.h>
 
 #include "base/config.h"
 #include "common/exit_status.h"
 #include "config/command.h"
 #include "config/print.h"
+
+#include "unit.h"
 
 /* What @argv[1] prints, and its exit status. To be freed. */
 static char *run(const char *argument, int *status)
@@ -32,12 +29,11 @@ static char *run(const char *argument, int *status)
 	return text;
 }
 
-static void test_text_has_values(void **state)
+TEST(text_has_values)
 {
 	int status;
 	char *text;
 
-	(void)state;
 	setenv("NCCL_MESH_NICS", "=ab", 1);
 	setenv("NCCL_MESH_EAGER_LIMIT", "4K", 1);
 	text = run(NULL, &status);
@@ -63,13 +59,12 @@ static bool root_shows(const char *path)
 }
 
 /* NCCL's file counts behind the environment; the first line of a name counts. */
-static void test_file(void **state)
+TEST(file)
 {
 	char path[] = "/tmp/test_fi_mesh_config.XXXXXX", line[64], *text;
 	int fd = mkstemp(path), status;
 	FILE *file = fdopen(fd, "w");
 
-	(void)state;
 	assert_non_null(file);
 	fputs("NCCL_MESH_NICS=first\nNCCL_MESH_NICS=second\n# NCCL_MESH_PROVIDER=tcp\n"
 	      "NCCL_MESH_EAGER_LIMIT=2K\nNCCL_MESH_MAX_PATHS=3\nNCCL_DEBUG=INFO\n",
@@ -112,12 +107,11 @@ static void test_file(void **state)
 }
 
 /* On root's terminal, and in JSON, which must be UTF-8. */
-static void test_values_are_printable(void **state)
+TEST(values_are_printable)
 {
 	int status;
 	char *text;
 
-	(void)state;
 	setenv("NCCL_MESH_NODE_NAME", "a\033[31m\xff", 1);
 	text = run(NULL, &status);
 	assert_non_null(strstr(text, "NCCL_MESH_NODE_NAME=a?[31m? (from the environment)\n"));
@@ -129,12 +123,11 @@ static void test_values_are_printable(void **state)
 	unsetenv("NCCL_MESH_NODE_NAME");
 }
 
-static void test_problems(void **state)
+TEST(problems)
 {
 	int status;
 	char *text;
 
-	(void)state;
 	setenv("NCCL_MESH_CONNECT_TIMEOUT", "soon", 1);
 	free(run(NULL, &status));
 	assert_int_equal(status, COMMAND_PROBLEM);
@@ -170,12 +163,11 @@ static void test_problems(void **state)
 	assert_int_equal(status, COMMAND_MISUSE);
 }
 
-static void test_json(void **state)
+TEST(json)
 {
 	int status;
 	char *text;
 
-	(void)state;
 	text = run("--json", &status);
 	assert_int_equal(status, COMMAND_FINE);
 	assert_non_null(strstr(text, "\"name\": \"NCCL_MESH_CONNECT_TIMEOUT\""));
@@ -187,13 +179,12 @@ static void test_json(void **state)
 	free(text);
 }
 
-static void test_lines_are_short(void **state)
+TEST(lines_are_short)
 {
 	char *text = NULL, *line;
 	FILE *file;
 	size_t size;
 
-	(void)state;
 	file = open_memstream(&text, &size);
 	config_print_wrapped(file, "one two", "  ");
 	fclose(file);
@@ -208,13 +199,12 @@ static void test_lines_are_short(void **state)
 }
 
 /* Tests run in the tree's top folder. */
-static void test_reference_is_up_to_date(void **state)
+TEST(reference_is_up_to_date)
 {
 	char *text = NULL, kept[65536];
 	FILE *file = fopen("docs/settings.md", "r");
 	size_t size, num;
 
-	(void)state;
 	assert_non_null(file);
 	num = fread(kept, 1, sizeof(kept) - 1, file);
 	kept[num] = 0;
@@ -225,19 +215,4 @@ static void test_reference_is_up_to_date(void **state)
 	if (strcmp(text, kept))
 		fail_msg("run: build/fi_mesh config --markdown >docs/settings.md");
 	free(text);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_text_has_values),
-		cmocka_unit_test(test_file),
-		cmocka_unit_test(test_values_are_printable),
-		cmocka_unit_test(test_problems),
-		cmocka_unit_test(test_json),
-		cmocka_unit_test(test_lines_are_short),
-		cmocka_unit_test(test_reference_is_up_to_date),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,19 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* test_fi_mesh_drain.c - what `fi_mesh drain` makes of the pages of the processes. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-#include <cmocka.h>
 
 #include "common/exit_status.h"
 #include "drain/command.h"
 #include "system/drain_marks.h"
 #include "system/stats_file.h"
+
+#include "unit.h"
 
 #define NIC "lo" /* each machine has it */
 
@@ -31,22 +28,22 @@ static void path_open(enum mesh_stats_via via)
 	assert_non_null(path);
 }
 
-static int setup(void **state)
+static int setup(void)
 {
-	(void)state;
 	strcpy(strrchr(folder, '.'), ".XXXXXX");
 	if (!mkdtemp(folder))
 		return -1;
 	return mesh_stats_file_open(folder, 1, "a", &file);
 }
 
-static int teardown(void **state)
+static int teardown(void)
 {
-	(void)state;
 	mesh_drain_mark_set(file.folder_fd, NIC, false);
 	mesh_stats_file_close(&file);
 	return rmdir(folder);
 }
+
+TESTS_USE(setup, teardown);
 
 /* Fails the test unless the command exits with @status and says @part. */
 static void assert_drain(int status, const char *part)
@@ -74,9 +71,8 @@ static void assert_drain(int status, const char *part)
 	free(text);
 }
 
-static void test_states(void **state)
+TEST(states)
 {
-	(void)state;
 	assert_drain(COMMAND_FINE, "lo is drained: 0 connections of 0 processes use other paths");
 	path_open(MESH_STATS_DIRECT);
 	assert_drain(COMMAND_PROBLEM, "1 connection with node c: no other path leads there");
@@ -87,18 +83,16 @@ static void test_states(void **state)
 }
 
 /* A relay keeps its circuits on the link, so that never ends. */
-static void test_through_a_relay(void **state)
+TEST(through_a_relay)
 {
-	(void)state;
 	path_open(MESH_STATS_RELAY);
 	mesh_stats_parked_set(path, MESH_STATS_DRAINING);
 	assert_drain(COMMAND_PROBLEM, "1 connection with node c: the relay there keeps its path");
 }
 
 /* What is not seen may use the NIC. */
-static void test_not_all_is_seen(void **state)
+TEST(not_all_is_seen)
 {
-	(void)state;
 	path_open(MESH_STATS_DIRECT);
 	mesh_stats_parked_set(path, MESH_STATS_DRAINED);
 	file.page->header.counters.unlisted = 1;
@@ -106,17 +100,4 @@ static void test_not_all_is_seen(void **state)
 	file.page->header.counters.unlisted = 0;
 	file.page->header.version++;
 	assert_drain(COMMAND_PROBLEM, ": cannot read what it uses");
-}
-
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(test_states),
-		TEST(test_through_a_relay),
-		TEST(test_not_all_is_seen),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,28 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* test_fi_mesh_file.c - whole files: read, and written to the end. */
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-#include <cmocka.h>
 
 #include "common/file.h"
+
+#include "unit.h"
 
 /* More than the first buffer of both sides. */
 #define SIZE 300000
 
-static void test_written_and_read(void **state)
+TEST(written_and_read)
 {
 	char path[] = "/tmp/mesh-file-XXXXXX", *text;
 	size_t size, i;
 	FILE *file;
 
-	(void)state;
 	file = fdopen(mkstemp(path), "w");
 	assert_non_null(file);
 	for (i = 0; i < SIZE; i++)
@@ -38,21 +34,19 @@ static void test_written_and_read(void **state)
 	free(text);
 }
 
-static void test_unreadable(void **state)
+TEST(unreadable)
 {
 	size_t size;
 
-	(void)state;
 	assert_null(file_read("test", "/nowhere/at/all", &size));
 	assert_null(file_read("test", "/proc", &size));
 }
 
 /* What is lost only when the file is closed, and what was lost before and forgotten. */
-static void test_full(void **state)
+TEST(full)
 {
 	FILE *file = fopen("/dev/full", "w");
 
-	(void)state;
 	if (!file) {
 		skip();
 		return;
@@ -63,15 +57,4 @@ static void test_full(void **state)
 	fputs("x", file);
 	fflush(file);
 	assert_true(file_close(file) < 0);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_written_and_read),
-		cmocka_unit_test(test_unreadable),
-		cmocka_unit_test(test_full),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,14 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* test_fi_mesh_neighbours.c - what is wrong with a link, in words, and the output. */
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <cmocka.h>
 
 #include <jansson.h>
 
@@ -19,6 +14,7 @@
 #include "neighbours/show.h"
 
 #include "asking_fixture.h"
+#include "unit.h"
 
 #define OWN_ID ASKING_OWN_ID
 #define THEIR_ID ASKING_THEIR_ID
@@ -33,21 +29,21 @@ static struct mesh_heard *heard_add(int index, uint64_t node_id, const char *net
 	return asking_heard_add(&asking, index, node_id, netdev, addr);
 }
 
-static int setup(void **state)
+static int setup(void)
 {
-	(void)state;
 	asking_fixture_open(&asking, &self);
 	memset(&result, 0, sizeof(result));
 	return 0;
 }
 
-static int teardown(void **state)
+static int teardown(void)
 {
-	(void)state;
 	check_result_free(&result);
 	mesh_asking_finish(&asking);
 	return 0;
 }
+
+TESTS_USE(setup, teardown);
 
 /* The verdict about our first NIC, which has a finding with @text. */
 static void judged(enum check_verdict verdict, const char *text)
@@ -65,9 +61,8 @@ static void judged(enum check_verdict verdict, const char *text)
 	fail_msg("no \"%s\", but \"%s\"", text, result.findings[result.num_findings - 1].text);
 }
 
-static void test_silence(void **state)
+TEST(silence)
 {
-	(void)state;
 	judged(CHECK_WARN, "no node answers on ab0");
 	asking.asked[0].error = -EADDRNOTAVAIL;
 	judged(CHECK_FAIL, "it has neither an IPv6 link-local nor an IPv4 address");
@@ -75,11 +70,10 @@ static void test_silence(void **state)
 	judged(CHECK_FAIL, "ab0 cannot ask: Network is unreachable");
 }
 
-static void test_differences(void **state)
+TEST(differences)
 {
 	struct mesh_heard *heard = heard_add(0, THEIR_ID, "ba0", "10.1.0.2/24");
 
-	(void)state;
 	judged(CHECK_PASS, "ab0 leads to ba0 of node b");
 	heard->about.mtu = 1500;
 	judged(CHECK_WARN, "the MTU of ab0 is 9000, that of ba0 on node b 1500");
@@ -99,11 +93,10 @@ static void test_differences(void **state)
 	judged(CHECK_FAIL, "10.1.0.1/24 and 10.7.0.2/24 have no subnet in common");
 }
 
-static void test_versions(void **state)
+TEST(versions)
 {
 	struct mesh_heard *heard = heard_add(0, THEIR_ID, "ba0", "10.1.0.2/24");
 
-	(void)state;
 	heard->about.protocol = MESH_PROTOCOL_VERSION + 1;
 	judged(CHECK_FAIL, "node b at ab0 has nccl-net-mesh 9.9 with protocol");
 	heard->error = -EPROTONOSUPPORT;
@@ -111,9 +104,8 @@ static void test_versions(void **state)
 	assert_int_equal(result.num_findings, 1);
 }
 
-static void test_cables(void **state)
+TEST(cables)
 {
-	(void)state;
 	heard_add(0, OWN_ID, "ab1", "10.2.0.1/24");
 	judged(CHECK_FAIL, "both ends of this cable are on this node: ab0 and ab1");
 	/* A switch, with both NICs of this node and one of the other. */
@@ -126,7 +118,7 @@ static void test_cables(void **state)
 	judged(CHECK_PASS, "ab0 leads to ba1 of node b");
 }
 
-static void test_text(void **state)
+TEST(text)
 {
 	struct check_result results[2] = {{0}};
 	struct mesh_heard *heard = heard_add(0, THEIR_ID, "ba0", "10.1.0.2/24");
@@ -134,7 +126,6 @@ static void test_text(void **state)
 	size_t size;
 	FILE *file = open_memstream(&text, &size);
 
-	(void)state;
 	assert_non_null(file);
 	heard->about.total_processes = heard->about.num_processes = 2;
 	heard->about.processes[0].role = MESH_NEIGHBOUR_RANK;
@@ -154,7 +145,7 @@ static void test_text(void **state)
 }
 
 /* A service that relays is listed beside the one that answers checks. */
-static void test_relay_text(void **state)
+TEST(relay_text)
 {
 	struct check_result results[2] = {{0}};
 	struct mesh_heard *heard = heard_add(0, THEIR_ID, "ba0", "10.1.0.2/24");
@@ -162,7 +153,6 @@ static void test_relay_text(void **state)
 	size_t size;
 	FILE *file = open_memstream(&text, &size);
 
-	(void)state;
 	assert_non_null(file);
 	heard->about.total_processes = heard->about.num_processes = 2;
 	heard->about.processes[0].role = MESH_NEIGHBOUR_SERVICE;
@@ -179,7 +169,7 @@ static void test_relay_text(void **state)
 }
 
 /* A neighbour of another version, and a role that this one does not know. */
-static void test_json(void **state)
+TEST(json)
 {
 	struct check_result results[2] = {{0}};
 	struct mesh_heard *heard = heard_add(0, THEIR_ID, "ba0", "10.1.0.2/24");
@@ -188,7 +178,6 @@ static void test_json(void **state)
 	size_t size;
 	FILE *file = open_memstream(&text, &size);
 
-	(void)state;
 	assert_non_null(file);
 	heard->about.total_processes = 40;
 	heard->about.num_processes = 1;
@@ -218,28 +207,11 @@ static void test_json(void **state)
 	check_result_free(&results[1]);
 }
 
-static void test_usage(void **state)
+TEST_BARE(usage)
 {
 	char name[] = "neighbours", option[] = "--jason", operand[] = "b";
 	char *wrong[] = {name, option, NULL}, *more[] = {name, operand, NULL};
 
-	(void)state;
 	assert_int_equal(command_neighbours(2, wrong), COMMAND_MISUSE);
 	assert_int_equal(command_neighbours(2, more), COMMAND_MISUSE);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(test_silence, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_differences, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_versions, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_cables, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_text, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_relay_text, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_json, setup, teardown),
-		cmocka_unit_test(test_usage),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

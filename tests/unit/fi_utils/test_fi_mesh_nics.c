@@ -1,15 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* test_fi_mesh_nics.c - what `fi_mesh nics` prints, and its exit statuses. */
 #include <fcntl.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-#include <cmocka.h>
 
 #include <jansson.h>
 
@@ -20,14 +15,15 @@
 #include "nics/print.h"
 #include "nics/provider.h"
 
+#include "unit.h"
+
 static struct mesh_nic *nics; /* two */
 static struct mesh_nic_table table;
 static struct nics_provider providers[2];
 static const char *site = "";
 
-static int setup(void **state)
+static int setup(void)
 {
-	(void)state;
 	nics = calloc(2, sizeof(*nics));
 	if (!nics)
 		return -1;
@@ -58,12 +54,13 @@ static int setup(void **state)
 	return 0;
 }
 
-static int teardown(void **state)
+static int teardown(void)
 {
-	(void)state;
 	free(nics);
 	return 0;
 }
+
+TESTS_USE(setup, teardown);
 
 static void assert_printed(const char *wanted)
 {
@@ -96,9 +93,8 @@ static json_t *json_printed(void)
 	return root;
 }
 
-static void test_table(void **state)
+TEST(table)
 {
-	(void)state;
 	assert_printed(
 		"DEV  NIC          SPEED     RDMA          LINK      GID        PROVIDER       "
 		"ADDRESS      MTU   PCI           PCI LINK\n"
@@ -109,11 +105,10 @@ static void test_table(void **state)
 		"  lo  loopback\n");
 }
 
-static void test_site(void **state)
+TEST(site)
 {
 	json_t *root = json_printed();
 
-	(void)state;
 	assert_true(json_is_null(json_object_get(root, "site")));
 	json_decref(root);
 	site = "east";
@@ -125,11 +120,10 @@ static void test_site(void **state)
 	site = "";
 }
 
-static void test_table_plain(void **state)
+TEST(table_plain)
 {
 	char note[] = "memlock is too low";
 
-	(void)state;
 	*nics[0].rdma.device = *nics[0].pci_path = '\0';
 	nics[0].speed_mbps = 0;
 	table.num_nics = 1;
@@ -146,9 +140,8 @@ static void test_table_plain(void **state)
 		       "enp1s0f0np0: memlock is too low\n");
 }
 
-static void test_table_none(void **state)
+TEST(table_none)
 {
-	(void)state;
 	mesh_nic_table_sort(&table);
 	mesh_nic_table_leave(&table, 0, "libfabric has no provider for it");
 	assert_printed("No NIC of this node can carry the mesh.\n"
@@ -158,11 +151,10 @@ static void test_table_none(void **state)
 		       "  lo           loopback\n");
 }
 
-static void test_json(void **state)
+TEST(json)
 {
 	json_t *root = json_printed(), *nic, *gid;
 
-	(void)state;
 	assert_int_equal(json_integer_value(json_object_get(root, "taken")), 1);
 	assert_int_equal(json_array_size(json_object_get(root, "nics")), 2);
 	nic = json_array_get(json_object_get(root, "nics"), 0);
@@ -192,11 +184,10 @@ static void test_json(void **state)
 }
 
 /* The kernel allows names that are no UTF-8. */
-static void test_json_bad_name(void **state)
+TEST(json_bad_name)
 {
 	json_t *root, *nic;
 
-	(void)state;
 	strcpy(nics[0].netdev, "e\xff\"0");
 	root = json_printed();
 	nic = json_array_get(json_object_get(root, "nics"), 0);
@@ -224,9 +215,8 @@ static int run(const char *a, const char *b)
 	return status;
 }
 
-static void test_options(void **state)
+TEST_BARE(options)
 {
-	(void)state;
 	assert_int_equal(run("--help", NULL), COMMAND_FINE);
 	assert_int_equal(run("--yaml", NULL), COMMAND_MISUSE);
 	assert_int_equal(run("--sysfs", NULL), COMMAND_MISUSE);
@@ -234,9 +224,8 @@ static void test_options(void **state)
 	assert_int_equal(run("--json", "junk"), COMMAND_MISUSE);
 }
 
-static void test_settings(void **state)
+TEST_BARE(settings)
 {
-	(void)state;
 	setenv("NCCL_MESH_NICS", "=no-such-nic", 1);
 	assert_int_equal(run(NULL, NULL), COMMAND_PROBLEM);
 	assert_int_equal(run("--json", NULL), COMMAND_PROBLEM);
@@ -247,18 +236,4 @@ static void test_settings(void **state)
 	assert_int_equal(run(NULL, NULL), COMMAND_PROBLEM);
 	unsetenv("NCCL_MESH_PROVIDER");
 	unsetenv("NCCL_MESH_NICS");
-}
-
-#define TABLE_TEST(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TABLE_TEST(test_table),		TABLE_TEST(test_table_plain),
-		TABLE_TEST(test_table_none),	TABLE_TEST(test_json),
-		TABLE_TEST(test_json_bad_name), TABLE_TEST(test_site),
-		cmocka_unit_test(test_options), cmocka_unit_test(test_settings),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

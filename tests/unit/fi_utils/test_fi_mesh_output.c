@@ -2,16 +2,11 @@
 /* test_fi_mesh_output.c - columns, colours and JSON texts; what Ctrl-C does. */
 #include <errno.h>
 #include <poll.h>
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-#include <cmocka.h>
 
 #include <jansson.h>
 
@@ -24,14 +19,15 @@
 #include "common/report.h"
 #include "common/table.h"
 
-static void test_table(void **state)
+#include "unit.h"
+
+TEST(table)
 {
 	struct output_table *table = output_table_new(3);
 	size_t size;
 	char *text;
 	FILE *file = open_memstream(&text, &size);
 
-	(void)state;
 	output_table_cell(table, OUTPUT_STRONG, "%s", "a");
 	output_table_cell(table, OUTPUT_PLAIN, "%d", 1000);
 	output_table_cell(table, OUTPUT_PLAIN, "x");
@@ -46,13 +42,12 @@ static void test_table(void **state)
 	free(text);
 }
 
-static void test_table_without_memory(void **state)
+TEST(table_without_memory)
 {
 	size_t size;
 	char *text;
 	FILE *file = open_memstream(&text, &size);
 
-	(void)state;
 	output_table_cell(NULL, OUTPUT_PLAIN, "x");
 	output_table_print(NULL, file, 0);
 	output_table_free(NULL);
@@ -61,7 +56,7 @@ static void test_table_without_memory(void **state)
 	free(text);
 }
 
-static void test_table_titles(void **state)
+TEST(table_titles)
 {
 	static const char *const titles[] = {"NAME", "SIZE"};
 	struct output_table *table = output_table_new(2);
@@ -69,7 +64,6 @@ static void test_table_titles(void **state)
 	char *text;
 	FILE *file = open_memstream(&text, &size);
 
-	(void)state;
 	output_table_titles(NULL, titles);
 	output_table_titles(table, titles);
 	output_table_cell(table, OUTPUT_PLAIN, "a");
@@ -82,24 +76,22 @@ static void test_table_titles(void **state)
 }
 
 /* Under ASan what is lost shows. */
-static void test_json_append(void **state)
+TEST(json_append)
 {
 	json_t *list = output_json_append(json_array(), json_integer(7));
 
-	(void)state;
 	assert_int_equal(json_integer_value(json_array_get(list, 0)), 7);
 	assert_null(output_json_append(list, NULL));
 	assert_null(output_json_append(NULL, json_string("x")));
 	assert_null(output_json_append(NULL, NULL));
 }
 
-static void test_json_print(void **state)
+TEST(json_print)
 {
 	size_t size;
 	char *text;
 	FILE *file = open_memstream(&text, &size);
 
-	(void)state;
 	assert_int_equal(output_json_print_line("test", file, json_pack("{s:[i, i]}", "a", 1, 2)),
 			 0);
 	assert_int_equal(output_json_print("test", file, json_pack("{s:i}", "a", 1)), 0);
@@ -109,11 +101,10 @@ static void test_json_print(void **state)
 	free(text);
 }
 
-static void test_json_text(void **state)
+TEST(json_text)
 {
 	json_t *value = output_json_text("e\xff\"0");
 
-	(void)state;
 	assert_string_equal(json_string_value(value), "e?\"0");
 	json_decref(value);
 	assert_true(json_is_null(output_json_text("")));
@@ -123,9 +114,8 @@ static void test_json_text(void **state)
 	json_decref(value);
 }
 
-static void test_colour(void **state)
+TEST(colour)
 {
-	(void)state;
 	assert_false(output_is_coloured(stderr) && !isatty(STDERR_FILENO));
 	setenv("NO_COLOR", "1", 1);
 	assert_false(output_is_coloured(stdout));
@@ -133,21 +123,19 @@ static void test_colour(void **state)
 }
 
 /* Not on a terminal: no progress is shown. */
-static void test_progress(void **state)
+TEST(progress)
 {
 	struct progress *progress = progress_begin("waiting for %s", "b");
 
-	(void)state;
 	progress_say(progress, "still waiting");
 	progress_end(progress);
 	progress_end(NULL);
 }
 
-static void test_interrupt(void **state)
+TEST(interrupt)
 {
 	struct pollfd fds[3] = {{.fd = -1}, {.fd = -1}};
 
-	(void)state;
 	interrupt_catch();
 	assert_false(interrupt_happened());
 	assert_int_equal(interrupt_poll(fds, 2, 0), -ETIMEDOUT);
@@ -158,13 +146,12 @@ static void test_interrupt(void **state)
 	signal(SIGHUP, SIG_DFL);
 }
 
-static void test_totals(void **state)
+TEST(totals)
 {
 	struct check_totals totals = {{[CHECK_PASS] = 3, [CHECK_UNKNOWN] = 1}};
 	char text[CHECK_TOTALS_TEXT_MAX];
 	json_t *root;
 
-	(void)state;
 	assert_int_equal(check_totals_status(&totals), COMMAND_FINE);
 	totals.counts[CHECK_WARN] = 1;
 	assert_int_equal(check_totals_status(&totals), COMMAND_PROBLEM);
@@ -176,22 +163,4 @@ static void test_totals(void **state)
 	assert_int_equal(json_array_size(json_object_get(root, "list")), 2);
 	json_decref(root);
 	assert_null(check_totals_json(&totals, "list", NULL)); /* no half a document */
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_totals),
-		cmocka_unit_test(test_table),
-		cmocka_unit_test(test_table_without_memory),
-		cmocka_unit_test(test_json_text),
-		cmocka_unit_test(test_colour),
-		cmocka_unit_test(test_progress),
-		cmocka_unit_test(test_interrupt),
-		cmocka_unit_test(test_table_titles),
-		cmocka_unit_test(test_json_append),
-		cmocka_unit_test(test_json_print),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,17 +2,12 @@
 /* test_fi_mesh_peer.c - `check --peer`: questions on a stream, waits, and what figures mean. */
 #include <errno.h>
 #include <poll.h>
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
-#include <cmocka.h>
 
 #include "base/clock.h"
 #include "common/finding.h"
@@ -23,109 +18,104 @@
 #include "peer/stream.h"
 #include "peer/wire.h"
 
+#include "unit.h"
+
 /* Whatever takes longer than this has failed. */
 #define LIMIT_MS 20000
 
 /* ---- streams ------------------------------------------------------------------------------ */
 
-struct ends {
+static struct {
 	struct peer_stream here, there;
-};
+} ends;
 
-static int ends_open(void **state)
+static int ends_open(void)
 {
-	static struct ends ends;
 	int fds[2];
 
 	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, fds), 0);
 	assert_int_equal(peer_stream_open(&ends.here, fds[0]), 0);
 	assert_int_equal(peer_stream_open(&ends.there, fds[1]), 0);
-	*state = &ends;
 	return 0;
 }
 
-static int ends_close(void **state)
+static int ends_close(void)
 {
-	struct ends *ends = *state;
-
-	peer_stream_close(&ends->here);
-	peer_stream_close(&ends->there);
+	peer_stream_close(&ends.here);
+	peer_stream_close(&ends.there);
 	return 0;
 }
 
-static void udp_frame_send(struct ends *ends, enum mesh_check_type type, uint32_t number)
+static void udp_frame_send(enum mesh_check_type type, uint32_t number)
 {
 	struct mesh_check_frame frame;
 
 	memset(&frame, 0, sizeof(frame));
 	frame.udp.port = 4791;
-	assert_int_equal(peer_stream_send(&ends->there, &frame, type, number), 0);
+	assert_int_equal(peer_stream_send(&ends.there, &frame, type, number), 0);
 }
 
-static void error_send(struct ends *ends, uint32_t error, uint32_t number)
+static void error_send(uint32_t error, uint32_t number)
 {
 	struct mesh_check_frame frame;
 
 	memset(&frame, 0, sizeof(frame));
 	frame.error.error = error;
 	strcpy(frame.error.text, "no");
-	assert_int_equal(peer_stream_send(&ends->there, &frame, MESH_CHECK_ERROR, number), 0);
+	assert_int_equal(peer_stream_send(&ends.there, &frame, MESH_CHECK_ERROR, number), 0);
 }
 
-static int udp_ask(struct ends *ends, uint32_t ms, struct mesh_check_frame *frame, char *text)
+static int udp_ask(uint32_t ms, struct mesh_check_frame *frame, char *text)
 {
 	memset(frame, 0, sizeof(*frame));
 	frame->udp.token = 77;
-	return peer_stream_ask(&ends->here, frame, MESH_CHECK_UDP_OPEN, MESH_CHECK_UDP_READY, ms,
+	return peer_stream_ask(&ends.here, frame, MESH_CHECK_UDP_OPEN, MESH_CHECK_UDP_READY, ms,
 			       NULL, text);
 }
 
-static void test_ask(void **state)
+TEST_WITH(ask, ends_open, ends_close)
 {
 	struct mesh_check_frame asked, frame;
 	char text[MESH_CHECK_TEXT_MAX];
-	struct ends *ends = *state;
 
 	/* The answer waits already: it follows a datagram that is not expected. */
-	udp_frame_send(ends, MESH_CHECK_UDP_GOT, 5);
-	udp_frame_send(ends, MESH_CHECK_UDP_READY, 1);
-	assert_int_equal(udp_ask(ends, LIMIT_MS, &frame, text), 0);
+	udp_frame_send(MESH_CHECK_UDP_GOT, 5);
+	udp_frame_send(MESH_CHECK_UDP_READY, 1);
+	assert_int_equal(udp_ask(LIMIT_MS, &frame, text), 0);
 	assert_int_equal(frame.udp.port, 4791);
 	assert_string_equal(text, "");
-	assert_int_equal(peer_stream_next(&ends->there, &asked), 0);
+	assert_int_equal(peer_stream_next(&ends.there, &asked), 0);
 	assert_int_equal(asked.header.type, MESH_CHECK_UDP_OPEN);
 	assert_int_equal(asked.header.number, 1);
 	assert_true(asked.udp.token == 77);
 }
 
-static void test_ask_is_refused(void **state)
+TEST_WITH(ask_is_refused, ends_open, ends_close)
 {
 	struct mesh_check_frame frame;
 	char text[MESH_CHECK_TEXT_MAX];
-	struct ends *ends = *state;
 
-	error_send(ends, EBUSY, 1);
-	assert_int_equal(udp_ask(ends, LIMIT_MS, &frame, text), -EBUSY);
+	error_send(EBUSY, 1);
+	assert_int_equal(udp_ask(LIMIT_MS, &frame, text), -EBUSY);
 	assert_string_equal(text, "no");
-	error_send(ends, 0, 2);
-	assert_int_equal(udp_ask(ends, LIMIT_MS, &frame, text), -EPROTO);
-	error_send(ends, UINT32_MAX, 3);
-	assert_int_equal(udp_ask(ends, LIMIT_MS, &frame, text), -EPROTO);
-	error_send(ends, EINTR, 4); /* no frame may pass for our user's Ctrl-C */
-	assert_int_equal(udp_ask(ends, LIMIT_MS, &frame, text), -EPROTO);
-	udp_frame_send(ends, MESH_CHECK_UDP_READY, 99); /* not the answer to this */
-	assert_int_equal(udp_ask(ends, LIMIT_MS, &frame, text), -EPROTO);
+	error_send(0, 2);
+	assert_int_equal(udp_ask(LIMIT_MS, &frame, text), -EPROTO);
+	error_send(UINT32_MAX, 3);
+	assert_int_equal(udp_ask(LIMIT_MS, &frame, text), -EPROTO);
+	error_send(EINTR, 4); /* no frame may pass for our user's Ctrl-C */
+	assert_int_equal(udp_ask(LIMIT_MS, &frame, text), -EPROTO);
+	udp_frame_send(MESH_CHECK_UDP_READY, 99); /* not the answer to this */
+	assert_int_equal(udp_ask(LIMIT_MS, &frame, text), -EPROTO);
 }
 
-static void test_ask_in_vain(void **state)
+TEST_WITH(ask_in_vain, ends_open, ends_close)
 {
 	struct mesh_check_frame frame;
 	char text[MESH_CHECK_TEXT_MAX];
-	struct ends *ends = *state;
 
-	assert_int_equal(udp_ask(ends, 20, &frame, text), -ETIMEDOUT);
-	peer_stream_close(&ends->there);
-	assert_true(udp_ask(ends, LIMIT_MS, &frame, text) < 0);
+	assert_int_equal(udp_ask(20, &frame, text), -ETIMEDOUT);
+	peer_stream_close(&ends.there);
+	assert_true(udp_ask(LIMIT_MS, &frame, text) < 0);
 }
 
 /* Three times nothing, then what the test wants. */
@@ -140,48 +130,46 @@ static int few_times(void *arg)
 	return ++polling->calls < 4 ? -EAGAIN : polling->then;
 }
 
-static void test_poll_ends_a_wait(void **state)
+TEST_WITH(poll_ends_a_wait, ends_open, ends_close)
 {
 	struct polling fails = {.then = -ENETDOWN}, waits = {.then = 0};
 	struct mesh_check_frame frame;
 	char text[MESH_CHECK_TEXT_MAX];
-	struct ends *ends = *state;
 
-	assert_int_equal(peer_stream_await_polling(&ends->here, MESH_CHECK_RELAYED_MET, 1,
+	assert_int_equal(peer_stream_await_polling(&ends.here, MESH_CHECK_RELAYED_MET, 1,
 						   mesh_clock_ms() + LIMIT_MS, few_times, &fails,
 						   &frame, text),
 			 -ENETDOWN);
 	assert_int_equal(fails.calls, 4);
-	assert_int_equal(peer_stream_await_polling(&ends->here, MESH_CHECK_RELAYED_MET, 1,
+	assert_int_equal(peer_stream_await_polling(&ends.here, MESH_CHECK_RELAYED_MET, 1,
 						   mesh_clock_ms() + 20, few_times, &waits, &frame,
 						   text),
 			 -ETIMEDOUT);
 	assert_true(waits.calls > 4);
 	memset(&frame, 0, sizeof(frame));
-	assert_int_equal(peer_stream_send(&ends->there, &frame, MESH_CHECK_RELAYED_MET, 1), 0);
+	assert_int_equal(peer_stream_send(&ends.there, &frame, MESH_CHECK_RELAYED_MET, 1), 0);
 	fails.calls = 0;
-	assert_int_equal(peer_stream_await_polling(&ends->here, MESH_CHECK_RELAYED_MET, 1,
+	assert_int_equal(peer_stream_await_polling(&ends.here, MESH_CHECK_RELAYED_MET, 1,
 						   mesh_clock_ms() + LIMIT_MS, few_times, &fails,
 						   &frame, text),
 			 0);
 }
 
 /* A frame of another version is answered with both versions, in a frame that its sender reads. */
-static void test_version_is_refused(void **state)
+TEST_WITH(version_is_refused, ends_open, ends_close)
 {
 	struct mesh_check_header asked;
 	struct mesh_check_frame frame;
-	struct ends *ends = *state;
 	char bytes[512];
 
 	mesh_check_header_fill(&asked, MESH_CHECK_HELLO, 7, MESH_CHECK_HELLO_1_BYTES);
 	asked.version = 1;
-	assert_int_equal(send(ends->here.fd, &asked, sizeof(asked), 0), sizeof(asked));
-	assert_int_equal(peer_stream_version(&ends->there), 0);
-	assert_int_equal(peer_stream_next(&ends->there, &frame), -EPROTONOSUPPORT);
-	assert_int_equal(peer_stream_version(&ends->there), 1);
-	peer_stream_refuse_version(&ends->there);
-	assert_int_equal(recv(ends->here.fd, bytes, sizeof(bytes), 0),
+	assert_int_equal(send(ends.here.fd, &asked, sizeof(asked), 0), sizeof(asked));
+	assert_int_equal(peer_stream_version(&ends.there), 0);
+	assert_int_equal(peer_stream_next(&ends.there, &frame), -EPROTONOSUPPORT);
+	assert_int_equal(peer_stream_version(&ends.there), 1);
+	peer_stream_refuse_version(&ends.there);
+	assert_int_equal(recv(ends.here.fd, bytes, sizeof(bytes), 0),
 			 sizeof(asked) + sizeof(frame.error));
 	assert_int_equal(mesh_check_version_of(bytes, sizeof(bytes)), 1);
 	assert_true(mesh_check_decode(bytes, sizeof(bytes), &frame) > 0);
@@ -193,12 +181,11 @@ static void test_version_is_refused(void **state)
 
 /* ---- waits -------------------------------------------------------------------------------- */
 
-static void test_wait(void **state)
+TEST(wait)
 {
 	uint64_t started = mesh_clock_ms();
 	int fds[2];
 
-	(void)state;
 	assert_int_equal(pipe(fds), 0);
 	assert_int_equal(interrupt_wait(fds[0], POLLIN, started + 30), -ETIMEDOUT);
 	assert_true(mesh_clock_ms() >= started + 30);
@@ -212,12 +199,11 @@ static void test_wait(void **state)
 }
 
 /* In a child: what a signal has done cannot be undone. */
-static void test_wait_ends_with_a_signal(void **state)
+TEST(wait_ends_with_a_signal)
 {
 	int status, fds[2];
 	pid_t pid;
 
-	(void)state;
 	assert_int_equal(pipe(fds), 0);
 	pid = fork();
 	assert_true(pid >= 0);
@@ -238,11 +224,10 @@ static void test_wait_ends_with_a_signal(void **state)
 
 /* ---- figures ------------------------------------------------------------------------------ */
 
-static void test_half_rtt(void **state)
+TEST(half_rtt)
 {
 	uint64_t times[20], i;
 
-	(void)state;
 	for (i = 0; i < 20; i++)
 		times[i] = 1000 * (20 - i);		  /* 1000 to 20000, in reverse */
 	assert_int_equal(peer_half_rtt(times, 20), 1500); /* two of them are shorter than 3000 */
@@ -252,9 +237,8 @@ static void test_half_rtt(void **state)
 	assert_true(peer_gbps(1000, 0) == 0);
 }
 
-static void test_verdicts(void **state)
+TEST(verdicts)
 {
-	(void)state;
 	assert_int_equal(peer_latency_verdict(20, 1), CHECK_PASS);
 	assert_int_equal(peer_latency_verdict(20000, 1), CHECK_WARN);
 	assert_int_equal(peer_latency_verdict(20000, 0.5), CHECK_UNKNOWN); /* the nodes are busy */
@@ -277,9 +261,8 @@ static void test_verdicts(void **state)
 }
 
 /* A port that negotiates 200 Gb/s and carries a tenth; not a slow link, and not TCP. */
-static void test_faulty_port(void **state)
+TEST(faulty_port)
 {
-	(void)state;
 	assert_true(peer_port_is_faulty(8, 200, true));
 	assert_true(peer_port_is_faulty(25, 200, true));
 	assert_false(peer_port_is_faulty(40, 200, true)); /* a narrow slot */
@@ -292,7 +275,7 @@ static void test_faulty_port(void **state)
 /* ---- paths -------------------------------------------------------------------------------- */
 
 /* A node with RDMA and one without: the plugin uses tcp there, and warns. */
-static void test_mixed_providers(void **state)
+TEST(mixed_providers)
 {
 	static struct peer_checker checker;
 	static struct peer peer = {.name = "b"};
@@ -301,7 +284,6 @@ static void test_mixed_providers(void **state)
 	struct mesh_check_nic *theirs = &peer.hello.nics[0];
 	struct mesh_addr addr;
 
-	(void)state;
 	assert_int_equal(mesh_addr_parse("10.1.0.1/24", &nic.source), 0);
 	nic.addrs[0] = nic.source;
 	nic.num_addrs = 1;
@@ -339,23 +321,4 @@ static void test_mixed_providers(void **state)
 	assert_int_equal(peer.choice.candidates[0].provider, MESH_PROVIDER_VERBS_RXM);
 	assert_non_null(strstr(result.findings[0].text, "verbs;ofi_rxm (RDMA at both ends)"));
 	check_result_free(&result);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(test_ask, ends_open, ends_close),
-		cmocka_unit_test_setup_teardown(test_ask_is_refused, ends_open, ends_close),
-		cmocka_unit_test_setup_teardown(test_ask_in_vain, ends_open, ends_close),
-		cmocka_unit_test_setup_teardown(test_poll_ends_a_wait, ends_open, ends_close),
-		cmocka_unit_test_setup_teardown(test_version_is_refused, ends_open, ends_close),
-		cmocka_unit_test(test_wait),
-		cmocka_unit_test(test_wait_ends_with_a_signal),
-		cmocka_unit_test(test_half_rtt),
-		cmocka_unit_test(test_verdicts),
-		cmocka_unit_test(test_faulty_port),
-		cmocka_unit_test(test_mixed_providers),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

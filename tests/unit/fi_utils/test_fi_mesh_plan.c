@@ -2,15 +2,10 @@
 /* test_fi_mesh_plan.c - arguments, output and exit status of `fi_mesh plan`. */
 #include <errno.h>
 #include <fcntl.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
-#include <cmocka.h>
 
 #include "common/exit_status.h"
 #include "plan/command.h"
@@ -26,6 +21,7 @@
 #include "plan/shape.h"
 
 #include "log_capture.h"
+#include "unit.h"
 
 /* Runs the subcommand with nothing on the terminal; arguments end with NULL. */
 static int run(const char *first, ...)
@@ -54,9 +50,8 @@ static int run(const char *first, ...)
 	return status;
 }
 
-static void test_exit_status(void **state)
+TEST(exit_status)
 {
-	(void)state;
 	assert_int_equal(run("triangle", "a", "b", "c", NULL), COMMAND_FINE);
 	assert_int_equal(run("triangle", "a,b,c", "--json", NULL), COMMAND_FINE);
 	assert_int_equal(run("--help", NULL), COMMAND_FINE);
@@ -99,11 +94,10 @@ static void test_exit_status(void **state)
 }
 
 /* --config's choices are the formats that there are. */
-static void test_config_names(void **state)
+TEST(config_names)
 {
 	int i;
 
-	(void)state;
 	for (i = 0; plan_formats[i]; i++)
 		assert_int_equal(run("line", "a", "b", "--node", "a", "--config",
 				     plan_formats[i]->name, NULL),
@@ -111,12 +105,11 @@ static void test_config_names(void **state)
 }
 
 /* The folder has the plan and the files, nothing is mixed with older ones. */
-static void test_write(void **state)
+TEST(write)
 {
 	char base[] = "/tmp/test_fi_mesh_plan.XXXXXX", folder[64], path[200];
 	struct stat info;
 
-	(void)state;
 	assert_non_null(mkdtemp(base));
 	snprintf(folder, sizeof(folder), "%s/new/mesh", base);
 	assert_int_equal(run("line", "a", "b", "--write", folder, NULL), COMMAND_FINE);
@@ -147,7 +140,7 @@ static void nodes_are(const char *text, const char *first, const char *last, int
 	plan_nodes_free(&nodes);
 }
 
-static void test_node_names(void **state)
+TEST(node_names)
 {
 	static const char *const junk[] = {"",	      ",",	 "a,",	       "n[1-",
 					   "n[1]",    "n[2-1]",	 "n[-1-2]",    "n[1-2",
@@ -157,7 +150,6 @@ static void test_node_names(void **state)
 	char name[100];
 	size_t i;
 
-	(void)state;
 	nodes_are("a", "a", "a", 1);
 	nodes_are("a,b-c,d.e", "a", "d.e", 3);
 	nodes_are("n[1-10]", "n1", "n10", 10);
@@ -214,11 +206,10 @@ static char *files_of(const struct mesh_plan *plan, const char *format, int node
 	return text;
 }
 
-static void test_formats(void **state)
+TEST(formats)
 {
 	struct mesh_plan plan;
 
-	(void)state;
 	plan_of("line", "a,b", "eth1", false, &plan);
 	text_is(files_of(&plan, "ip", 1),
 		"#!/bin/sh\nset -e\n# cable 1, to a eth1\nip link set dev eth1 mtu 9000 up\n"
@@ -257,12 +248,11 @@ static char *print(const struct mesh_plan *plan)
 	return text;
 }
 
-static void test_text(void **state)
+TEST(text)
 {
 	struct mesh_plan plan;
 	char *text;
 
-	(void)state;
 	plan_of("triangle", "A,B,C", NULL, false, &plan);
 	text = print(&plan);
 	has(text, "triangle: 3 nodes, 3 cables, 2 ports on each node\n");
@@ -307,14 +297,13 @@ static void test_text(void **state)
 	mesh_plan_free(&plan);
 }
 
-static void test_json(void **state)
+TEST(json)
 {
 	struct mesh_plan plan;
 	const char *subnet, *node;
 	json_t *root;
 	int relays;
 
-	(void)state;
 	plan_of("torus:3x3", "n[1-9]", NULL, false, &plan);
 	root = plan_json(&plan);
 	assert_non_null(root);
@@ -343,11 +332,10 @@ static void test_json(void **state)
 }
 
 /* A thousand nodes are planned within a second, also fully meshed. */
-static void test_thousand(void **state)
+TEST(thousand)
 {
 	struct mesh_plan plan;
 
-	(void)state;
 	plan_of("full", "n[1-1000]", NULL, false, &plan);
 	assert_int_equal(plan.topology.num_cables, 499500);
 	assert_string_equal(mesh_plan_port_name(&plan, 499499, 0), "mesh998");
@@ -358,7 +346,7 @@ static void test_thousand(void **state)
 }
 
 /* Two sites, each node of which is cabled to each: the ranks of each follow each other. */
-static void test_sites(void **state)
+TEST(sites)
 {
 	struct mesh_plan_request request = {.num_nodes = 0};
 	struct plan_nodes nodes = {.num_nodes = 0};
@@ -366,7 +354,6 @@ static void test_sites(void **state)
 	json_t *root;
 	char *text;
 
-	(void)state;
 	assert_int_equal(mesh_shape_parse("full", &request.shape), 0);
 	assert_int_equal(plan_nodes_add(&nodes, "n[1-4]"), 0);
 	assert_int_equal(plan_nodes_site(&nodes, "east=n1,n3"), 0);
@@ -390,12 +377,11 @@ static void test_sites(void **state)
 }
 
 /* Only routers join the sites; inside each of them, cables have to. */
-static void test_sites_apart(void **state)
+TEST(sites_apart)
 {
 	char cables[] = "/tmp/test_fi_mesh_plan.XXXXXX", argument[64];
 	int fd = mkstemp(cables);
 
-	(void)state;
 	assert_true(fd >= 0);
 	assert_int_equal(write(fd, "a b\nc d\n", 8), 8);
 	close(fd);
@@ -406,17 +392,4 @@ static void test_sites_apart(void **state)
 	assert_int_equal(run(argument, "--site", "e=a,c", NULL), COMMAND_PROBLEM);
 	assert_int_equal(run(argument, "--site", "e=a,b,c,d", NULL), COMMAND_PROBLEM);
 	unlink(cables);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_exit_status), cmocka_unit_test(test_config_names),
-		cmocka_unit_test(test_write),	    cmocka_unit_test(test_node_names),
-		cmocka_unit_test(test_formats),	    cmocka_unit_test(test_text),
-		cmocka_unit_test(test_json),	    cmocka_unit_test(test_thousand),
-		cmocka_unit_test(test_sites),	    cmocka_unit_test(test_sites_apart),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,13 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* test_fi_mesh_routed.c - `check --peer` pairs the NICs of a routed fabric as the plugin does. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <net/if.h>
-#include <cmocka.h>
 
 #include "common/finding.h"
 #include "peer/checker.h"
@@ -15,6 +11,7 @@
 #include "peer/wire.h"
 
 #include "namespace.h"
+#include "unit.h"
 
 #define NICS 2
 
@@ -36,12 +33,36 @@ static void theirs_set(int i, const char *text)
 }
 
 /* What has the address of NIC k leaves by NIC k, so that routes connect all pairs. */
-static int nodes_make(void **state)
+/* The first two paths: from our NIC 0 to NIC @first of the peer, and from NIC 1 to @second. */
+static void assert_pairs(int first, int second)
+{
+	struct check_result result = {0};
+
+	peer_paths_check(&checker, &peer, &result);
+	assert_int_equal(check_verdict_of(&result), CHECK_PASS);
+	assert_true(peer.choice.num_candidates >= NICS);
+	for (int i = 0; i < NICS; i++)
+		assert_int_equal(peer.choice.candidates[i].remote,
+				 peer.choice.candidates[i].local ? second : first);
+	check_result_free(&result);
+}
+
+TEST(rails)
+{
+	assert_pairs(0, 1); /* as many on both nodes: those of the same number */
+	assert_int_equal(mesh_rails_parse("10.1.0.0/24+10.9.2.0/24,10.2.0.0/24+10.9.1.0/24",
+					  &checker.self.rails),
+			 0);
+	assert_pairs(1, 0);
+}
+
+void tests_begin(void)
 {
 	char text[MESH_ADDR_TEXT_MAX];
 	int i;
 
-	(void)state;
+	if (!namespace_enter())
+		exit(77);
 	namespace_nics(NICS);
 	for (i = 0; i < NICS; i++) {
 		namespace_ip("rule add from 10.%d.0.1 table %d", i + 1, 101 + i);
@@ -60,40 +81,4 @@ static int nodes_make(void **state)
 	checker.self.table.num_nics = checker.self.table.num_taken = checker.self.num_nics = NICS;
 	peer.hello.num_nics = NICS;
 	peer.hello.plugin_protocol = MESH_PROTOCOL_VERSION;
-	return 0;
-}
-
-/* The first two paths: from our NIC 0 to NIC @first of the peer, and from NIC 1 to @second. */
-static void assert_pairs(int first, int second)
-{
-	struct check_result result = {0};
-
-	peer_paths_check(&checker, &peer, &result);
-	assert_int_equal(check_verdict_of(&result), CHECK_PASS);
-	assert_true(peer.choice.num_candidates >= NICS);
-	for (int i = 0; i < NICS; i++)
-		assert_int_equal(peer.choice.candidates[i].remote,
-				 peer.choice.candidates[i].local ? second : first);
-	check_result_free(&result);
-}
-
-static void test_rails(void **state)
-{
-	(void)state;
-	assert_pairs(0, 1); /* as many on both nodes: those of the same number */
-	assert_int_equal(mesh_rails_parse("10.1.0.0/24+10.9.2.0/24,10.2.0.0/24+10.9.1.0/24",
-					  &checker.self.rails),
-			 0);
-	assert_pairs(1, 0);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_rails),
-	};
-
-	if (!namespace_enter())
-		return 77;
-	return cmocka_run_group_tests(tests, nodes_make, NULL);
 }

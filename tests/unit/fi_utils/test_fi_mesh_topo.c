@@ -1,13 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* test_fi_mesh_topo.c - plans and reports that `fi_mesh topo` reads, and its paths. */
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
-#include <cmocka.h>
 
 #include <jansson.h>
 
@@ -24,6 +19,8 @@
 #include "topo/summary.h"
 #include "topo/svg.h"
 #include "topo/text.h"
+
+#include "unit.h"
 
 static int read_text(struct topo_map *map, const char *text, const char *source)
 {
@@ -63,11 +60,10 @@ static void path_is(const struct topo_map *map, int from, int to, const char *ni
 	assert_string_equal(path.reason, reason);
 }
 
-static void test_reports(void **state)
+TEST(reports)
 {
 	struct topo_map map;
 
-	(void)state;
 	map_of(&map,
 	       "{\"nics\":[" NIC("p0", "10.0.1.1/24", "tcp") "," NIC("p1", "10.0.3.1/24",
 								     "tcp") "," OTHER "]}",
@@ -90,11 +86,10 @@ static void test_reports(void **state)
 	topo_map_free(&map);
 }
 
-static void test_parallel_and_switch(void **state)
+TEST(parallel_and_switch)
 {
 	struct topo_map map;
 
-	(void)state;
 	map_of(&map,
 	       "{\"nics\":[" NIC("p0", "10.0.1.1/24", "tcp") "," NIC("p1", "10.0.2.1/24",
 								     "tcp") "]}",
@@ -128,11 +123,10 @@ static void test_parallel_and_switch(void **state)
 }
 
 /* A bond, a VLAN, a veth: the mesh's like any other, also while its cable is out. */
-static void test_virtual_down(void **state)
+TEST(virtual_down)
 {
 	struct topo_map map;
 
-	(void)state;
 	map_of(&map, "{\"nics\":[" NIC("bond0", "10.0.1.1/24", "tcp") "]}",
 	       "{\"nics\":[{\"netdev\":\"bond0\",\"taken\":false,\"source\":null,"
 	       "\"addresses\":[\"10.0.1.2/24\"],\"reason\":\"skipped: no carrier\","
@@ -164,12 +158,11 @@ static char *plan_text(const char *shape, const char *names)
 	return text;
 }
 
-static void test_plan(void **state)
+TEST(plan)
 {
 	struct topo_map map = {.planned = false};
 	char *text = plan_text("torus:3x3", "n[1-9]");
 
-	(void)state;
 	assert_int_equal(read_text(&map, text, "plan.json"), 0);
 	assert_int_equal(topo_map_join(&map), 0);
 	assert_true(map.planned);
@@ -206,12 +199,11 @@ static void drawn(int (*print)(FILE *, const struct topo_map *, const struct top
 }
 
 /* A line whose middle relays, until its cable is down; one end has no other link. */
-static void test_relays(void **state)
+TEST(relays)
 {
 	struct topo_map map;
 	struct topo_path path;
 
-	(void)state;
 	map_of(&map, "{\"nics\":[" NIC("p0", "10.0.1.1/24", "tcp") "]}",
 	       "{\"nics\":[" NIC("p0", "10.0.1.2/24", "tcp") "," NIC("p1", "10.0.2.2/24",
 								     "tcp") "]}",
@@ -270,20 +262,18 @@ static void ring_is(const char *far, const char *nics, const char *reason)
 	topo_map_free(&map);
 }
 
-static void test_relays_with_rdma(void **state)
+TEST(relays_with_rdma)
 {
-	(void)state;
 	ring_is("verbs;ofi_rxm", "via b and d",
 		"no link in common: 1 relay on each of the routes, which are used together");
 	ring_is("tcp", "via b", "no link in common: 1 relay");
 }
 
 /* The site of a node comes from its report, or from the plan. */
-static void test_sites(void **state)
+TEST(sites)
 {
 	struct topo_map map;
 
-	(void)state;
 	map_of(&map, "{\"site\":\"east\",\"nics\":[" NIC("p0", "10.0.1.1/24", "tcp") "]}",
 	       "{\"site\":\"a-name-that-is-too-long\",\"nics\":[" NIC("p0", "10.0.1.2/24",
 								      "tcp") "]}",
@@ -304,12 +294,11 @@ static void test_sites(void **state)
 	topo_map_free(&map);
 }
 
-static void test_drawings(void **state)
+TEST(drawings)
 {
 	struct topo_map map;
 	struct topo_path path;
 
-	(void)state;
 	map_of(&map, "{\"nics\":[" NIC("p<&\\\"0", "10.0.1.1/24", "tcp") "]}",
 	       "{\"nics\":[" NIC("p0", "10.0.1.2/24", "tcp") "]}", NULL);
 	drawn(topo_print_text, &map, NULL, "mesh: 2 nodes, 1 cable\n");
@@ -333,7 +322,7 @@ static void test_drawings(void **state)
 }
 
 /* Many cables between many nodes: a cell for each pair, and no line for each cable. */
-static void test_dense(void **state)
+TEST(dense)
 {
 	struct topo_map map = {.planned = false};
 	char *text = plan_text("full", "n[1-64]"), *svg;
@@ -341,7 +330,6 @@ static void test_dense(void **state)
 	size_t size;
 	FILE *file;
 
-	(void)state;
 	assert_int_equal(read_text(&map, text, "plan.json"), 0);
 	assert_int_equal(topo_map_join(&map), 0);
 	assert_int_equal(map.num_links, 2016);
@@ -366,7 +354,7 @@ static void test_dense(void **state)
 }
 
 /* A DGX Spark's port is two NICs: a cable counts once, however many subnets it has. */
-static void test_planned_halves(void **state)
+TEST(planned_halves)
 {
 	struct mesh_plan_request request = {.shape = {.kind = MESH_SHAPE_TRIANGLE, .parallel = 2},
 					    .halves = 2,
@@ -377,7 +365,6 @@ static void test_planned_halves(void **state)
 	char *text;
 	json_t *root;
 
-	(void)state;
 	assert_int_equal(plan_nodes_add(&nodes, "a,b,c"), 0);
 	request.nodes = nodes.nodes;
 	request.num_nodes = nodes.num_nodes;
@@ -430,7 +417,7 @@ static void wire(struct topo_map *map, const int *nics, int num)
 		topo_map_wire(map, nics[0], nics[i]);
 }
 
-static void test_asked_halves(void **state)
+TEST(asked_halves)
 {
 	/* The subnets of the second cable are crossed; the first has link-local addresses. */
 	static const char *const addrs[3][4] = {
@@ -441,7 +428,6 @@ static void test_asked_halves(void **state)
 	static const int first[] = {0, 4, 1, 5}, second[] = {2, 8, 9, 3}, odd[] = {6, 10, 11};
 	struct topo_map map;
 
-	(void)state;
 	asked_map(&map, addrs, 3);
 	wire(&map, first, 4);
 	wire(&map, second, 4);
@@ -475,12 +461,11 @@ static void test_asked_halves(void **state)
 #define REPORT_P0_P1(p0, p1) "{\"nics\":[" NIC("p0", p0, "tcp") "," NIC("p1", p1, "tcp") "]}"
 
 /* What `fi_mesh watch` printed behind the report of a node: the cable has the rate of one end. */
-static void test_rates(void **state)
+TEST(rates)
 {
 	struct topo_map map;
 	double bytes;
 
-	(void)state;
 	map_of(&map,
 	       REPORT_P0_P1("10.0.1.1/24", "10.0.2.1/24") "\n{\"seconds\":1.0,\"nics\":[" RATES_P0
 							  "," RATES_P1 "]}\n",
@@ -500,36 +485,14 @@ static void test_rates(void **state)
 }
 
 /* A mesh of one cable has its rate on the cable, too. */
-static void test_rate_of_cable(void **state)
+TEST(rate_of_cable)
 {
 	struct topo_map map;
 
-	(void)state;
 	map_of(&map, "{\"nics\":[" NIC("p0", "10.0.1.1/24", "tcp") "]}",
 	       "{\"nics\":[" NIC("p0", "10.0.1.2/24", "tcp") "]}{\"seconds\":1,\"nics\":[" WATCHED(
 		       "p0", "1e9", "5e8", "null") "]}",
 	       NULL);
 	drawn(topo_print_svg, &map, NULL, ">now 12.00 Gb/s<");
 	topo_map_free(&map);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_reports),
-		cmocka_unit_test(test_parallel_and_switch),
-		cmocka_unit_test(test_plan),
-		cmocka_unit_test(test_drawings),
-		cmocka_unit_test(test_virtual_down),
-		cmocka_unit_test(test_dense),
-		cmocka_unit_test(test_planned_halves),
-		cmocka_unit_test(test_asked_halves),
-		cmocka_unit_test(test_rates),
-		cmocka_unit_test(test_rate_of_cable),
-		cmocka_unit_test(test_relays_with_rdma),
-		cmocka_unit_test(test_relays),
-		cmocka_unit_test(test_sites),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,13 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* test_fi_mesh_watch.c - what `fi_mesh watch` makes of counters, and how it prints them. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <cmocka.h>
 
 #include <jansson.h>
 
@@ -18,6 +13,8 @@
 #include "watch/prometheus.h"
 #include "watch/rates.h"
 #include "watch/sample.h"
+
+#include "unit.h"
 
 static struct watch_nic nics[2], nics_before[2];
 static struct watch_link links[1], links_before[1];
@@ -45,9 +42,8 @@ static void link_set(struct watch_link *link, uint64_t bytes)
 	link->entry.counters.messages = 3;
 }
 
-static int setup(void **state)
+static int setup(void)
 {
-	(void)state;
 	memset(nics, 0, sizeof(nics));
 	strcpy(nics[0].netdev, "ab");
 	strcpy(nics[0].rdma, "mlx5_0");
@@ -84,6 +80,8 @@ static int setup(void **state)
 	return 0;
 }
 
+TESTS_USE(setup, NULL);
+
 static char *printed(bool prometheus, const struct watch_sample *earlier)
 {
 	size_t size;
@@ -105,9 +103,8 @@ static void assert_contains(char *text, const char *part)
 		fail_msg("no \"%s\" in:\n%s", part, text);
 }
 
-static void test_traffic(void **state)
+TEST(traffic)
 {
-	(void)state;
 	assert_int_equal(watch_traffic(&nics[0], &nics_before[0], 1), WATCH_RDMA);
 	assert_int_equal(watch_traffic(&nics[1], &nics_before[1], 1), WATCH_IDLE);
 	assert_int_equal(watch_traffic(&nics[0], NULL, 0), WATCH_UNKNOWN);
@@ -119,19 +116,17 @@ static void test_traffic(void **state)
 	assert_int_equal(watch_traffic(&nics[0], &nics_before[0], 100), WATCH_IDLE);
 }
 
-static void test_counter_that_goes_back(void **state)
+TEST_BARE(counter_that_goes_back)
 {
-	(void)state;
 	assert_true(watch_rate(5, 10, 1) == 0);
 	assert_true(watch_rate(30, 10, 2) == 10);
 	assert_true(watch_rate(30, 10, 0) == 0);
 }
 
-static void test_text(void **state)
+TEST(text)
 {
 	char *text = printed(false, &before);
 
-	(void)state;
 	assert_contains(text, "ab   mlx5_0  100 Gb/s   RDMA     0 b/s         0 b/s     "
 			      "100.00 Gb/s");
 	assert_contains(text, "\nac   -       link down  ");
@@ -146,12 +141,11 @@ static void test_text(void **state)
 }
 
 /* Root sees those of all users: then each line says whose it is. */
-static void test_users(void **state)
+TEST(users)
 {
 	struct watch_process two[2] = {processes[0], processes[0]};
 	char *text;
 
-	(void)state;
 	two[1].uid = 4000000000u;
 	now.processes = two;
 	now.num_processes = 2;
@@ -165,11 +159,10 @@ static void test_users(void **state)
 	free(text);
 }
 
-static void test_nothing_there(void **state)
+TEST(nothing_there)
 {
 	char *text;
 
-	(void)state;
 	now.num_nics = now.num_links = now.num_processes = 0;
 	text = printed(false, NULL);
 	assert_string_equal(text,
@@ -179,7 +172,7 @@ static void test_nothing_there(void **state)
 }
 
 /* What this node relays: for whom, how much, and the slots in use. */
-static void test_circuits(void **state)
+TEST(circuits)
 {
 	struct watch_circuit circuit = {
 		.circuit = {.origin = "a",
@@ -202,7 +195,6 @@ static void test_circuits(void **state)
 	size_t size;
 	FILE *file;
 
-	(void)state;
 	earlier.circuit.counters.bytes = 0;
 	now.circuits = &circuit;
 	before.circuits = &earlier;
@@ -231,11 +223,10 @@ static void test_circuits(void **state)
 	free(text);
 }
 
-static void test_prometheus(void **state)
+TEST(prometheus)
 {
 	char *text = printed(true, NULL);
 
-	(void)state;
 	assert_contains(text, "# TYPE nccl_mesh_link_bytes_total counter\n"
 			      "nccl_mesh_link_bytes_total{nic=\"ab\",peer=\"b\\\"\\\\?\",");
 	assert_contains(text,
@@ -262,14 +253,13 @@ static void test_prometheus(void **state)
 	free(text);
 }
 
-static void test_json(void **state)
+TEST(json)
 {
 	json_t *root, *nic, *link;
 	size_t size;
 	char *text;
 	FILE *file = open_memstream(&text, &size);
 
-	(void)state;
 	assert_int_equal(watch_print_json(file, &now, &before), 0);
 	fclose(file);
 	assert_ptr_equal(strchr(text, '\n'), text + strlen(text) - 1);
@@ -292,7 +282,7 @@ static void test_json(void **state)
 	free(text);
 }
 
-static void test_wrong_use(void **state)
+TEST_BARE(wrong_use)
 {
 	const char *wrong[][3] = {
 		{"watch", "--interval", "0"},  {"watch", "--interval", "nan"},
@@ -302,28 +292,10 @@ static void test_wrong_use(void **state)
 		{"watch", "--pid", "0"},       {"watch", "--user", "no such user"}};
 	size_t i;
 
-	(void)state;
 	for (i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
 		char *argv[] = {(char *)(uintptr_t)wrong[i][0], (char *)(uintptr_t)wrong[i][1],
 				(char *)(uintptr_t)wrong[i][2], NULL};
 
 		assert_int_equal(command_watch(argv[2] ? 3 : 2, argv), COMMAND_MISUSE);
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup(test_traffic, setup),
-		cmocka_unit_test(test_counter_that_goes_back),
-		cmocka_unit_test_setup(test_text, setup),
-		cmocka_unit_test_setup(test_users, setup),
-		cmocka_unit_test_setup(test_nothing_there, setup),
-		cmocka_unit_test_setup(test_prometheus, setup),
-		cmocka_unit_test_setup(test_circuits, setup),
-		cmocka_unit_test_setup(test_json, setup),
-		cmocka_unit_test(test_wrong_use),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

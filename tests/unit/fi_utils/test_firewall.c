@@ -1,30 +1,28 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* test_firewall.c - one packet through rule sets as firewalld, ufw and people write them. */
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
-#include <cmocka.h>
 
 #include "check/firewall_iptables.h"
 #include "check/firewall_nft.h"
 #include "check/firewall_rules.h"
 
+#include "unit.h"
+
 static struct firewall_packet packet;
 
-static int setup(void **state)
+static int setup(void)
 {
-	(void)state;
 	packet = (struct firewall_packet){.nic = "eth1", .port = 40000};
 	assert_int_equal(mesh_addr_parse("10.1.0.2/24", &packet.source), 0);
 	assert_int_equal(mesh_addr_parse("10.1.0.1/24", &packet.destination), 0);
 	return 0;
 }
+
+TESTS_USE(setup, NULL);
 
 static enum firewall_action answer(int read, struct firewall_rules *rules, const char *where)
 {
@@ -158,13 +156,12 @@ static const struct {
 	{"7", FIREWALL_MAYBE},
 };
 
-static void test_nft_matches(void **state)
+TEST(nft_matches)
 {
 	enum firewall_action got, wanted;
 	char rule[600];
 	size_t i;
 
-	(void)state;
 	for (i = 0; i < sizeof(nft_matches) / sizeof(nft_matches[0]); i++) {
 		snprintf(rule, sizeof(rule), "%s, " DROP, nft_matches[i].match);
 		got = NFT("accept", NULL, {"input", rule});
@@ -182,9 +179,8 @@ static void test_nft_matches(void **state)
 #define IN(nic) MATCH(META("iifname"), "==", "\"" nic "\"")
 #define CT(key, right) MATCH("{\"ct\": {\"key\": \"" key "\"}}", "in", right)
 
-static void test_nft_flow(void **state)
+TEST(nft_flow)
 {
-	(void)state;
 	assert_int_equal(nft("accept", "", NULL), FIREWALL_ACCEPT);
 	assert_int_equal(nft("drop", "", "the policy of chain input, table inet t"), FIREWALL_DROP);
 	assert_int_equal(NFT("drop", NULL, {"input", ACCEPT}), FIREWALL_ACCEPT);
@@ -208,12 +204,11 @@ static void test_nft_flow(void **state)
 #define VMAP(set) "{\"vmap\": {\"key\": " META("iifname") ", \"data\": " set "}}"
 #define ZONES "{\"set\": [[\"lo\", " ACCEPT "], [\"eth1\", " GOTO("trusted") "]]}"
 
-static void test_nft_vmap(void **state)
+TEST(nft_vmap)
 {
 	static const struct row zones[] = {
 		{"input", VMAP(ZONES)}, {"input", DROP}, {"trusted", ACCEPT}, {NULL, NULL}};
 
-	(void)state;
 	assert_int_equal(nft_rows("drop", zones, NULL), FIREWALL_ACCEPT);
 	packet.nic = "eth2";
 	assert_int_equal(nft_rows("drop", zones, "rule 2 of chain input"), FIREWALL_DROP);
@@ -221,7 +216,7 @@ static void test_nft_vmap(void **state)
 }
 
 /* firewalld's shape: all that is not of a zone is rejected at the end. */
-static void test_nft_firewalld(void **state)
+TEST(nft_firewalld)
 {
 	static const struct row rows[] = {
 		{"input", CT("state", "[\"established\", \"related\"]") ", " ACCEPT},
@@ -234,7 +229,6 @@ static void test_nft_firewalld(void **state)
 		{"public", MATCH(PAYLOAD("tcp", "dport"), "==", "22") ", " ACCEPT},
 		{NULL, NULL}};
 
-	(void)state;
 	assert_int_equal(nft_rows("accept", rows, "rule 6 of chain input"), FIREWALL_DROP);
 	packet.nic = "eth0";
 	assert_int_equal(nft_rows("accept", rows, "rule 6 of chain input"), FIREWALL_DROP);
@@ -243,7 +237,7 @@ static void test_nft_firewalld(void **state)
 }
 
 /* A question of neighbours, and an answer: neither TCP's rules nor replies let them pass. */
-static void test_udp(void **state)
+TEST(udp)
 {
 	static const struct row rows[] = {
 		{"input", CT("state", "[\"established\", \"related\"]") ", " ACCEPT},
@@ -253,7 +247,6 @@ static void test_udp(void **state)
 	static const struct row answers[] = {
 		{"input", MATCH(PAYLOAD("udp", "sport"), "==", "18621") ", " ACCEPT}, {NULL, NULL}};
 
-	(void)state;
 	packet.udp = packet.multicast = true;
 	packet.port = 18621;
 	assert_int_equal(nft_rows("drop", rows, NULL), FIREWALL_ACCEPT);
@@ -270,14 +263,13 @@ static void test_udp(void **state)
 	assert_int_equal(nft_rows("drop", answers, "the policy"), FIREWALL_DROP);
 }
 
-static void test_nft_junk(void **state)
+TEST(nft_junk)
 {
 	static const char *const texts[] = {
 		"", "x", "[]", "{}", "{\"nftables\": 7}", "{\"nftables\""};
 	struct firewall_rules rules;
 	size_t i;
 
-	(void)state;
 	for (i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
 		assert_int_equal(firewall_nft_read(texts[i], &packet, true, &rules), -EINVAL);
 		firewall_rules_free(&rules);
@@ -317,9 +309,8 @@ static const char ufw[] =
 	"-A ufw-user-input -p tcp -m multiport --dports 80,443,8000:9000 -j ACCEPT\n"
 	"-A ufw-user-input -i eth7 -j ACCEPT\nCOMMIT\n";
 
-static void test_iptables_ufw(void **state)
+TEST(iptables_ufw)
 {
-	(void)state;
 	assert_int_equal(iptables(ufw, "the policy of chain INPUT, table filter"), FIREWALL_DROP);
 	packet.port = 8500;
 	assert_int_equal(iptables(ufw, NULL), FIREWALL_ACCEPT);
@@ -342,7 +333,7 @@ static enum firewall_action iptables_rule(const char *rule)
 	return iptables(text, NULL);
 }
 
-static void test_iptables_matches(void **state)
+TEST(iptables_matches)
 {
 	static const char *const yes[] = {"-i eth1",
 					  "-i eth+",
@@ -374,7 +365,6 @@ static void test_iptables_matches(void **state)
 					    "--dport ssh",	    "-m owner --uid-owner 0"};
 	size_t i;
 
-	(void)state;
 	for (i = 0; i < sizeof(yes) / sizeof(yes[0]); i++)
 		if (iptables_rule(yes[i]) != FIREWALL_DROP)
 			fail_msg("%s does not match", yes[i]);
@@ -386,13 +376,12 @@ static void test_iptables_matches(void **state)
 			fail_msg("%s is not a maybe", maybe[i]);
 }
 
-static void test_iptables_junk(void **state)
+TEST(iptables_junk)
 {
 	struct firewall_rules rules;
 	char line[1000] = "*filter\n:INPUT ACCEPT [0:0]\n-A INPUT";
 	int i;
 
-	(void)state;
 	assert_int_equal(firewall_iptables_read("junk\n", &packet, &rules), -EINVAL);
 	firewall_rules_free(&rules);
 	assert_int_equal(firewall_iptables_read("-A\n", &packet, &rules), -EINVAL);
@@ -406,32 +395,16 @@ static void test_iptables_junk(void **state)
 }
 
 /* One bound for the whole packet: a chain that is named often does not get it anew each time. */
-static void test_many_loops(void **state)
+TEST(many_loops)
 {
 	char text[2000] = "*filter\n";
 	clock_t started = clock();
 	int i;
 
-	(void)state;
 	for (i = 0; i < 60; i++)
 		strcat(text, ":INPUT ACCEPT\n");
 	strcat(text, "-A INPUT -j INPUT\n-A INPUT -j INPUT\nCOMMIT\n");
 	assert_int_equal(iptables(text, NULL), FIREWALL_CONTINUE);
 	/* CPU time: milliseconds with one bound, 60 times as much with one for each chain. */
 	assert_true(clock() - started < 3 * CLOCKS_PER_SEC);
-}
-
-#define PACKET_TEST(test) cmocka_unit_test_setup(test, setup)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		PACKET_TEST(test_nft_matches),	 PACKET_TEST(test_nft_flow),
-		PACKET_TEST(test_nft_vmap),	 PACKET_TEST(test_nft_firewalld),
-		PACKET_TEST(test_udp),		 PACKET_TEST(test_nft_junk),
-		PACKET_TEST(test_iptables_ufw),	 PACKET_TEST(test_iptables_matches),
-		PACKET_TEST(test_iptables_junk), PACKET_TEST(test_many_loops),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,13 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* test_host_name.c - the names for which `fi_mesh serve --http` shows its page. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <string.h>
-#include <cmocka.h>
 
 #include "serve/host_name.h"
+
+#include "unit.h"
 
 static int num_asked;
 
@@ -22,7 +19,7 @@ static const char *none(void)
 	return "";
 }
 
-static void test_own_names(void **state)
+TEST(own_names)
 {
 	static const char *const names[] = {
 		"spark-1",	   "SPARK-1:18622", "spark-1.local", "spark-1.local:18622",
@@ -30,7 +27,6 @@ static void test_own_names(void **state)
 	};
 	size_t i;
 
-	(void)state;
 	num_asked = 0;
 	for (i = 0; i < sizeof(names) / sizeof(names[0]); i++)
 		assert_true(serve_host_is_ours(names[i], "spark-1", full));
@@ -41,7 +37,7 @@ static void test_own_names(void **state)
 }
 
 /* Anybody may own a domain, and give a host in it the name of one of ours. */
-static void test_names_of_others(void **state)
+TEST(names_of_others)
 {
 	static const char *const names[] = {
 		"evil.example",
@@ -59,7 +55,6 @@ static void test_names_of_others(void **state)
 	char longest[400];
 	size_t i;
 
-	(void)state;
 	for (i = 0; i < sizeof(names) / sizeof(names[0]); i++)
 		assert_false(serve_host_is_ours(names[i], "spark-1", full));
 	assert_false(serve_host_is_ours("spark-1.evil.example", "spark-1", none));
@@ -72,14 +67,4 @@ static void test_names_of_others(void **state)
 	num_asked = 0;
 	assert_false(serve_host_is_ours("evil.example", "spark-1", full));
 	assert_int_equal(num_asked, 0);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_own_names),
-		cmocka_unit_test(test_names_of_others),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,18 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* test_nccl_files.c - which line of NCCL's files counts, and which are not what they look like. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <cmocka.h>
 
 #include "check/nccl_files.h"
 #include "common/finding.h"
 
 #include "sysfs_fixture.h"
+#include "unit.h"
 
 static struct sysfs_fixture tree;
 static struct check_context context;
@@ -37,9 +33,8 @@ static void assert_finding(int i, enum check_verdict verdict, const char *text, 
 		assert_null(result.findings[i].fix);
 }
 
-static void test_order(void **state)
+TEST(order)
 {
-	(void)state;
 	judge("# x\nNCCL_NET_PLUGIN=mesh\nNCCL_NET_PLUGIN=late\nPATH=/x\nNCCL_NET_PLUGIN=mesh");
 	assert_int_equal(result.num_findings, 2);
 	assert_finding(0, CHECK_PASS, "NCCL_NET_PLUGIN=mesh is set by line 2 of /etc/nccl.conf",
@@ -67,9 +62,8 @@ static void test_order(void **state)
 	unsetenv("NCCL_NET_PLUGIN");
 }
 
-static void test_blanks(void **state)
+TEST(blanks)
 {
-	(void)state;
 	judge("NCCL_NET_PLUGIN=mesh\r\n");
 	assert_finding(
 		0, CHECK_WARN,
@@ -87,23 +81,18 @@ static void test_blanks(void **state)
 	assert_finding(0, CHECK_PASS, "NCCL_DEBUG=?[31m is set by line 3 of /etc/nccl.conf", NULL);
 }
 
-int main(void)
+void tests_begin(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_order),
-		cmocka_unit_test(test_blanks),
-	};
-	int failed;
-
 	unsetenv("NCCL_CONF_FILE");
 	unsetenv("NCCL_NET_PLUGIN");
 	unsetenv("NCCL_DEBUG");
 	sysfs_fixture_make(&tree);
-	if (mesh_sysfs_open(tree.root, &context.files))
-		return 1;
-	failed = cmocka_run_group_tests(tests, NULL, NULL);
+	assert_int_equal(mesh_sysfs_open(tree.root, &context.files), 0);
+}
+
+void tests_end(void)
+{
 	check_result_free(&result);
 	mesh_sysfs_close(&context.files);
 	sysfs_fixture_remove(&tree);
-	return failed;
 }

@@ -1,14 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* test_nccl_library.c - what NCCL's file contains, its settings files, and loading plugins. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-#include <cmocka.h>
 
 #include "check/nccl_library.h"
 #include "common/nccl_setting.h"
@@ -16,14 +11,14 @@
 #include "nccl/plugin.h"
 
 #include "sysfs_fixture.h"
+#include "unit.h"
 
 #define SCAN(text) nccl_library_scan(text, sizeof(text) - 1, &library)
 
-static void test_scan(void **state)
+TEST(scan)
 {
 	struct nccl_library library;
 
-	(void)state;
 	SCAN("\0ncclNetPlugin_v11\0ncclNetPlugin_v6\0NCCL version %s\0NCCL version 2.28.3+cuda12.9"
 	     "\0ncclNetPlugin_symbol\0ncclNetPlugin_v\0");
 	assert_int_equal(library.asked, 1u << 11 | 1u << 6);
@@ -57,11 +52,10 @@ static void test_scan(void **state)
 	assert_string_equal(library.version, "");
 }
 
-static void test_takes_paths(void **state)
+TEST(takes_paths)
 {
 	struct nccl_library library = {.version = "2.20.5+cuda12.4"};
 
-	(void)state;
 	assert_false(nccl_takes_paths(&library));
 	strcpy(library.version, "2.21.5+cuda12.4");
 	assert_true(nccl_takes_paths(&library));
@@ -73,11 +67,10 @@ static void test_takes_paths(void **state)
 	assert_true(nccl_takes_paths(&library));
 }
 
-static void test_conf(void **state)
+TEST(conf)
 {
 	char value[8];
 
-	(void)state;
 	/* NCCL trims nothing, and the first line counts. */
 	assert_int_equal(nccl_conf_find("#NCCL_NET=no\nNCCL_NETX=no\n NCCL_NET=no\nNCCL_NET=IB \r\n"
 					"NCCL_NET=no",
@@ -95,18 +88,17 @@ static void test_conf(void **state)
 }
 
 /* NCCL copies into arrays of 1024 bytes. */
-static void test_conf_long(void **state)
+TEST(conf_long)
 {
 	char text[3000] = "NCCL_NET=", value[2048];
 
-	(void)state;
 	memset(text + 9, 'x', 2000);
 	assert_int_equal(nccl_conf_find(text, "NCCL_NET", value, sizeof(value)), 1);
 	assert_int_equal(strlen(value), NCCL_CONF_VALUE_MAX);
 }
 
 /* The environment, then the user's file or NCCL_CONF_FILE, then the system's. */
-static void test_setting_order(void **state)
+TEST(setting_order)
 {
 	struct mesh_sysfs files;
 	struct nccl_setting setting;
@@ -114,7 +106,6 @@ static void test_setting_order(void **state)
 	struct sysfs_fixture tree;
 	char home[PATH_MAX];
 
-	(void)state;
 	unsetenv("NCCL_CONF_FILE");
 	unsetenv("NCCL_NET");
 	setenv("HOME", "/nonexistent", 1); /* NCCL asks the user database */
@@ -152,14 +143,13 @@ static void test_setting_order(void **state)
 }
 
 /* Where a program would find it: the order decides. */
-static void test_find(void **state)
+TEST(find)
 {
 	static const char text[] = "NCCL version 2.27.3+cuda12.9";
 	struct nccl_library library;
 	struct sysfs_fixture tree;
 	char paths[700], venv[300];
 
-	(void)state;
 	sysfs_fixture_make(&tree);
 	sysfs_fixture_file(&tree, text, "a/libnccl.so.2");
 	sysfs_fixture_file(&tree, text, "b/librccl.so.1");
@@ -188,11 +178,10 @@ static void test_find(void **state)
 	sysfs_fixture_remove(&tree);
 }
 
-static void test_probe(void **state)
+TEST(probe)
 {
 	struct plugin_probe probe;
 
-	(void)state;
 	assert_int_equal(plugin_probe(MESH_BUILD_DIR "/libnccl-net-mesh.so", &probe), 0);
 	assert_string_equal(probe.path, MESH_BUILD_DIR "/libnccl-net-mesh.so");
 	assert_int_equal(probe.exported, 0x1fc0); /* v6 to v12 */
@@ -216,23 +205,10 @@ static void assert_rude(const char *what, const char *error)
 	assert_string_equal(probe.names[8], *error ? "" : "Rude");
 }
 
-static void test_probe_of_rude_plugins(void **state)
+TEST(probe_of_rude_plugins)
 {
-	(void)state;
 	assert_rude("nothing", "");
 	assert_rude("print", "");
 	assert_rude("exit", "loading it ended the process (exit status 3)");
 	assert_rude("abort", "loading it ended the process (Aborted)");
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_scan),	      cmocka_unit_test(test_takes_paths),
-		cmocka_unit_test(test_conf),	      cmocka_unit_test(test_conf_long),
-		cmocka_unit_test(test_setting_order), cmocka_unit_test(test_find),
-		cmocka_unit_test(test_probe),	      cmocka_unit_test(test_probe_of_rude_plugins),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

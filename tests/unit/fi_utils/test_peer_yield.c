@@ -3,13 +3,8 @@
  * test_peer_yield.c - when `check --peer` looks for relays: as the plugin, where there is no path,
  * and before routes of the kernel without RDMA if both nodes have it.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
-#include <cmocka.h>
 
 #include "common/finding.h"
 #include "peer/checker.h"
@@ -17,6 +12,8 @@
 #include "peer/relays.h"
 #include "peer/wire.h"
 #include "system/route.h"
+
+#include "unit.h"
 
 #define NICS 2
 
@@ -75,12 +72,11 @@ static void providers_set(enum mesh_provider_id ours, enum mesh_provider_id thei
 }
 
 /* Each node has two NICs; no two of them share a subnet, and the first one has no RDMA. */
-static int setup(void **state)
+static int setup(void)
 {
 	char text[MESH_ADDR_TEXT_MAX];
 	int i;
 
-	(void)state;
 	memset(&checker, 0, sizeof(checker));
 	peer = (struct peer){.name = "b"};
 	for (i = 0; i < NICS; i++) {
@@ -103,6 +99,8 @@ static int setup(void **state)
 	return 0;
 }
 
+TESTS_USE(setup, NULL);
+
 static void check(void)
 {
 	struct check_result result = {0};
@@ -118,9 +116,8 @@ static void routed_tcp_only(void)
 	theirs_set(1, "fe80::1/64"); /* no route leads there */
 }
 
-static void test_before_tcp(void **state)
+TEST(before_tcp)
 {
-	(void)state;
 	routed_tcp_only();
 	check();
 	assert_int_equal(asked, 1);
@@ -129,9 +126,8 @@ static void test_before_tcp(void **state)
 }
 
 /* There are no such relays: the routes are the paths. */
-static void test_none_found(void **state)
+TEST(none_found)
 {
-	(void)state;
 	routed_tcp_only();
 	found = false;
 	check();
@@ -148,38 +144,33 @@ static void uses_the_routes(void)
 }
 
 /* One routed pair has RDMA: it is the first choice. */
-static void test_routed_rdma(void **state)
+TEST(routed_rdma)
 {
-	(void)state;
 	uses_the_routes();
 	assert_int_equal(peer.choice.candidates[0].provider, MESH_PROVIDER_VERBS_RXM);
 }
 
-static void test_no_rdma_there(void **state)
+TEST(no_rdma_there)
 {
-	(void)state;
 	providers_set(MESH_PROVIDER_VERBS_RXM, MESH_PROVIDER_TCP);
 	uses_the_routes();
 }
 
-static void test_no_rdma_here(void **state)
+TEST(no_rdma_here)
 {
-	(void)state;
 	providers_set(MESH_PROVIDER_TCP, MESH_PROVIDER_VERBS_RXM);
 	uses_the_routes();
 }
 
-static void test_off(void **state)
+TEST(off)
 {
-	(void)state;
 	routed_tcp_only();
 	strcpy(checker.self.config.relay, "off");
 	uses_the_routes();
 }
 
-static void test_no_route(void **state)
+TEST(no_route)
 {
-	(void)state;
 	routed = false;
 	check();
 	assert_int_equal(asked, 1);
@@ -187,35 +178,20 @@ static void test_no_route(void **state)
 	assert_int_equal(peer.choice.num_candidates, 0);
 }
 
-static void test_direct(void **state)
+TEST(direct)
 {
-	(void)state;
 	theirs_set(0, "10.1.0.2/24");
 	uses_the_routes();
 	assert_int_equal(peer.choice.candidates[0].class, MESH_PATH_DIRECT);
 }
 
 /* The two NICs of one subnet use different providers: to use relays instead would hide that. */
-static void test_providers_differ(void **state)
+TEST(providers_differ)
 {
-	(void)state;
 	theirs_set(0, "10.1.0.2/24");
 	routed = false;
 	providers_set(MESH_PROVIDER_TCP, MESH_PROVIDER_TCP_RXM);
 	check();
 	assert_int_equal(asked, 0);
 	assert_int_equal(peer.choice.num_candidates, 0);
-}
-
-#define TEST(name) cmocka_unit_test_setup(name, setup)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(test_before_tcp),	  TEST(test_none_found),   TEST(test_routed_rdma),
-		TEST(test_no_rdma_there), TEST(test_no_rdma_here), TEST(test_off),
-		TEST(test_no_route),	  TEST(test_direct),	   TEST(test_providers_differ),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,14 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* test_plan.c - subnets, addresses, ports and cable lists of plans, and what is refused. */
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <cmocka.h>
 
 #include "base/log.h"
 #include "common/subnet.h"
@@ -20,6 +15,7 @@
 #include "plan/subnet_range.h"
 
 #include "log_capture.h"
+#include "unit.h"
 
 /* ---- subnets ---------------------------------------------------------------------------- */
 
@@ -47,11 +43,10 @@ static void subnet_is(const struct mesh_subnets *subnets, uint64_t index, const 
 	assert_true(mesh_addr_equal(&host, &addr));
 }
 
-static void test_subnets(void **state)
+TEST(subnets)
 {
 	struct mesh_subnets subnets = subnets_of("192.168.100.0/16", 24);
 
-	(void)state;
 	assert_int_equal(mesh_subnets_count(&subnets), 156);
 	subnet_is(&subnets, 0, "192.168.100.0/24", "192.168.100.1/24", "192.168.100.2/24");
 	subnet_is(&subnets, 155, "192.168.255.0/24", "192.168.255.1/24", "192.168.255.2/24");
@@ -83,9 +78,8 @@ static void subnets_refused(const char *range, int prefix_len, const char *words
 	log_capture_stop();
 }
 
-static void test_subnets_refused(void **state)
+TEST(subnets_refused)
 {
-	(void)state;
 	subnets_refused("10.0.0.0/24", 16, "/24 to /31 fit");
 	subnets_refused("10.0.0.0/24", 32, "/24 to /31 fit");
 	subnets_refused("fd00::/48", 128, "/48 to /127 fit");
@@ -100,12 +94,11 @@ static void test_subnets_refused(void **state)
 	subnets_refused("::/16", 64, "not for hosts");
 }
 
-static void test_ula(void **state)
+TEST(ula)
 {
 	struct mesh_addr a = mesh_subnet_ula("a b c "), again = mesh_subnet_ula("a b c ");
 	struct mesh_addr other = mesh_subnet_ula("a b d ");
 
-	(void)state;
 	assert_int_equal(a.bytes[0], 0xfd);
 	assert_int_equal(a.prefix_len, 48);
 	assert_true(mesh_addr_equal(&a, &again));
@@ -114,12 +107,11 @@ static void test_ula(void **state)
 
 /* ---- lists of cables -------------------------------------------------------------------- */
 
-static void test_cable_list(void **state)
+TEST(cable_list)
 {
 	static const char text[] = "# two cables\n\n  a b\r\nspark-1:enp1s0f0np0\tb.c:ib0# far\n";
 	struct mesh_cable_list list;
 
-	(void)state;
 	assert_int_equal(mesh_cable_list_parse(text, strlen(text), &list), 0);
 	assert_int_equal(list.num_cables, 2);
 	assert_string_equal(list.cables[0].ends[0].node, "a");
@@ -142,9 +134,8 @@ static void list_refused(const char *text, size_t size, const char *words)
 	log_capture_stop();
 }
 
-static void test_cable_list_refused(void **state)
+TEST(cable_list_refused)
 {
-	(void)state;
 	list_refused("", 0, "names no cable");
 	list_refused("# a b\n", 6, "names no cable");
 	list_refused("a\n", 2, "line 1");
@@ -200,11 +191,10 @@ static void addr_is(const struct mesh_plan *plan, int cable, int end, const char
 }
 
 /* The reference triangle: A-B .101, A-C .100, B-C .102, without any option. */
-static void test_names_repeated(void **state)
+TEST(names_repeated)
 {
 	const char *names[] = {"b", "c", "a", "aa", "b1"}, *twice[] = {"x", "b", "a", "b"};
 
-	(void)state;
 	assert_null(mesh_names_repeated(names, 5));
 	assert_string_equal(names[0], "a");
 	assert_string_equal(mesh_names_repeated(twice, 4), "b");
@@ -212,12 +202,11 @@ static void test_names_repeated(void **state)
 	assert_null(mesh_names_repeated(twice, 0));
 }
 
-static void test_triangle(void **state)
+TEST(triangle)
 {
 	struct mesh_plan_request request = request_of("triangle", 3);
 	struct mesh_plan plan;
 
-	(void)state;
 	plan_made(&request, &plan);
 	addr_is(&plan, 0, 0, "n0", "mesh0", "192.168.100.1/24");
 	addr_is(&plan, 0, 1, "n2", "mesh1", "192.168.100.2/24");
@@ -250,7 +239,7 @@ static void addresses_distinct(const struct mesh_plan *plan)
 }
 
 /* The range and the prefix follow the number of cables. */
-static void test_ranges(void **state)
+TEST(ranges)
 {
 	struct {
 		const char *shape;
@@ -271,7 +260,6 @@ static void test_ranges(void **state)
 	struct mesh_plan plan;
 	size_t i;
 
-	(void)state;
 	for (i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		request = request_of(cases[i].shape, cases[i].num_nodes);
 		request.ipv6 = cases[i].ipv6;
@@ -297,11 +285,10 @@ static void refused(struct mesh_plan_request *request, int error, const char *wo
 	assert_null(request->nodes);
 }
 
-static void test_too_few_addresses(void **state)
+TEST(too_few_addresses)
 {
 	struct mesh_plan_request request = request_of("ring", 200);
 
-	(void)state;
 	mesh_addr_parse("10.1.0.0/24", &request.range);
 	refused(&request, -ENOSPC, "10.1.0.0/24 has 64 of /30: try a larger --range");
 	request = request_of("ring", 200);
@@ -329,13 +316,12 @@ static void ports_add(struct mesh_plan_node *node, const char *a, const char *b)
 	node->ports_named = true;
 }
 
-static void test_ports(void **state)
+TEST(ports)
 {
 	struct mesh_plan_request request = request_of("full", 4);
 	struct mesh_plan plan;
 	int i;
 
-	(void)state;
 	request.num_ports = 2;
 	refused(&request, -ENOSPC,
 		"full of 4 nodes needs 3 ports on n0, which has 2; these shapes fit 4 nodes with "
@@ -361,11 +347,10 @@ static void test_ports(void **state)
 	mesh_plan_free(&plan);
 }
 
-static void test_port_names(void **state)
+TEST(port_names)
 {
 	struct mesh_plan_node node = {.name = "a"};
 
-	(void)state;
 	log_capture_start();
 	assert_int_equal(mesh_plan_port_add(&node, ""), -EINVAL);
 	assert_int_equal(mesh_plan_port_add(&node, "a b"), -EINVAL);
@@ -398,13 +383,12 @@ static void list_plan_refused(const char *text, int num_nodes, int error, const 
 	mesh_cable_list_free(&list);
 }
 
-static void test_listed(void **state)
+TEST(listed)
 {
 	struct mesh_plan_request request;
 	struct mesh_cable_list list;
 	struct mesh_plan plan;
 
-	(void)state;
 	/* Ends without a port take the first free one, also when a later line names ports. */
 	request = request_listed("n1 n0:x\nn2 n0\nn0:y n1:z\n", 3, &list);
 	plan_made(&request, &plan);
@@ -439,7 +423,7 @@ static void test_listed(void **state)
 }
 
 /* Cables with addresses keep them, in either order of the ends; the others pass them by. */
-static void test_kept(void **state)
+TEST(kept)
 {
 	struct mesh_plan_request request;
 	struct mesh_cable_list list;
@@ -447,7 +431,6 @@ static void test_kept(void **state)
 	struct mesh_addr subnet;
 	char text[MESH_ADDR_TEXT_MAX];
 
-	(void)state;
 	request = request_listed("n1:p=192.168.100.5/30 n0:q=192.168.100.6/30\n"
 				 "n0:r n2:s\nn1:t=fd77::1/64 n2:u=fd77::2/64\n",
 				 3, &list);
@@ -479,25 +462,4 @@ static void test_kept(void **state)
 	request.prefix_len = 24;
 	refused(&request, -ENOSPC, "10.1.0.0/23 has ");
 	mesh_cable_list_free(&list);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_subnets),
-		cmocka_unit_test(test_subnets_refused),
-		cmocka_unit_test(test_ula),
-		cmocka_unit_test(test_cable_list),
-		cmocka_unit_test(test_cable_list_refused),
-		cmocka_unit_test(test_names_repeated),
-		cmocka_unit_test(test_triangle),
-		cmocka_unit_test(test_ranges),
-		cmocka_unit_test(test_too_few_addresses),
-		cmocka_unit_test(test_ports),
-		cmocka_unit_test(test_port_names),
-		cmocka_unit_test(test_listed),
-		cmocka_unit_test(test_kept),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,14 +2,11 @@
 /* test_plan_relays.c - routes of pairs without a cable, and what the cables leave each pair. */
 #include <errno.h>
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
-#include <cmocka.h>
 
 #include "plan/relays.h"
+
+#include "unit.h"
 
 static struct mesh_plan plan;
 static struct plan_relays found;
@@ -63,9 +60,8 @@ static void pair_is(const char *name, int num_relays, int num_routes, double sha
 }
 
 /* Each cable carries the pair at its ends, and the pair of the ends of the line. */
-static void test_line(void **state)
+TEST(line)
 {
-	(void)state;
 	find(3, "abbc");
 	assert_int_equal(found.num_pairs, 3);
 	assert_true(found.all_reached);
@@ -86,9 +82,8 @@ static void test_line(void **state)
 }
 
 /* The diagonals go both ways round: half of each on every cable. */
-static void test_ring(void **state)
+TEST(ring)
 {
-	(void)state;
 	find(4, "abbccdda");
 	pair_is("ab", 0, 1, 0.5);
 	pair_is("ac", 1, 2, 0.5);
@@ -98,9 +93,8 @@ static void test_ring(void **state)
 }
 
 /* Each leaf's cable carries it to the hub, and to three others. */
-static void test_star(void **state)
+TEST(star)
 {
-	(void)state;
 	find(5, "abacadae");
 	pair_is("ab", 0, 1, 0.25);
 	pair_is("be", 1, 1, 0.25);
@@ -109,9 +103,8 @@ static void test_star(void **state)
 }
 
 /* Two cables carry twice as much, so what is left of them goes to their own pair. */
-static void test_parallel(void **state)
+TEST(parallel)
 {
-	(void)state;
 	find(3, "ababbc");
 	pair_is("ac", 1, 1, 0.5);
 	pair_is("bc", 0, 1, 0.5);
@@ -125,9 +118,8 @@ static void test_parallel(void **state)
 	forget();
 }
 
-static void test_full(void **state)
+TEST(full)
 {
-	(void)state;
 	find(3, "abbcac");
 	pair_is("ab", 0, 1, 1);
 	pair_is("ac", 0, 1, 1);
@@ -138,12 +130,11 @@ static void test_full(void **state)
 }
 
 /* A route has 15 relays at most; and what is too large is refused. */
-static void test_limits(void **state)
+TEST(limits)
 {
 	struct mesh_cable_end a = {0}, b = {0};
 	int i;
 
-	(void)state;
 	plan_of(18, "");
 	for (i = 0; i < 17; i++) {
 		a.node = i;
@@ -169,15 +160,4 @@ static void test_limits(void **state)
 	}
 	assert_int_equal(plan_relays_find(&plan, &found), -E2BIG);
 	mesh_plan_free(&plan);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_line), cmocka_unit_test(test_ring),
-		cmocka_unit_test(test_star), cmocka_unit_test(test_parallel),
-		cmocka_unit_test(test_full), cmocka_unit_test(test_limits),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,15 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* test_rank_order.c - rings and lines in any mesh, and what is reported if there is none. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
-#include <cmocka.h>
 
 #include "plan/rank_order.h"
 #include "plan/topology.h"
+
+#include "unit.h"
 
 static void join(struct mesh_topology *topology, int a, int b)
 {
@@ -65,11 +62,10 @@ static void order_is(struct mesh_topology *topology, enum mesh_rank_order_kind k
 
 #define PAIRS(...) ((const int[]){__VA_ARGS__, -1})
 
-static void test_found(void **state)
+TEST(found)
 {
 	struct mesh_topology topology;
 
-	(void)state;
 	mesh_of(&topology, 1, PAIRS(-1));
 	order_is(&topology, MESH_ORDER_RING, true);
 	mesh_of(&topology, 2, PAIRS(0, 1));
@@ -83,11 +79,10 @@ static void test_found(void **state)
 	order_is(&topology, MESH_ORDER_LINE, true);
 }
 
-static void test_none(void **state)
+TEST(none)
 {
 	struct mesh_topology topology;
 
-	(void)state;
 	/* A star of three rays has no line, two triangles at one node have a line and no ring. */
 	mesh_of(&topology, 4, PAIRS(0, 1, 0, 2, 0, 3));
 	order_is(&topology, MESH_ORDER_GAPS, true);
@@ -109,13 +104,12 @@ static void test_none(void **state)
 	order_is(&topology, MESH_ORDER_LINE, true);
 }
 
-static void test_hint(void **state)
+TEST(hint)
 {
 	static const int ring[] = {0, 2, 1, 3}, line[] = {1, 0, 2, 3}, wrong[] = {0, 1, 2, 3};
 	struct mesh_rank_order order;
 	struct mesh_topology topology;
 
-	(void)state;
 	/* 0 - 2 - 1 - 3 - 0 and 2 - 3 */
 	mesh_of(&topology, 4, PAIRS(0, 2, 2, 1, 1, 3, 3, 0));
 	assert_int_equal(mesh_rank_order_find(&topology, ring, &order), 0);
@@ -139,13 +133,12 @@ static void test_hint(void **state)
 }
 
 /* A ring of 1,000 with shuffled numbers is found; a grid of odd size ends in bounded time. */
-static void test_large(void **state)
+TEST(large)
 {
 	struct mesh_rank_order order;
 	struct mesh_topology topology;
 	int i;
 
-	(void)state;
 	assert_int_equal(mesh_topology_init(&topology, 1000), 0);
 	for (i = 0; i < 1000; i++)
 		join(&topology, i * 377 % 1000, (i + 1) * 377 % 1000);
@@ -167,27 +160,15 @@ static void test_large(void **state)
 }
 
 /* Two dense parts that share one node: no search would end; that node alone is the proof. */
-static void test_cut_node(void **state)
+TEST(cut_node)
 {
 	struct mesh_topology topology;
 	int part, a, b;
 
-	(void)state;
 	assert_int_equal(mesh_topology_init(&topology, 29), 0);
 	for (part = 0; part < 2; part++)
 		for (a = 14 * part; a <= 14 * part + 14; a++)
 			for (b = a + 1; b <= 14 * part + 14; b++)
 				join(&topology, a, b);
 	order_is(&topology, MESH_ORDER_LINE, true);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_found),	 cmocka_unit_test(test_none),
-		cmocka_unit_test(test_hint),	 cmocka_unit_test(test_large),
-		cmocka_unit_test(test_cut_node),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,14 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* test_shape.c - shapes: what they need, their cables, and the walk along these. */
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <cmocka.h>
 
 #include "base/log.h"
 #include "plan/shape.h"
@@ -16,6 +11,7 @@
 #include "plan/topology.h"
 
 #include "log_capture.h"
+#include "unit.h"
 
 static struct mesh_shape shape_of(const char *text)
 {
@@ -90,9 +86,8 @@ static void shape_holds(const char *text, int num_nodes, int num_cables, int num
 	mesh_topology_free(&topology);
 }
 
-static void test_shapes(void **state)
+TEST(shapes)
 {
-	(void)state;
 	shape_holds("triangle", 3, 3, 2, true);
 	/* n nodes: n - 1 ports each, n (n - 1) / 2 cables. */
 	shape_holds("full", 2, 1, 1, true);
@@ -114,14 +109,13 @@ static void test_shapes(void **state)
 }
 
 /* Rows and columns of every parity: a torus always has a ring. */
-static void test_torus_rings(void **state)
+TEST(torus_rings)
 {
 	char text[MESH_SHAPE_TEXT_MAX];
 	struct mesh_topology topology;
 	struct mesh_shape shape;
 	int a, b, c;
 
-	(void)state;
 	for (a = 1; a <= 7; a++)
 		for (b = 1; b <= 7; b++)
 			for (c = 1; c <= 4; c++) {
@@ -135,12 +129,11 @@ static void test_torus_rings(void **state)
 			}
 }
 
-static void test_triangle_reference(void **state)
+TEST(triangle_reference)
 {
 	struct mesh_shape shape = shape_of("triangle");
 	struct mesh_topology topology;
 
-	(void)state;
 	/* A-C first, then A-B, then B-C: 192.168.100, .101, .102 in the reference triangle. */
 	assert_int_equal(mesh_shape_build(&shape, 3, &topology), 0);
 	assert_int_equal(topology.cables[0].ends[0].node, 0);
@@ -152,12 +145,11 @@ static void test_triangle_reference(void **state)
 	mesh_topology_free(&topology);
 }
 
-static void test_parallel(void **state)
+TEST(parallel)
 {
 	struct mesh_shape shape = shape_of("ring");
 	struct mesh_topology topology;
 
-	(void)state;
 	shape.parallel = 2;
 	assert_int_equal(mesh_shape_num_ports(&shape, 5), 4);
 	assert_int_equal(mesh_shape_num_cables(&shape, 5), 10);
@@ -183,7 +175,7 @@ static void refused(const char *text, int num_nodes, int error, const char *word
 	log_capture_stop();
 }
 
-static void test_refused(void **state)
+TEST(refused)
 {
 	static const char *const junk[] = {"",
 					   "Ring",
@@ -201,7 +193,6 @@ static void test_refused(void **state)
 	struct mesh_shape shape;
 	size_t i;
 
-	(void)state;
 	log_capture_start();
 	for (i = 0; i < sizeof(junk) / sizeof(junk[0]); i++)
 		if (mesh_shape_parse(junk[i], &shape) != -EINVAL)
@@ -216,11 +207,10 @@ static void test_refused(void **state)
 	refused("full", 10000, -E2BIG, "49995000 cables");
 }
 
-static void test_fitting(void **state)
+TEST(fitting)
 {
 	char text[400];
 
-	(void)state;
 	assert_string_equal(mesh_shapes_fitting(12, 4, 1, text, sizeof(text)),
 			    "torus:2x6 (3 ports), torus:3x4 (4 ports), ring (2 ports), "
 			    "line (2 ports)");
@@ -235,13 +225,12 @@ static void test_fitting(void **state)
 	assert_true(strlen(text) < 100);
 }
 
-static void test_parts(void **state)
+TEST(parts)
 {
 	struct mesh_topology topology;
 	struct mesh_neighbours neighbours;
 	int seen[5], queue[5];
 
-	(void)state;
 	/* 0 - 1 - 2, 3 - 4 */
 	assert_int_equal(mesh_topology_init(&topology, 5), 0);
 	mesh_topology_add(&topology, (struct mesh_cable_end){1, 0}, (struct mesh_cable_end){0, 0});
@@ -265,16 +254,4 @@ static void test_parts(void **state)
 			 -EINVAL);
 	log_capture_stop();
 	mesh_topology_free(&topology);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_shapes),	 cmocka_unit_test(test_torus_rings),
-		cmocka_unit_test(test_parallel), cmocka_unit_test(test_triangle_reference),
-		cmocka_unit_test(test_refused),	 cmocka_unit_test(test_fitting),
-		cmocka_unit_test(test_parts),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,14 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* test_site_order.c - ranks of one site follow each other, over cables where there are some. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
-#include <cmocka.h>
 
 #include "plan/site_order.h"
 #include "plan/topology.h"
+
+#include "unit.h"
 
 #define NODES_MAX 16
 
@@ -45,9 +42,8 @@ static void order_is(const char *letters, int num_sites, const int *pairs,
 #define PAIRS(...) ((const int[]){__VA_ARGS__, -1})
 
 /* Routers join the sites: one step between two ranks is no cable, and so is the last one. */
-static void test_no_cables(void **state)
+TEST(no_cables)
 {
-	(void)state;
 	order_is("abab", 2, PAIRS(0, 2, 1, 3), MESH_ORDER_GAPS, 1);
 	order_is("aaabbb", 2, PAIRS(0, 1, 1, 2, 2, 0, 3, 4, 4, 5, 5, 3), MESH_ORDER_GAPS, 1);
 	order_is("ab", 2, PAIRS(-1), MESH_ORDER_GAPS, 1);
@@ -55,41 +51,26 @@ static void test_no_cables(void **state)
 }
 
 /* A ring of all nodes in the order of the cables crosses at every step here. */
-static void test_crossing_cables(void **state)
+TEST(crossing_cables)
 {
-	(void)state;
 	/* Sites 0-2-4 and 1-3-5, all neighbours inside, and cables 0-1, 2-3, 4-5 across. */
 	order_is("ababab", 2, PAIRS(0, 2, 2, 4, 4, 0, 1, 3, 3, 5, 5, 1, 0, 1, 2, 3, 4, 5),
 		 MESH_ORDER_RING, 0);
 }
 
 /* Two lines, of which one has to be turned round. */
-static void test_turned(void **state)
+TEST(turned)
 {
-	(void)state;
 	order_is("aaabbb", 2, PAIRS(0, 1, 1, 2, 3, 4, 4, 5, 2, 5), MESH_ORDER_LINE, 0);
 	order_is("aaabbb", 2, PAIRS(0, 1, 1, 2, 3, 4, 4, 5, 0, 3), MESH_ORDER_LINE, 0);
 	order_is("aaabbb", 2, PAIRS(0, 1, 1, 2, 3, 4, 4, 5, 2, 5, 0, 3), MESH_ORDER_RING, 0);
 }
 
 /* Two rings of four, joined by one cable: each begins or ends there. */
-static void test_cut(void **state)
+TEST(cut)
 {
-	(void)state;
 	order_is("aaaabbbb", 2, PAIRS(0, 1, 1, 2, 2, 3, 3, 0, 4, 5, 5, 6, 6, 7, 7, 4, 1, 6),
 		 MESH_ORDER_LINE, 0);
 	order_is("aaaabbbb", 2, PAIRS(0, 1, 1, 2, 2, 3, 3, 0, 4, 5, 5, 6, 6, 7, 7, 4, 1, 6, 2, 5),
 		 MESH_ORDER_RING, 0);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_no_cables),
-		cmocka_unit_test(test_crossing_cables),
-		cmocka_unit_test(test_turned),
-		cmocka_unit_test(test_cut),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,14 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* test_subnet.c - subnets that overlap, and addresses that a neighbour could have. */
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <string.h>
-#include <cmocka.h>
 
 #include "common/subnet.h"
+
+#include "unit.h"
 
 static struct mesh_addr parse(const char *text)
 {
@@ -26,9 +23,8 @@ static enum mesh_subnet_relation compare(const char *a, const char *b)
 	return mesh_subnet_compare(&x, &y);
 }
 
-static void test_compare(void **state)
+TEST(compare)
 {
-	(void)state;
 	assert_int_equal(compare("10.1.0.1/24", "10.2.0.1/24"), MESH_SUBNET_APART);
 	assert_int_equal(compare("10.1.0.1/24", "10.1.0.2/24"), MESH_SUBNET_SAME);
 	assert_int_equal(compare("10.1.0.1/24", "10.1.0.1/24"), MESH_SUBNET_SAME_ADDRESS);
@@ -54,13 +50,12 @@ static void assert_neighbour(const char *addr, int number, const char *wanted)
 	assert_int_equal(other.prefix_len, own.prefix_len);
 }
 
-static void test_neighbour(void **state)
+TEST(neighbour)
 {
 	struct mesh_addr own = parse("10.1.0.1/32"), other;
 	char text[MESH_ADDR_TEXT_MAX];
 	int i;
 
-	(void)state;
 	assert_neighbour("10.1.0.1/24", 0, "10.1.0.3"); /* 10.1.0.0 is the network */
 	assert_neighbour("10.1.0.1/24", 1, "10.1.0.2");
 	assert_neighbour("10.1.0.1/30", 0, "10.1.0.2");
@@ -95,24 +90,12 @@ static void assert_subnet(const char *addr, const char *wanted)
 	assert_string_equal(mesh_addr_text_prefix(&subnet, text), wanted);
 }
 
-static void test_subnet_of(void **state)
+TEST(subnet_of)
 {
-	(void)state;
 	assert_subnet("10.1.2.3/24", "10.1.2.0/24");
 	assert_subnet("10.1.2.7/30", "10.1.2.4/30");
 	assert_subnet("10.1.2.3/32", "10.1.2.3/32");
 	assert_subnet("10.1.2.3/0", "0.0.0.0/0");
 	assert_subnet("fd00::1:2/127", "fd00::1:2/127");
 	assert_subnet("fd00:1:2:3:4::1/64", "fd00:1:2:3::/64");
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_compare),
-		cmocka_unit_test(test_neighbour),
-		cmocka_unit_test(test_subnet_of),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,14 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* test_topo_layout.c - drawings of many meshes: nothing overlaps, nothing is out of the picture. */
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <cmocka.h>
 
 #include "plan/cable_list.h"
 #include "plan/shape.h"
@@ -18,6 +13,8 @@
 #include "topo/geometry.h"
 #include "topo/graph.h"
 #include "topo/map.h"
+
+#include "unit.h"
 
 /* ---- maps ------------------------------------------------------------------------------- */
 
@@ -206,11 +203,10 @@ static struct counts shape_holds(const char *text, int num_nodes, int parallel, 
 
 /* ---- tests ------------------------------------------------------------------------------ */
 
-static void test_named_sizes(void **state)
+TEST(named_sizes)
 {
 	struct counts counts;
 
-	(void)state;
 	/* Those that are looked at: every cable has its label or its tags. */
 	assert_int_equal(shape_holds("triangle", 3, 1, "spark", 200000).labels, 3);
 	assert_int_equal(shape_holds("full", 4, 1, "n", 100000).labels, 6);
@@ -228,11 +224,10 @@ static void test_named_sizes(void **state)
 	assert_int_equal(counts.none, 0);
 }
 
-static void test_rings_and_lines(void **state)
+TEST(rings_and_lines)
 {
 	int num, parallel;
 
-	(void)state;
 	for (num = 2; num <= 40; num++)
 		for (parallel = 1; parallel <= 2; parallel++) {
 			shape_holds("ring", num, parallel, "n", 100000);
@@ -241,17 +236,16 @@ static void test_rings_and_lines(void **state)
 	shape_holds("ring", 1000, 1, "n", 0);
 }
 
-static void test_full(void **state)
+TEST(full)
 {
 	int num;
 
-	(void)state;
 	for (num = 2; num <= 16; num++)
 		shape_holds("full", num, 1, "n", num % 2 ? 100000 : 0);
 	shape_holds("full", 4, 4, "n", 100000);
 }
 
-static void test_tori(void **state)
+TEST(tori)
 {
 	static const char *const shapes[] = {
 		"torus:2x2",   "torus:2x3",	"torus:3x4", "torus:5x5",   "torus:2x2x2",
@@ -259,7 +253,6 @@ static void test_tori(void **state)
 	static const int sizes[] = {4, 6, 12, 25, 8, 27, 16, 6, 12, 36};
 	size_t i;
 
-	(void)state;
 	for (i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
 		shape_holds(shapes[i], sizes[i], 1, "node-with-a-name-", 400000);
 		shape_holds(shapes[i], sizes[i], 2, "n", 0);
@@ -267,7 +260,7 @@ static void test_tori(void **state)
 }
 
 /* Cables at random, the same ones in every run; some nodes end up alone. */
-static void test_random(void **state)
+TEST(random)
 {
 	struct mesh_shape shape = {.kind = MESH_SHAPE_CABLES};
 	struct mesh_topology topology;
@@ -276,7 +269,6 @@ static void test_random(void **state)
 	char what[60];
 	int round, i;
 
-	(void)state;
 	for (round = 0; round < 60; round++) {
 		int num = 2 + round % 30, cables = num + round % 11;
 
@@ -302,7 +294,7 @@ static void test_random(void **state)
 }
 
 /* Four nodes on one subnet, and a cable beside it. */
-static void test_switch(void **state)
+TEST(switch)
 {
 	struct topo_map map = {.shape = {.kind = MESH_SHAPE_CABLES}};
 	struct topo_nic nic = {.state = TOPO_UP, .name = "eth0"};
@@ -310,7 +302,6 @@ static void test_switch(void **state)
 	struct counts counts;
 	int i;
 
-	(void)state;
 	for (i = 0; i < 4; i++) {
 		snprintf(text, sizeof(text), "n%d", i);
 		assert_int_equal(topo_map_node_add(&map, text), 0);
@@ -329,11 +320,10 @@ static void test_switch(void **state)
 	topo_map_free(&map);
 }
 
-static void test_geometry(void **state)
+TEST(geometry)
 {
 	struct layout_rect box = {10, 10, 20, 10}, beside = {30, 10, 5, 5}, within = {12, 12, 1, 1};
 
-	(void)state;
 	assert_false(layout_rects_overlap(&box, &beside, 0));
 	assert_true(layout_rects_overlap(&box, &beside, 1));
 	assert_true(layout_rects_overlap(&box, &within, 0));
@@ -348,16 +338,4 @@ static void test_geometry(void **state)
 	/* Along the border is outside. */
 	assert_false(layout_line_crosses((struct layout_point){0, 10},
 					 (struct layout_point){40, 10}, &box));
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_named_sizes), cmocka_unit_test(test_rings_and_lines),
-		cmocka_unit_test(test_full),	    cmocka_unit_test(test_tori),
-		cmocka_unit_test(test_random),	    cmocka_unit_test(test_switch),
-		cmocka_unit_test(test_geometry),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,18 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* test_topo_refused.c - documents that `fi_mesh topo` does not read, and what it says of them. */
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <cmocka.h>
 
 #include "topo/map.h"
 #include "topo/read.h"
 #include "topo/summary.h"
+
+#include "unit.h"
 
 static int read_text(struct topo_map *map, const char *text, const char *source)
 {
@@ -46,12 +43,11 @@ static void refused(const char *text)
 #define AB "[{\"name\":\"a\",\"ports\":[\"p\"]},{\"name\":\"b\",\"ports\":[\"p\"]}]"
 #define END(node, addr) "{\"node\":\"" node "\",\"port\":\"p\",\"address\":\"" addr "\"}"
 
-static void test_refused(void **state)
+TEST(refused)
 {
 	struct topo_map map = {.planned = false};
 	char text[200];
 
-	(void)state;
 	assert_int_equal(read_text(&map,
 				   PLAN(AB, "[{\"ends\":[" END("a", "10.0.0.1/24") "," END(
 						    "b", "10.0.0.2/24") "]}]"),
@@ -102,13 +98,4 @@ static void test_refused(void **state)
 	assert_int_equal(read_text(&map, "{\"nics\":[]}", "x/a.json"), 0);
 	assert_int_equal(topo_map_join(&map), -EINVAL);
 	topo_map_free(&map);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_refused),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -3,18 +3,15 @@
  * test_topo_routed.c - `fi_mesh topo` takes relays with RDMA on each hop before a route of the
  * kernel without RDMA, as the plugin does.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
-#include <cmocka.h>
 
 #include "topo/map.h"
 #include "topo/path.h"
 
 #include "namespace.h"
+#include "unit.h"
 
 static void nic_add(struct topo_map *map, const char *name, const char *addr, bool rdma)
 {
@@ -61,11 +58,10 @@ static struct topo_path path_of(bool rdma, bool routed)
 	return path_with(rdma, routed, false);
 }
 
-static void test_relays_first(void **state)
+TEST(relays_first)
 {
 	struct topo_path path = path_of(true, false);
 
-	(void)state;
 	assert_false(path.routed);
 	assert_int_equal(path.local, -1);
 	assert_int_equal(path.via.num, 1);
@@ -74,33 +70,30 @@ static void test_relays_first(void **state)
 	assert_string_equal(path.reason, "routed without RDMA, which relays have: 1 relay");
 }
 
-static void test_no_rdma_there(void **state)
+TEST(no_rdma_there)
 {
 	struct topo_path path = path_of(false, false);
 
-	(void)state;
 	assert_true(path.routed);
 	assert_int_equal(path.local, 0);
 	assert_int_equal(path.provider, MESH_PROVIDER_TCP);
 	assert_int_equal(path.via.num, 0);
 }
 
-static void test_routed_rdma(void **state)
+TEST(routed_rdma)
 {
 	struct topo_path path = path_of(true, true);
 
-	(void)state;
 	assert_true(path.routed);
 	assert_int_equal(path.provider, MESH_PROVIDER_VERBS_RXM);
 	assert_int_equal(path.via.num, 0);
 }
 
 /* A cable without a common subnet is no path, and nothing that relays come behind. */
-static void test_cable_apart(void **state)
+TEST(cable_apart)
 {
 	struct topo_path path = path_with(true, false, true);
 
-	(void)state;
 	assert_int_equal(path.local, -1);
 	assert_int_equal(path.via.num, 1);
 	assert_int_equal(path.via.relays[0][0], 1);
@@ -108,12 +101,11 @@ static void test_cable_apart(void **state)
 }
 
 /* Nor is it down, where no route leads there either. */
-static void test_cable_is_up(void **state)
+TEST(cable_is_up)
 {
 	struct topo_map map = {.shape = {.kind = MESH_SHAPE_CABLES}};
 	struct topo_path path;
 
-	(void)state;
 	assert_int_equal(topo_map_node_add(&map, "a"), 0);
 	nic_add(&map, "n0", "10.1.0.1/24", true);
 	assert_int_equal(topo_map_node_add(&map, "b"), 0);
@@ -131,24 +123,11 @@ static void test_cable_is_up(void **state)
 }
 
 /* What leaves by n0 reaches the other networks. */
-static int routes_make(void **state)
+void tests_begin(void)
 {
-	(void)state;
+	if (!namespace_enter())
+		exit(77);
 	namespace_nics(2);
 	namespace_ip("rule add from 10.1.0.1 table 101");
 	namespace_ip("route add default dev n0 table 101");
-	return 0;
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_relays_first), cmocka_unit_test(test_no_rdma_there),
-		cmocka_unit_test(test_routed_rdma),  cmocka_unit_test(test_cable_apart),
-		cmocka_unit_test(test_cable_is_up),
-	};
-
-	if (!namespace_enter())
-		return 77;
-	return cmocka_run_group_tests(tests, routes_make, NULL);
 }

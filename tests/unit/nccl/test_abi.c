@@ -1,14 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* test_abi.c - which slots of the exported tables are filled, and which are empty on purpose. */
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <string.h>
 #include <strings.h>
-
-#include <cmocka.h>
 
 #include <nccl/net_v10.h>
 #include <nccl/net_v11.h>
@@ -17,6 +11,8 @@
 #include <nccl/net_v7.h>
 #include <nccl/net_v8.h>
 #include <nccl/net_v9.h>
+
+#include "unit.h"
 
 /* A table as NCCL sees it: pointers one after the other. */
 struct table {
@@ -67,40 +63,36 @@ static bool slot_is_empty_on_purpose(size_t slot)
 	}
 }
 
-static void test_each_slot_is_filled_or_empty_on_purpose(void **state)
+TEST(each_slot_is_filled_or_empty_on_purpose)
 {
 	size_t i, slot;
 
-	(void)state;
 	for (i = 0; i < NUM_TABLES; i++)
 		for (slot = 0; slot < tables[i].size / sizeof(void *); slot++)
 			if ((slot_of(&tables[i], slot) == NULL) != slot_is_empty_on_purpose(slot))
 				fail_msg("v%d: slot %zu", tables[i].version, slot);
 }
 
-static void test_trap_finalize_is_never_null(void **state)
+TEST(trap_finalize_is_never_null)
 {
-	(void)state;
 	assert_non_null(slot_of(&tables[NUM_TABLES - 2], SLOT_FINALIZE));
 	assert_non_null(slot_of(&tables[NUM_TABLES - 1], SLOT_FINALIZE));
 }
 
-static void test_trap_nics_are_never_fused(void **state)
+TEST(trap_nics_are_never_fused)
 {
 	size_t i;
 
-	(void)state;
 	for (i = 0; i < NUM_TABLES; i++)
 		if (tables[i].version >= 9)
 			assert_null(slot_of(&tables[i], SLOT_MAKE_VDEVICE));
 }
 
 /* Compared without case; NCCL's own nets have the other two. */
-static void test_trap_name_is_mesh_in_every_table(void **state)
+TEST(trap_name_is_mesh_in_every_table)
 {
 	size_t i;
 
-	(void)state;
 	for (i = 0; i < NUM_TABLES; i++) {
 		const char *name = slot_of(&tables[i], SLOT_NAME);
 
@@ -111,11 +103,10 @@ static void test_trap_name_is_mesh_in_every_table(void **state)
 }
 
 /* No function stands in a slot of another kind: all of those that NCCL calls are different. */
-static void test_slots_hold_different_functions(void **state)
+TEST(slots_hold_different_functions)
 {
 	size_t i, a, b;
 
-	(void)state;
 	for (i = 0; i < NUM_TABLES; i++)
 		for (a = 1; a < SLOT_CLOSE_LISTEN; a++)
 			for (b = a + 1; b <= SLOT_CLOSE_LISTEN; b++) {
@@ -124,17 +115,4 @@ static void test_slots_hold_different_functions(void **state)
 				if (slot_of(&tables[i], a) == slot_of(&tables[i], b))
 					fail_msg("v%d: slots %zu and %zu", tables[i].version, a, b);
 			}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_each_slot_is_filled_or_empty_on_purpose),
-		cmocka_unit_test(test_trap_finalize_is_never_null),
-		cmocka_unit_test(test_trap_nics_are_never_fused),
-		cmocka_unit_test(test_trap_name_is_mesh_in_every_table),
-		cmocka_unit_test(test_slots_hold_different_functions),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,8 +2,6 @@
 /* test_collectives.c - the parts of tests/nccl that need neither a GPU nor NCCL. */
 #include <errno.h>
 #include <netinet/in.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,11 +9,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
 #include <tests/nccl/bandwidth.h>
 #include <tests/nccl/ranks.h>
 #include <tests/nccl/values.h>
+
+#include "unit.h"
 
 #define COUNT 4096
 
@@ -26,11 +24,10 @@ static void check_near(double found, double wanted)
 	assert_true(found > wanted * 0.999999 && found < wanted * 1.000001);
 }
 
-static void bus_bandwidth_is_that_of_nccl_tests(void **state)
+TEST(bus_bandwidth_is_that_of_nccl_tests)
 {
 	double algorithm = bandwidth_algorithm(1000000000, 0.5);
 
-	(void)state;
 	check_near(algorithm, 2.0);
 	/* nccl-tests, doc/PERFORMANCE.md: 2(n-1)/n for all-reduce, (n-1)/n, or 1 */
 	check_near(bandwidth_bus(algorithm, BANDWIDTH_ALL_REDUCE, 4), 3.0);
@@ -40,22 +37,20 @@ static void bus_bandwidth_is_that_of_nccl_tests(void **state)
 	check_near(bandwidth_bus(8.46, BANDWIDTH_ALL_REDUCE, 3), 11.28);
 }
 
-static void no_time_is_no_bandwidth(void **state)
+TEST(no_time_is_no_bandwidth)
 {
-	(void)state;
 	assert_true(bandwidth_algorithm(1000, 0) == 0);
 }
 
 /* --- values ---------------------------------------------------------------------------------- */
 
-static void moved_elements_name_their_origin(void **state)
+TEST(moved_elements_name_their_origin)
 {
 	struct values_origin origin = {.kind = VALUES_MOVED, .rank = 1, .first = 100};
 	static uint32_t data[COUNT];
 	size_t where = 0;
 	char text[128];
 
-	(void)state;
 	values_fill(data, VALUES_MOVED, 1, 100, COUNT);
 	assert_int_equal(values_wrong(data, origin, COUNT, &where), 0);
 	data[7] = values_sent(VALUES_MOVED, 2, 55);
@@ -68,14 +63,13 @@ static void moved_elements_name_their_origin(void **state)
 	assert_string_equal(text, "was never written");
 }
 
-static void sums_are_those_of_all_ranks(void **state)
+TEST(sums_are_those_of_all_ranks)
 {
 	float total, one;
 	uint32_t bits, sum;
 	size_t position;
 	int rank;
 
-	(void)state;
 	for (position = 0; position < COUNT; position++) {
 		total = 0;
 		sum = 0;
@@ -92,11 +86,10 @@ static void sums_are_those_of_all_ranks(void **state)
 }
 
 /* A rank that was left out, or counted twice, changes nearly every sum. */
-static void a_missing_rank_is_seen(void **state)
+TEST(a_missing_rank_is_seen)
 {
 	size_t position, same = 0;
 
-	(void)state;
 	for (position = 0; position < COUNT; position++)
 		same += values_sum(VALUES_SUMMED_FLOAT, 3, position) ==
 			values_sum(VALUES_SUMMED_FLOAT, 2, position);
@@ -143,7 +136,7 @@ static int be_a_rank(int rank, const char *port)
 	return 0;
 }
 
-static void ranks_meet_and_agree(void **state)
+TEST(ranks_meet_and_agree)
 {
 	struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(0x7f000001)};
 	socklen_t size = sizeof(address);
@@ -151,7 +144,6 @@ static void ranks_meet_and_agree(void **state)
 	pid_t children[WORLD];
 	char port[16];
 
-	(void)state;
 	/* A port that is free now. */
 	assert_int_equal(bind(fd, (struct sockaddr *)&address, sizeof(address)), 0);
 	assert_int_equal(getsockname(fd, (struct sockaddr *)&address, &size), 0);
@@ -170,11 +162,10 @@ static void ranks_meet_and_agree(void **state)
 	}
 }
 
-static void a_wrong_environment_is_said(void **state)
+TEST(a_wrong_environment_is_said)
 {
 	struct ranks ranks;
 
-	(void)state;
 	set_environment(3, "29500");
 	assert_int_equal(ranks_meet(&ranks, 1), -EINVAL);
 	set_environment(0, "29500");
@@ -182,19 +173,4 @@ static void a_wrong_environment_is_said(void **state)
 	assert_int_equal(ranks_meet(&ranks, 1), -EINVAL);
 	setenv("RANK", "1x", 1);
 	assert_int_equal(ranks_meet(&ranks, 1), -EINVAL);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(bus_bandwidth_is_that_of_nccl_tests),
-		cmocka_unit_test(no_time_is_no_bandwidth),
-		cmocka_unit_test(moved_elements_name_their_origin),
-		cmocka_unit_test(sums_are_those_of_all_ranks),
-		cmocka_unit_test(a_missing_rank_is_seen),
-		cmocka_unit_test(ranks_meet_and_agree),
-		cmocka_unit_test(a_wrong_environment_is_said),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -4,19 +4,14 @@
  * other end: each one is handed over with all that was sent on it, in every version of the ABI.
  */
 #include <sched.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 #include "base/clock.h"
 #include "wire/handle.h"
 
 #include "nccl_versions.h"
+#include "unit.h"
 
 #define ROUNDS 29 /* of each version: 203 together */
 #define COMMS_MAX 64
@@ -169,12 +164,11 @@ static void round_run(int round)
 	}
 }
 
-static void test_closed_before_accept(void **state)
+TEST(closed_before_accept)
 {
 	struct version versions[VERSIONS];
 	int v, round;
 
-	(void)state;
 	versions_get(versions);
 	for (v = 0; v < VERSIONS; v++) {
 		nccl = &versions[v];
@@ -187,12 +181,7 @@ static void test_closed_before_accept(void **state)
 	}
 }
 
-int main(void)
+void tests_begin(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_closed_before_accept),
-	};
-
 	setenv("NCCL_MESH_NICS", "=lo", 1);
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -25,12 +25,11 @@
 /* A call that blocks would wait for the network; one that does not takes microseconds. */
 #define AT_ONCE_MS 5000
 
-static void test_trap_init_comes_many_times(void **state)
+TEST(trap_init_comes_many_times)
 {
 	struct mesh_net *nets[5];
 	int i, num;
 
-	(void)state;
 	for (i = 0; i < 5; i++)
 		assert_int_equal(mesh_net_open(&nets[i]), 0);
 	num = mesh_net_num_nics();
@@ -43,7 +42,7 @@ static void test_trap_init_comes_many_times(void **state)
 }
 
 /* The probe for GPUDirect and the bootstrap pass a char array: no alignment. */
-static void test_trap_handle_has_any_alignment(void **state)
+TEST(trap_handle_has_any_alignment)
 {
 	uint64_t deadline = mesh_clock_ms() + LIMIT_MS;
 	struct pair pair = {.send = NULL};
@@ -51,7 +50,6 @@ static void test_trap_handle_has_any_alignment(void **state)
 	char space[MESH_HANDLE_BYTES + 8];
 	char *handle = space + 3;
 
-	(void)state;
 	assert_int_equal(mesh_net_open(&pair.net), 0);
 	assert_int_equal(mesh_net_listen(pair.net, 0, handle, &listener), 0);
 	while (!pair.send || !pair.receive) {
@@ -67,7 +65,7 @@ static void test_trap_handle_has_any_alignment(void **state)
 }
 
 /* One thread polls all connections in turn: none may wait for its own. */
-static void test_trap_nothing_blocks_while_connecting(void **state)
+TEST(trap_nothing_blocks_while_connecting)
 {
 	uint8_t handle[MESH_HANDLE_BYTES];
 	struct mesh_listener *listener;
@@ -76,7 +74,6 @@ static void test_trap_nothing_blocks_while_connecting(void **state)
 	uint64_t start;
 	int i;
 
-	(void)state;
 	assert_int_equal(mesh_net_open(&net), 0);
 	start = mesh_clock_ms();
 	assert_int_equal(mesh_net_listen(net, 0, handle, &listener), 0);
@@ -91,14 +88,13 @@ static void test_trap_nothing_blocks_while_connecting(void **state)
 }
 
 /* NCCL's threads sleep between collectives; the peer's connection must still be made. */
-static void test_trap_peer_sleeps_while_we_connect(void **state)
+TEST(trap_peer_sleeps_while_we_connect)
 {
 	uint64_t deadline = mesh_clock_ms() + LIMIT_MS;
 	uint8_t handle[MESH_HANDLE_BYTES];
 	struct mesh_listener *listener;
 	struct pair pair = {.send = NULL};
 
-	(void)state;
 	assert_int_equal(mesh_net_open(&pair.net), 0);
 	assert_int_equal(mesh_net_listen(pair.net, 0, handle, &listener), 0);
 	while (!pair.send) { /* accept() is not called meanwhile */
@@ -112,7 +108,7 @@ static void test_trap_peer_sleeps_while_we_connect(void **state)
 }
 
 /* On abort NCCL closes neither listeners nor half open connections: finalize has to. */
-static void test_trap_finalize_closes_what_is_left(void **state)
+TEST(trap_finalize_closes_what_is_left)
 {
 	uint8_t handle[MESH_HANDLE_BYTES], other[MESH_HANDLE_BYTES];
 	struct mesh_listener *listener;
@@ -121,7 +117,6 @@ static void test_trap_finalize_closes_what_is_left(void **state)
 	static char memory[4096];
 	struct pair pair;
 
-	(void)state;
 	pair_open(&pair);
 	assert_int_equal(mesh_registration_open(pair.send, memory, sizeof(memory), &left), 0);
 	assert_int_equal(mesh_net_listen(pair.net, 0, handle, &listener), 0);
@@ -131,7 +126,7 @@ static void test_trap_finalize_closes_what_is_left(void **state)
 }
 
 /* NCCL registers one pool again for every peer, and ends each registration once. */
-static void test_trap_one_pool_registered_again(void **state)
+TEST(trap_one_pool_registered_again)
 {
 	enum {
 		TIMES = 20
@@ -141,7 +136,6 @@ static void test_trap_one_pool_registered_again(void **state)
 	struct pair pair;
 	int i;
 
-	(void)state;
 	pair_open(&pair);
 	transfer_open(&pair, &t, 100000, 100000);
 	for (i = 0; i < TIMES; i++)
@@ -182,14 +176,13 @@ static void *registering_main(void *arg)
 }
 
 /* The service thread registers user buffers while the progress thread moves data on that comm. */
-static void test_trap_registering_beside_transfers(void **state)
+TEST(trap_registering_beside_transfers)
 {
 	struct registering registering = {.rounds = 0};
 	pthread_t thread;
 	struct pair pair;
 	int i;
 
-	(void)state;
 	pair_open(&pair);
 	registering.pair = &pair;
 	assert_int_equal(pthread_create(&thread, NULL, registering_main, &registering), 0);
@@ -202,7 +195,7 @@ static void test_trap_registering_beside_transfers(void **state)
 }
 
 /* 32 requests at once; the next one is "later", not an error, and only the oldest is tested. */
-static void test_trap_requests_outstanding_and_reaped_in_order(void **state)
+TEST(trap_requests_outstanding_and_reaped_in_order)
 {
 	struct transfer t[MESH_COMM_REQUESTS];
 	struct mesh_request *more;
@@ -210,7 +203,6 @@ static void test_trap_requests_outstanding_and_reaped_in_order(void **state)
 	size_t size;
 	int i;
 
-	(void)state;
 	pair_open(&pair);
 	for (i = 0; i < MESH_COMM_REQUESTS; i++) {
 		transfer_open(&pair, &t[i], 20000, 20000);
@@ -242,11 +234,10 @@ static void test_trap_requests_outstanding_and_reaped_in_order(void **state)
 }
 
 /* The slot is usually larger than the message: the true size is reported, nothing else touched. */
-static void test_trap_receives_are_larger_than_messages(void **state)
+TEST(trap_receives_are_larger_than_messages)
 {
 	struct pair pair;
 
-	(void)state;
 	pair_open(&pair);
 	message_move(&pair, 0, 65536, false);
 	message_move(&pair, 0, 65536, true);
@@ -256,7 +247,7 @@ static void test_trap_receives_are_larger_than_messages(void **state)
 	pair_close(&pair);
 }
 
-static void test_trap_message_larger_than_its_receive_is_an_error(void **state)
+TEST(trap_message_larger_than_its_receive_is_an_error)
 {
 	static const size_t sizes[] = {200, 200000}; /* eager, and written */
 	uint64_t deadline;
@@ -265,7 +256,6 @@ static void test_trap_message_larger_than_its_receive_is_an_error(void **state)
 	int64_t ret;
 	size_t i;
 
-	(void)state;
 	for (i = 0; i < 2; i++) {
 		pair_open(&pair);
 		transfer_open(&pair, &t, sizes[i], sizes[i] - 100);
@@ -286,12 +276,11 @@ static void test_trap_message_larger_than_its_receive_is_an_error(void **state)
 }
 
 /* There is no barrier at the end: the peer may have closed and freed its memory. */
-static void test_trap_peer_closes_first(void **state)
+TEST(trap_peer_closes_first)
 {
 	struct transfer t;
 	struct pair pair;
 
-	(void)state;
 	pair_open(&pair);
 	message_move(&pair, 100000, 100000, false);
 	transfer_open(&pair, &t, 1000, 1000);
@@ -308,7 +297,7 @@ static void test_trap_peer_closes_first(void **state)
 }
 
 /* A receiver that has everything may close before the sender has looked at its requests. */
-static void test_trap_receiver_closes_before_sends_are_reaped(void **state)
+TEST(trap_receiver_closes_before_sends_are_reaped)
 {
 	enum {
 		ROUNDS = 30,
@@ -318,7 +307,6 @@ static void test_trap_receiver_closes_before_sends_are_reaped(void **state)
 	struct pair pair;
 	int round, i;
 
-	(void)state;
 	for (round = 0; round < ROUNDS; round++) {
 		pair_open(&pair);
 		for (i = 0; i < DEPTH; i++) {
@@ -347,7 +335,7 @@ static void test_trap_receiver_closes_before_sends_are_reaped(void **state)
 }
 
 /* One ring has up to 64 connections with one peer, all on one thread and one NIC. */
-static void test_trap_many_comms_with_one_peer(void **state)
+TEST(trap_many_comms_with_one_peer)
 {
 	enum {
 		COMMS = 64
@@ -355,7 +343,6 @@ static void test_trap_many_comms_with_one_peer(void **state)
 	static struct pair pairs[COMMS];
 	int i;
 
-	(void)state;
 	pair_open(&pairs[0]);
 	for (i = 1; i < COMMS; i++) {
 		pairs[i].net = pairs[0].net;
@@ -371,12 +358,11 @@ static void test_trap_many_comms_with_one_peer(void **state)
 }
 
 /* NCCL unloads v6 to v10 without a call to the plugin; the thread's code must stay. */
-static void test_trap_library_stays_while_its_thread_lives(void **state)
+TEST(trap_library_stays_while_its_thread_lives)
 {
 	static const char path[] = MESH_BUILD_DIR "/libnccl-net-mesh.so";
 	void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
 
-	(void)state;
 	assert_non_null(library);
 	assert_non_null(dlsym(library, "ncclNetPlugin_v6"));
 	assert_int_equal(dlclose(library), 0);
@@ -385,25 +371,7 @@ static void test_trap_library_stays_while_its_thread_lives(void **state)
 	dlclose(library);
 }
 
-int main(void)
+void tests_begin(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_trap_init_comes_many_times),
-		cmocka_unit_test(test_trap_handle_has_any_alignment),
-		cmocka_unit_test(test_trap_nothing_blocks_while_connecting),
-		cmocka_unit_test(test_trap_peer_sleeps_while_we_connect),
-		cmocka_unit_test(test_trap_finalize_closes_what_is_left),
-		cmocka_unit_test(test_trap_one_pool_registered_again),
-		cmocka_unit_test(test_trap_registering_beside_transfers),
-		cmocka_unit_test(test_trap_requests_outstanding_and_reaped_in_order),
-		cmocka_unit_test(test_trap_receives_are_larger_than_messages),
-		cmocka_unit_test(test_trap_message_larger_than_its_receive_is_an_error),
-		cmocka_unit_test(test_trap_peer_closes_first),
-		cmocka_unit_test(test_trap_receiver_closes_before_sends_are_reaped),
-		cmocka_unit_test(test_trap_many_comms_with_one_peer),
-		cmocka_unit_test(test_trap_library_stays_while_its_thread_lives),
-	};
-
 	setenv("NCCL_MESH_NICS", "=lo", 1);
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

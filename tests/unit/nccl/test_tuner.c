@@ -3,20 +3,16 @@
  * test_tuner.c - the tuner's tables, as NCCL calls them: every version, with 6 and with 7
  * algorithms. No call fails, something that can be used is always left, and all ranks decide alike.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-#include <cmocka.h>
 
 #include "nccl/plugin.h"
 #include "nccl/tuner.h"
 
 #include "log_capture.h"
+#include "unit.h"
 
 #define RANDOM_SHAPES 300
 #define CELLS (NCCL_ALGORITHMS * NCCL_PROTOCOLS)
@@ -155,16 +151,14 @@ static void assert_excluded(uint32_t excluded)
 
 static const char ring_of_four[] = "a b\nb c\nc d\nd a\n";
 
-static void test_nothing_is_set(void **state)
+TEST(nothing_is_set)
 {
-	(void)state;
 	unsetenv("NCCL_MESH_PLAN");
 	assert_excluded(0);
 }
 
-static void test_plans(void **state)
+TEST(plans)
 {
-	(void)state;
 	plan_write(ring_of_four);
 	assert_excluded(1u << NCCL_ALGORITHM_TREE | 1u << NCCL_ALGORITHM_NVLS_TREE |
 			1u << NCCL_ALGORITHM_PAT);
@@ -178,9 +172,8 @@ static void test_plans(void **state)
 	assert_excluded(0);
 }
 
-static void test_modes(void **state)
+TEST(modes)
 {
-	(void)state;
 	plan_write(ring_of_four);
 	setenv("NCCL_MESH_TUNER", "off", 1);
 	assert_excluded(0);
@@ -193,12 +186,11 @@ static void test_modes(void **state)
 }
 
 /* A line of three has no pattern without relays: each costs more, none is excluded. */
-static void test_costs_grow(void **state)
+TEST(costs_grow)
 {
 	float table[CELLS];
 	struct rank rank;
 
-	(void)state;
 	plan_write("a b\nb c\n");
 	rank = rank_open(6, 3, 3, quiet);
 	table_fill(table);
@@ -209,13 +201,12 @@ static void test_costs_grow(void **state)
 }
 
 /* NCCL takes an error for the end of the collective, and a table without an entry for one. */
-static void test_last_entry(void **state)
+TEST(last_entry)
 {
 	float table[CELLS], before[CELLS];
 	struct rank rank;
 	int i;
 
-	(void)state;
 	setenv("NCCL_MESH_TUNER", "ring", 1);
 	rank = rank_open(5, 4, 4, quiet);
 	for (i = 0; i < CELLS; i++)
@@ -239,12 +230,11 @@ static void test_last_entry(void **state)
 }
 
 /* v2 has no costs: one choice, and only where trees are excluded. */
-static void test_v2(void **state)
+TEST(v2)
 {
 	int algorithm = -1, protocol = -1, channels = 0;
 	struct rank rank;
 
-	(void)state;
 	plan_write(ring_of_four);
 	rank = rank_open(2, 4, 4, quiet);
 	ncclTunerPlugin_v2.get_coll_info(rank.context, NCCL_COLLECTIVE_BROADCAST, 4, 0, 0, 1,
@@ -270,12 +260,11 @@ static void test_v2(void **state)
 }
 
 /* Also a context that could not be made. */
-static void test_no_context(void **state)
+TEST(no_context)
 {
 	float table[CELLS];
 	int version, value = -1;
 
-	(void)state;
 	for (version = 3; version <= 6; version++) {
 		struct rank rank = {.version = version, .context = NULL};
 
@@ -317,14 +306,13 @@ static int entries_left(const float *table, int num)
 	return left;
 }
 
-static void test_random_shapes(void **state)
+TEST(random_shapes)
 {
 	static char text[70 * 70 * 8];
 	float given[CELLS], first[CELLS], table[CELLS];
 	int shape, rank_number, nodes, num, i, changed = 0;
 	struct rank rank;
 
-	(void)state;
 	srand(16);
 	for (shape = 0; shape < RANDOM_SHAPES; shape++) {
 		nodes = 2 + rand() % 15;
@@ -353,11 +341,10 @@ static void test_random_shapes(void **state)
 }
 
 /* One INFO line for each communicator, which says what was decided. */
-static void test_log(void **state)
+TEST(log)
 {
 	struct rank rank;
 
-	(void)state;
 	plan_write(ring_of_four);
 	log_capture_start();
 	rank = rank_open(6, 8, 4, NULL);
@@ -373,26 +360,16 @@ static void test_log(void **state)
 	log_capture_stop();
 }
 
-int main(void)
+void tests_begin(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_nothing_is_set),
-		cmocka_unit_test(test_plans),
-		cmocka_unit_test(test_modes),
-		cmocka_unit_test(test_costs_grow),
-		cmocka_unit_test(test_last_entry),
-		cmocka_unit_test(test_v2),
-		cmocka_unit_test(test_no_context),
-		cmocka_unit_test(test_random_shapes),
-		cmocka_unit_test(test_log),
-	};
-	int fd = mkstemp(plan), failed;
+	int fd = mkstemp(plan);
 
-	if (fd < 0)
-		return 1;
+	assert_true(fd >= 0);
 	close(fd);
 	unsetenv("NCCL_MESH_TUNER");
-	failed = cmocka_run_group_tests(tests, NULL, NULL);
+}
+
+void tests_end(void)
+{
 	unlink(plan);
-	return failed;
 }

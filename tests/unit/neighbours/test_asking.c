@@ -1,13 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* test_asking.c - on which NICs the questions of a round are repeated. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <fcntl.h>
-#include <cmocka.h>
 
 #include "asking_fixture.h"
+#include "unit.h"
 
 #define NICS 2
 #define BEGIN 1000
@@ -40,11 +36,10 @@ int __wrap_mesh_datagram_send(int fd, unsigned int ifindex, const struct mesh_ad
 	return 0;
 }
 
-static int setup(void **state)
+static int setup(void)
 {
 	int i;
 
-	(void)state;
 	asking_fixture_open(&asking, &self);
 	for (i = 0; i < NICS; i++) {
 		sent[i] = 0;
@@ -53,12 +48,13 @@ static int setup(void **state)
 	return 0;
 }
 
-static int teardown(void **state)
+static int teardown(void)
 {
-	(void)state;
 	mesh_asking_finish(&asking);
 	return 0;
 }
+
+TESTS_USE(setup, teardown);
 
 /* Another node of the link has answered. */
 static void other_answers(int index)
@@ -73,9 +69,8 @@ static void rest_of_round(void)
 	mesh_asking_advance(&asking, BEGIN + 200);
 }
 
-static void test_any_answer_will_do(void **state)
+TEST(any_answer_will_do)
 {
-	(void)state;
 	assert_int_equal(mesh_asking_begin(&asking, BEGIN), 0);
 	mesh_asking_advance(&asking, BEGIN);
 	other_answers(0);
@@ -85,9 +80,8 @@ static void test_any_answer_will_do(void **state)
 }
 
 /* The node that is sought has not answered yet. */
-static void test_seeks(void **state)
+TEST(seeks)
 {
-	(void)state;
 	assert_int_equal(mesh_asking_seek(&asking, ASKING_THEIR_ID, BEGIN), 0);
 	mesh_asking_advance(&asking, BEGIN);
 	other_answers(0);
@@ -99,9 +93,8 @@ static void test_seeks(void **state)
 }
 
 /* The next round seeks nobody. */
-static void test_seeks_in_one_round(void **state)
+TEST(seeks_in_one_round)
 {
-	(void)state;
 	assert_int_equal(mesh_asking_seek(&asking, ASKING_THEIR_ID, BEGIN), 0);
 	mesh_asking_advance(&asking, BEGIN);
 	rest_of_round();
@@ -112,17 +105,4 @@ static void test_seeks_in_one_round(void **state)
 	other_answers(0);
 	mesh_asking_advance(&asking, 2 * BEGIN + 50);
 	assert_int_equal(sent[0], 1);
-}
-
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(test_any_answer_will_do),
-		TEST(test_seeks),
-		TEST(test_seeks_in_one_round),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -3,29 +3,27 @@
  * test_explore.c - meshes of up to 512 nodes find out what they look like: large ones, random ones,
  * with losses, links that flap, and nodes that lie. It prints messages and memory.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <cmocka.h>
+
+#include "nic/graph_routes.h"
 
 #include "mesh_simulation.h"
-#include "nic/graph_routes.h"
+#include "unit.h"
 
 #define LONG_US 60000000u
 
 static struct simulation mesh;
 static struct mesh_route routes[MESH_ROUTES_MAX];
 
-static int teardown(void **state)
+static int teardown(void)
 {
-	(void)state;
 	simulation_close(&mesh);
 	return 0;
 }
+
+TESTS_USE(NULL, teardown);
 
 static uint64_t id_of(int node)
 {
@@ -107,13 +105,12 @@ static void figures(const char *name)
 
 /* ---- large meshes -------------------------------------------------------------------------- */
 
-static void test_torus(void **state)
+TEST(torus)
 {
 	const struct mesh_graph *graph;
 	uint64_t bytes;
 	int i;
 
-	(void)state;
 	simulation_open(&mesh, 512, 1, 1);
 	simulation_torus(&mesh, 8, 8, 8);
 	simulation_search(&mesh, 0, 0, -1);
@@ -137,12 +134,11 @@ static void test_torus(void **state)
 }
 
 /* Many nodes ask for all others at once; all of them with MESH_SIMULATE=all, which takes longer. */
-static void test_torus_all(void **state)
+TEST(torus_all)
 {
 	const char *simulate = getenv("MESH_SIMULATE");
 	int i, searches = simulate && !strcmp(simulate, "all") ? 512 : 32;
 
-	(void)state;
 	simulation_open(&mesh, 512, searches, 2);
 	simulation_torus(&mesh, 8, 8, 8);
 	for (i = 0; i < searches; i++)
@@ -157,11 +153,10 @@ static void test_torus_all(void **state)
 }
 
 /* 8 processes on each of 64 nodes. */
-static void test_many_processes(void **state)
+TEST(many_processes)
 {
 	int i;
 
-	(void)state;
 	simulation_open(&mesh, 64, 512, 3);
 	simulation_torus(&mesh, 4, 4, 4);
 	for (i = 0; i < 512; i++)
@@ -175,9 +170,8 @@ static void test_many_processes(void **state)
 }
 
 /* A target ends the search of a large mesh; the nodes that are farther are not asked. */
-static void test_target(void **state)
+TEST(target)
 {
-	(void)state;
 	simulation_open(&mesh, 512, 1, 4);
 	simulation_torus(&mesh, 8, 8, 8);
 	simulation_search(&mesh, 0, 0, 2 * 64 + 8);
@@ -192,11 +186,10 @@ static void test_target(void **state)
 }
 
 /* A line is asked to its 16th hop, and no farther. */
-static void test_line(void **state)
+TEST(line)
 {
 	int i;
 
-	(void)state;
 	simulation_open(&mesh, 20, 1, 5);
 	for (i = 1; i < 20; i++)
 		simulation_cable(&mesh, i - 1, i);
@@ -211,11 +204,10 @@ static void test_line(void **state)
 /* ---- random meshes ------------------------------------------------------------------------- */
 
 /* Links flap while the search goes on; it ends, and the next one finds all that there is. */
-static void test_flaps(void **state)
+TEST(flaps)
 {
 	int trial, i, a, b, step;
 
-	(void)state;
 	for (trial = 0; trial < 60; trial++) {
 		simulation_open(&mesh, 5 + trial % 40, 1, 100 + (uint32_t)trial);
 		simulation_random_graph(&mesh, mesh.num_nodes + trial % 30);
@@ -243,11 +235,10 @@ static void test_flaps(void **state)
 /* ---- nodes that lie ------------------------------------------------------------------------ */
 
 /* A node that invents others without end cannot keep the search from those that there are. */
-static void test_inventor(void **state)
+TEST(inventor)
 {
 	int liar;
 
-	(void)state;
 	for (liar = 1; liar < 512; liar += 73) {
 		simulation_open(&mesh, 512, 1, 200 + (uint32_t)liar);
 		simulation_torus(&mesh, 8, 8, 8);
@@ -282,12 +273,11 @@ static int hops_real(const struct mesh_route *route, int from)
  * A neighbour that answers for everybody is on all routes, until hops behind it have failed: each
  * failure is doubted, and a later search asks others.
  */
-static void test_forger(void **state)
+TEST(forger)
 {
 	struct simulated_search *search;
 	int failures, real;
 
-	(void)state;
 	simulation_open(&mesh, 64, 1, 300);
 	simulation_torus(&mesh, 4, 4, 4);
 	mesh.nodes[1].lie = SIMULATION_FORGES;
@@ -310,9 +300,8 @@ static void test_forger(void **state)
 }
 
 /* What is behind a node that answers nothing is found the other way round. */
-static void test_silent(void **state)
+TEST(silent)
 {
-	(void)state;
 	simulation_open(&mesh, 8, 1, 400);
 	for (int i = 0; i < 8; i++)
 		simulation_cable(&mesh, i, (i + 1) % 8);
@@ -348,7 +337,7 @@ static void node_answers(struct mesh_explore *explore, int node, const struct me
 }
 
 /* What the NICs of the other node have goes by their index. One that is down has the index 0. */
-static void test_rdma(void **state)
+TEST_BARE(rdma)
 {
 	const struct mesh_graph_link own[2] = {{.node_id = id_of(1), .rdma = true},
 					       {.node_id = id_of(1), .nic = 1, .peer_nic = 1}};
@@ -360,7 +349,6 @@ static void test_rdma(void **state)
 	static struct mesh_explore explore;
 	const struct mesh_graph *graph = &explore.graph;
 
-	(void)state;
 	nics[2].providers = 1 << MESH_PROVIDER_VERBS_RXM;
 	assert_int_equal(mesh_explore_begin(&explore, id_of(0), 7, 1), 0);
 	assert_int_equal(mesh_explore_links_set(&explore, own, 2), 0);
@@ -378,22 +366,4 @@ static void test_rdma(void **state)
 	assert_true(graph->nodes[1].links[0].rdma && graph->nodes[1].links[1].rdma);
 	assert_true(mesh_graph_rdma_width(graph, 0, 1) > 0);
 	mesh_explore_finish(&explore);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_teardown(test_torus, teardown),
-		cmocka_unit_test_teardown(test_torus_all, teardown),
-		cmocka_unit_test_teardown(test_many_processes, teardown),
-		cmocka_unit_test_teardown(test_target, teardown),
-		cmocka_unit_test_teardown(test_line, teardown),
-		cmocka_unit_test_teardown(test_flaps, teardown),
-		cmocka_unit_test_teardown(test_inventor, teardown),
-		cmocka_unit_test_teardown(test_forger, teardown),
-		cmocka_unit_test_teardown(test_silent, teardown),
-		cmocka_unit_test(test_rdma),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

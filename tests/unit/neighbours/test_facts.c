@@ -1,34 +1,30 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* test_facts.c - where the cables lead, in the words of the plugin's errors. */
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
-#include <cmocka.h>
 
 #include "neighbours/facts.h"
 
 #include "asking_fixture.h"
+#include "unit.h"
 
 static struct mesh_neighbour_self self;
 static struct mesh_asking asking;
 
-static int setup(void **state)
+static int setup(void)
 {
-	(void)state;
 	asking_fixture_open(&asking, &self);
 	return 0;
 }
 
-static int teardown(void **state)
+static int teardown(void)
 {
-	(void)state;
 	mesh_asking_finish(&asking);
 	return 0;
 }
+
+TESTS_USE(setup, teardown);
 
 static void says(const char *expected)
 {
@@ -37,19 +33,17 @@ static void says(const char *expected)
 	assert_string_equal(mesh_asking_words(&asking, text, sizeof(text)), expected);
 }
 
-static void test_silence(void **state)
+TEST(silence)
 {
-	(void)state;
 	says("Neighbours: ab0 has no answer; ab1 has no answer");
 	asking.num_links = 0;
 	says("");
 }
 
-static void test_mtu_and_version(void **state)
+TEST(mtu_and_version)
 {
 	struct mesh_heard *first, *second;
 
-	(void)state;
 	first = asking_heard_add(&asking, 0, ASKING_THEIR_ID, "ba0", "10.1.0.2/24");
 	second = asking_heard_add(&asking, 1, ASKING_THEIR_ID, "ba1", "10.2.0.2/24");
 	says("Neighbours: ab0 leads to node b (ba0); ab1 leads to node b (ba1)");
@@ -64,9 +58,8 @@ static void test_mtu_and_version(void **state)
 	     "version, nccl-net-mesh 9.9");
 }
 
-static void test_loop(void **state)
+TEST(loop)
 {
-	(void)state;
 	asking_heard_add(&asking, 0, ASKING_OWN_ID, "ab1", "10.2.0.1/24");
 	says("Neighbours: both ends of one cable are on this node: ab0 and ab1; ab1 has no answer");
 	asking_heard_add(&asking, 1, ASKING_OWN_ID, "ab0", "10.1.0.1/24");
@@ -77,9 +70,8 @@ static void test_loop(void **state)
 	says("Neighbours: ab0 leads to node b (ba0); ab1 leads to node b (ba1)");
 }
 
-static void test_bridge(void **state)
+TEST(bridge)
 {
-	(void)state;
 	asking_heard_add(&asking, 0, ASKING_THEIR_ID, "br0", "10.1.0.2/24");
 	asking_heard_add(&asking, 1, ASKING_THEIR_ID, "br0", "10.1.0.2/24");
 	says("Neighbours: ab0 leads to node b (br0), and so does ab1: two cables lead to one NIC; "
@@ -87,12 +79,11 @@ static void test_bridge(void **state)
 }
 
 /* More than fit are counted; what does not fit into the text is cut. */
-static void test_switch(void **state)
+TEST(switch)
 {
 	char name[8], text[16];
 	int i;
 
-	(void)state;
 	asking.num_links = 1;
 	for (i = 0; i < 20; i++) {
 		snprintf(name, sizeof(name), "ba%d", i);
@@ -102,17 +93,4 @@ static void test_switch(void **state)
 	     "b (ba2) and 17 more");
 	mesh_asking_words(&asking, text, sizeof(text));
 	assert_string_equal(text, "Neighbours: ab0");
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(test_silence, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_mtu_and_version, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_loop, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_bridge, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_switch, setup, teardown),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,27 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* test_member_report.c - a report of a process of this node, which may be another user's. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
-#include <cmocka.h>
 
 #include "neighbours/member_report.h"
+
+#include "unit.h"
 
 static struct mesh_member_report report;
 static struct mesh_neighbour_link *const last = &report.links[1];
 static struct mesh_neighbour *const about = &report.links[1].about;
 
 /* Two NICs, as mesh_neighbour_link_describe() describes them. */
-static int setup(void **state)
+static int setup(void)
 {
 	struct mesh_neighbour_self self = {.node_id = 7, .node = "a", .site = "hall"};
 	struct mesh_nic nic = {.netdev = "eth0", .ifindex = 3, .mtu = 9000, .num_addrs = 2};
 	int i;
 
-	(void)state;
 	mesh_addr_parse("10.1.0.1/24", &nic.addrs[0]);
 	mesh_addr_parse("fe80::1/64", &nic.addrs[1]);
 	memset(&report, 0, sizeof(report));
@@ -31,16 +27,17 @@ static int setup(void **state)
 	return 0;
 }
 
+TESTS_USE(setup, NULL);
+
 static bool is_valid(void)
 {
 	return mesh_member_report_is_valid(&report, mesh_member_report_size((int)report.num_links));
 }
 
-static void test_sizes(void **state)
+TEST(sizes)
 {
 	size_t size = mesh_member_report_size(2);
 
-	(void)state;
 	assert_true(mesh_member_report_is_valid(&report, size));
 	assert_false(mesh_member_report_is_valid(&report, size - 1));
 	assert_false(mesh_member_report_is_valid(&report, size + 1));
@@ -56,16 +53,15 @@ static void test_sizes(void **state)
 /* Runs @change on a report that is valid. */
 #define ASSERT_REFUSED(change)                                                                     \
 	do {                                                                                       \
-		setup(NULL);                                                                       \
+		setup();                                                                           \
 		assert_true(is_valid());                                                           \
 		change;                                                                            \
 		assert_false(is_valid());                                                          \
 	} while (0)
 
 /* With one of these in it, what this node answers would be refused by all other nodes. */
-static void test_answers(void **state)
+TEST(answers)
 {
-	(void)state;
 	ASSERT_REFUSED(about->num_addrs = MESH_NEIGHBOUR_ADDRS_MAX + 1);
 	ASSERT_REFUSED(about->num_processes = 1);
 	ASSERT_REFUSED(about->nic = MESH_NICS_MAX);
@@ -79,22 +75,10 @@ static void test_answers(void **state)
 }
 
 /* No question can be sent from such an address, and the questions on all NICs would end with it. */
-static void test_questions(void **state)
+TEST(questions)
 {
-	(void)state;
 	ASSERT_REFUSED(last->ask_from.family = (enum mesh_family)7);
-	setup(NULL);
+	setup();
 	last->ask_from.family = MESH_FAMILY_NONE;
 	assert_true(is_valid());
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup(test_sizes, setup),
-		cmocka_unit_test_setup(test_answers, setup),
-		cmocka_unit_test_setup(test_questions, setup),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

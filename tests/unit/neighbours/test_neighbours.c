@@ -10,15 +10,10 @@
 #include <net/if.h>
 #include <poll.h>
 #include <sched.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-#include <cmocka.h>
 
 #include "base/clock.h"
 #include "base/private_descriptor.h"
@@ -28,6 +23,7 @@
 
 #include "log_capture.h"
 #include "namespace.h"
+#include "unit.h"
 
 #define PROVIDERS (1 << MESH_PROVIDER_VERBS_RXM | 1 << MESH_PROVIDER_TCP)
 #define LIMIT_MS 60000
@@ -241,31 +237,30 @@ static void addresses_add(void)
 	namespace_ip("address add fe80::b/64 dev ba nodad");
 }
 
-static int setup(void **state)
+static int setup(void)
 {
-	(void)state;
 	log_capture_start();
 	nics_make("none");
 	return 0;
 }
 
-static int teardown(void **state)
+static int teardown(void)
 {
-	(void)state;
 	enter(near_ns);
 	namespace_ip("link del ab");
 	log_capture_stop();
 	return 0;
 }
 
+TESTS_USE(setup, teardown);
+
 /* All that the far node says is heard, in one answer. */
-static void test_answer(void **state)
+TEST(answer)
 {
 	struct mesh_heard answer;
 	struct mesh_addr addr;
 	char text[MESH_ADDR_TEXT_MAX];
 
-	(void)state;
 	addresses_add();
 	rank_start(&far, far_ns, "far", "ba", 21, false);
 	rank_start(&near, near_ns, "near", "ab", 11, true);
@@ -293,14 +288,13 @@ static void test_answer(void **state)
 }
 
 /* One answer lists all processes of the node; when the speaker ends, another one answers. */
-static void test_members(void **state)
+TEST(members)
 {
 	struct rank others[3];
 	struct mesh_heard answer;
 	uint32_t first;
 	int i;
 
-	(void)state;
 	addresses_add();
 	rank_start(&far, far_ns, "far", "ba", 20, false);
 	for (i = 0; i < 3; i++)
@@ -352,13 +346,12 @@ static bool speaks(struct rank *rank)
 }
 
 /* A speaker that does not run is answered for, and listed; then it answers itself again. */
-static void test_deputy(void **state)
+TEST(deputy)
 {
 	uint64_t deadline_ms = mesh_clock_ms() + LIMIT_MS;
 	struct rank deputy, member;
 	struct mesh_heard answer;
 
-	(void)state;
 	addresses_add();
 	rank_start(&far, far_ns, "far", "ba", 20, false);
 	rank_start(&deputy, far_ns, "far", "ba", 21, false);
@@ -392,7 +385,7 @@ static void test_deputy(void **state)
 }
 
 /* The far node is found by a search, with what a first hop needs; a hop that failed is doubted. */
-static void test_route(void **state)
+TEST(route)
 {
 	uint64_t deadline_ms = mesh_clock_ms() + LIMIT_MS, target = (uint64_t)(far_ns + 1);
 	const struct mesh_heard *hop;
@@ -400,7 +393,6 @@ static void test_route(void **state)
 	unsigned int ifindex = 0;
 	int next = 0;
 
-	(void)state;
 	addresses_add();
 	rank_start(&far, far_ns, "far", "ba", 21, true);
 	rank_start(&near, near_ns, "near", "ab", 11, true);
@@ -436,13 +428,12 @@ static void test_route(void **state)
 }
 
 /* Without IPv6, also if both ends have no common subnet. */
-static void test_ipv4(void **state)
+TEST(ipv4)
 {
 	static const char *const far_addresses[] = {"10.1.0.2/24", "10.2.0.2/24"};
 	struct mesh_heard answer;
 	size_t i;
 
-	(void)state;
 	for (i = 0; i < 2; i++) {
 		enter(near_ns);
 		namespace_ip("address replace 10.1.0.1/24 dev ab");
@@ -493,13 +484,12 @@ static void question_forge(struct mesh_neighbour *question)
 }
 
 /* Of a flood so many are read as the pace allows, with one line; then questions work again. */
-static void test_flood(void **state)
+TEST(flood)
 {
 	struct mesh_neighbour question;
 	struct mesh_heard answer;
 	uint64_t begin_ms, taken, most;
 
-	(void)state;
 	addresses_add();
 	rank_start(&near, near_ns, "near", "ab", 11, false);
 	question_forge(&question);
@@ -526,13 +516,12 @@ static void test_flood(void **state)
 }
 
 /* What has passed a router is not answered, even if it is well made. */
-static void test_hop_limit(void **state)
+TEST(hop_limit)
 {
 	struct mesh_neighbour question;
 	uint64_t deadline_ms = mesh_clock_ms() + LIMIT_MS;
 	uint64_t answered, dropped;
 
-	(void)state;
 	addresses_add();
 	rank_start(&near, near_ns, "near", "ab", 11, false);
 	question_forge(&question);
@@ -550,7 +539,7 @@ static void test_hop_limit(void **state)
 }
 
 /* A node of another version is known by its name, and answers a question of ours. */
-static void test_other_version(void **state)
+TEST(other_version)
 {
 	struct mesh_neighbour question;
 	struct mesh_datagram datagram;
@@ -558,7 +547,6 @@ static void test_other_version(void **state)
 	struct pollfd ready;
 	int ret = -EAGAIN;
 
-	(void)state;
 	addresses_add();
 	rank_start(&near, near_ns, "near", "ab", 11, false);
 	question_forge(&question);
@@ -578,21 +566,12 @@ static void test_other_version(void **state)
 	rank_stop(&near);
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-
-int main(void)
+void tests_begin(void)
 {
-	const struct CMUnitTest tests[] = {
-		TEST(test_answer),    TEST(test_members),	TEST(test_deputy),
-		TEST(test_route),     TEST(test_ipv4),		TEST(test_flood),
-		TEST(test_hop_limit), TEST(test_other_version),
-	};
-
 	if (!namespace_enter())
-		return 77;
+		exit(77);
 	near_ns = open("/proc/self/ns/net", O_RDONLY | O_CLOEXEC);
 	if (!namespace_enter())
-		return 77;
+		exit(77);
 	far_ns = open("/proc/self/ns/net", O_RDONLY | O_CLOEXEC);
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

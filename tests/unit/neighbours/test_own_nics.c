@@ -1,15 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* test_own_nics.c - which NICs of its own node a process answers for as they come and go. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <cmocka.h>
 
 #include "neighbours/neighbours.h"
+
+#include "unit.h"
 
 static struct mesh_lock lock;
 static struct mesh_engine engine;
@@ -29,11 +26,10 @@ static void tick_nothing(void *owner)
 static const struct mesh_engine_work no_work = {.timeout = timeout_never, .tick = tick_nothing};
 
 MESH_NOT_ANALYSED
-static int setup(void **state)
+static int setup(void)
 {
 	struct mesh_neighbour_self self = {.node_id = 1, .node = "a"};
 
-	(void)state;
 	mesh_lock_init(&lock);
 	assert_int_equal(mesh_engine_open(&engine, &lock, &no_work, NULL), 0);
 	mesh_lock_take(&lock);
@@ -42,15 +38,16 @@ static int setup(void **state)
 }
 
 MESH_NOT_ANALYSED
-static int teardown(void **state)
+static int teardown(void)
 {
-	(void)state;
 	mesh_neighbours_close(neighbours);
 	mesh_lock_release(&lock);
 	mesh_engine_close(&engine);
 	mesh_lock_destroy(&lock);
 	return 0;
 }
+
+TESTS_USE(setup, teardown);
 
 /* Sets the NICs with these indices, without asking. */
 MESH_NOT_ANALYSED
@@ -80,11 +77,10 @@ static void assert_nics(const unsigned int *ifindexes, int num)
 }
 
 /* One that is gone is not answered for any longer, wherever in the list it was. */
-static void test_gone(void **state)
+TEST(gone)
 {
 	static const unsigned int all[] = {1, 2, 3}, first_two[] = {1, 2}, second[] = {2};
 
-	(void)state;
 	nics_set(all, 3);
 	assert_nics(all, 3);
 	nics_set(first_two, 2);
@@ -99,13 +95,12 @@ static void test_gone(void **state)
 
 /* `fi_mesh serve` speaks for the node, and does not know what a user of a rank drains. */
 MESH_NOT_ANALYSED
-static void test_drained_by_a_member(void **state)
+TEST(drained_by_a_member)
 {
 	static const unsigned int ours[] = {1, 2};
 	struct mesh_member *member = calloc(1, sizeof(*member));
 	struct mesh_neighbour_link links[4];
 
-	(void)state;
 	assert_non_null(member);
 	nics_set(ours, 2);
 	member->watch.fd = -1;
@@ -119,14 +114,4 @@ static void test_drained_by_a_member(void **state)
 	assert_int_equal(links[1].about.flags, MESH_NEIGHBOUR_DRAINED);
 	assert_int_equal(links[2].about.flags, MESH_NEIGHBOUR_DRAINED);
 	assert_string_equal(links[1].about.netdev, "nic2"); /* the rest is ours */
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(test_gone, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_drained_by_a_member, setup, teardown),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,14 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* test_rdma_hope.c - a neighbour that has not answered a search yet may lead on with RDMA. */
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <string.h>
-#include <cmocka.h>
 
 #include "neighbours/neighbours.h"
+
+#include "unit.h"
 
 #define SELF 1
 #define OTHER 2
@@ -18,11 +15,10 @@
 static struct mesh_neighbours neighbours;
 static struct mesh_heard heard;
 
-static int setup(void **state)
+static int setup(void)
 {
 	struct mesh_asking *asking = &neighbours.rounds.asking;
 
-	(void)state;
 	memset(&neighbours, 0, sizeof(neighbours));
 	memset(&heard, 0, sizeof(heard));
 	mesh_asking_init(asking, &neighbours.self);
@@ -37,25 +33,25 @@ static int setup(void **state)
 	return 0;
 }
 
+TESTS_USE(setup, NULL);
+
 static bool may_have(void)
 {
 	return mesh_neighbours_rdma_hope(&neighbours, TARGET, false);
 }
 
-static void test_late(void **state)
+TEST(late)
 {
-	(void)state;
 	assert_true(may_have());
 	heard.heard_ms = BEGAN;
 	assert_false(may_have());
 }
 
 /* One that is gone had its time: not each search waits for it. One that answers has it again. */
-static void test_gone(void **state)
+TEST(gone)
 {
 	struct mesh_asking *asking = &neighbours.rounds.asking;
 
-	(void)state;
 	heard.heard_ms = 1; /* long ago: nobody has asked since */
 	neighbours.searching.began_ms = BEGAN * 100;
 	mesh_asking_begin(asking, BEGAN * 100);
@@ -73,9 +69,8 @@ static void test_gone(void **state)
 }
 
 /* Soon after the start it may be that nobody has answered yet. */
-static void test_none(void **state)
+TEST(none)
 {
-	(void)state;
 	neighbours.rounds.asking.asked[0].num_heard = 0;
 	assert_false(may_have());
 	assert_true(mesh_neighbours_rdma_hope(&neighbours, TARGET, true));
@@ -83,15 +78,14 @@ static void test_none(void **state)
 	assert_false(mesh_neighbours_rdma_hope(&neighbours, TARGET, true));
 }
 
-static void test_no_rdma(void **state)
+TEST(no_rdma)
 {
-	(void)state;
 	neighbours.rounds.asking.links[0].about.providers = 1 << MESH_PROVIDER_TCP;
 	assert_false(may_have());
 }
 
 /* At another node, too. */
-static void test_none_there(void **state)
+TEST(none_there)
 {
 	struct mesh_links_nic nics[2] = {
 		{.nic = 0, .providers = 1 << MESH_PROVIDER_VERBS_RXM},
@@ -108,7 +102,6 @@ static void test_none_there(void **state)
 		 .num_links = 1},
 	};
 
-	(void)state;
 	heard.heard_ms = BEGAN;
 	neighbours.searching.explore.nodes = nodes;
 	neighbours.searching.explore.num_nodes = 2;
@@ -130,13 +123,12 @@ static uint64_t hope(void)
 }
 
 /* It has a number, which is another one than that of a neighbour whose links are not known. */
-static void test_number(void **state)
+TEST(number)
 {
 	struct mesh_graph_link link = {.node_id = OTHER, .rdma = true};
 	struct mesh_graph *graph = &neighbours.searching.explore.graph;
 	uint64_t late = hope();
 
-	(void)state;
 	assert_true(late);
 	assert_int_equal(hope(), late);
 	heard.about.nic = 1;
@@ -149,24 +141,11 @@ static void test_number(void **state)
 	mesh_graph_finish(graph);
 }
 
-static void test_unreadable(void **state)
+TEST(unreadable)
 {
-	(void)state;
 	heard.error = -EPROTO;
 	assert_false(may_have());
 	heard.error = 0;
 	heard.about.node_id = SELF;
 	assert_false(may_have());
-}
-
-#define TEST(name) cmocka_unit_test_setup(name, setup)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(test_late),       TEST(test_none), TEST(test_none_there), TEST(test_no_rdma),
-		TEST(test_unreadable), TEST(test_gone), TEST(test_number),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

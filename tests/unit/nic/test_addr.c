@@ -1,15 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* test_addr.c - addresses: reading, writing, subnets by real prefix lengths. */
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
-#include <cmocka.h>
 
 #include "nic/addr.h"
+
+#include "unit.h"
 
 static struct mesh_addr addr(const char *text)
 {
@@ -29,13 +26,12 @@ static bool same_subnet(const char *a, const char *b)
 	return mesh_addr_same_subnet(&left, &right);
 }
 
-static void test_parse(void **state)
+TEST(parse)
 {
 	static const uint8_t ip4[16] = {10, 1, 0, 200};
 	static const uint8_t ip6[16] = {0xfd, [15] = 1};
 	struct mesh_addr got = addr("10.1.0.200/30");
 
-	(void)state;
 	assert_int_equal(got.family, MESH_FAMILY_IPV4);
 	assert_int_equal(got.prefix_len, 30);
 	assert_int_equal(got.scope_id, 0);
@@ -50,7 +46,7 @@ static void test_parse(void **state)
 	assert_int_equal(addr("::/0").prefix_len, 0);
 }
 
-static void test_parse_refuses(void **state)
+TEST(parse_refuses)
 {
 	static const char *const bad[] = {
 		"",
@@ -78,14 +74,13 @@ static void test_parse_refuses(void **state)
 	struct mesh_addr got = {.family = MESH_FAMILY_IPV6, .prefix_len = 77};
 	size_t i;
 
-	(void)state;
 	for (i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
 		if (mesh_addr_parse(bad[i], &got) != -EINVAL)
 			fail_msg("\"%s\" is read as an address", bad[i]);
 	assert_int_equal(got.prefix_len, 77);
 }
 
-static void test_text(void **state)
+TEST(text)
 {
 	struct mesh_addr link_local = addr("fe80::1/64");
 	const struct mesh_addr none = {.family = MESH_FAMILY_NONE};
@@ -93,7 +88,6 @@ static void test_text(void **state)
 	char text[MESH_ADDR_TEXT_MAX];
 	struct mesh_addr ip4 = addr("10.1.0.1/24");
 
-	(void)state;
 	assert_string_equal(mesh_addr_text(&ip4, text), "10.1.0.1");
 	assert_string_equal(mesh_addr_text_prefix(&ip4, text), "10.1.0.1/24");
 	link_local.scope_id = 3;
@@ -106,9 +100,8 @@ static void test_text(void **state)
 	assert_string_equal(mesh_addr_text_prefix(&none, text), "no address");
 }
 
-static void test_same_subnet(void **state)
+TEST(same_subnet)
 {
-	(void)state;
 	assert_true(same_subnet("10.1.0.1/24", "10.1.0.2/24"));
 	assert_false(same_subnet("10.1.0.1/24", "10.1.1.2/24"));
 	/* Several /30 and /31 links inside one /24 are different links. */
@@ -152,11 +145,10 @@ static bool both_ways(struct mesh_addr a, struct mesh_addr b)
 	return mesh_addr_same_subnet(&a, &b);
 }
 
-static void test_peers(void **state)
+TEST(peers)
 {
 	struct mesh_addr own = peered("10.3.0.1", "10.3.0.2/32"), other = addr("10.3.0.2/32");
 
-	(void)state;
 	/* From another node the address comes without its peer. */
 	assert_true(both_ways(own, other));
 	assert_true(both_ways(own, peered("10.3.0.2", "10.3.0.1/32")));
@@ -179,12 +171,11 @@ static void test_peers(void **state)
 	assert_false(both_ways(own, addr("10.3.0.1/32")));
 }
 
-static void test_no_family(void **state)
+TEST(no_family)
 {
 	const struct mesh_addr none = {.family = MESH_FAMILY_NONE};
 	const struct mesh_addr ip4 = addr("10.1.0.1/0");
 
-	(void)state;
 	assert_false(mesh_addr_same_subnet(&none, &none));
 	assert_false(mesh_addr_same_subnet(&none, &ip4));
 	assert_int_equal(mesh_addr_size(MESH_FAMILY_NONE), 0);
@@ -193,11 +184,10 @@ static void test_no_family(void **state)
 }
 
 /* A prefix length that is too long may come off the wire. */
-static void test_long_prefix(void **state)
+TEST(long_prefix)
 {
 	struct mesh_addr ip4 = addr("10.1.0.1/24"), foreign = addr("10.1.0.2/24");
 
-	(void)state;
 	foreign.prefix_len = 33;
 	assert_false(mesh_addr_in_subnet(&ip4, &foreign));
 	assert_false(mesh_addr_same_subnet(&ip4, &foreign));
@@ -209,16 +199,15 @@ static void test_long_prefix(void **state)
 	assert_false(mesh_addr_in_subnet(&foreign, &foreign));
 }
 
-static void test_in_subnet(void **state)
+TEST(in_subnet)
 {
 	const struct mesh_addr host = addr("10.1.2.3/32"), wide = addr("10.0.0.0/8");
 
-	(void)state;
 	assert_true(mesh_addr_in_subnet(&host, &wide));
 	assert_false(mesh_addr_in_subnet(&wide, &host));
 }
 
-static void test_kinds(void **state)
+TEST(kinds)
 {
 	static const struct {
 		const char *text;
@@ -234,7 +223,6 @@ static void test_kinds(void **state)
 	};
 	size_t i;
 
-	(void)state;
 	for (i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		const struct mesh_addr got = addr(cases[i].text);
 
@@ -244,11 +232,10 @@ static void test_kinds(void **state)
 	}
 }
 
-static void test_equal(void **state)
+TEST(equal)
 {
 	struct mesh_addr a = addr("fe80::1/64"), b = addr("fe80::1/10");
 
-	(void)state;
 	assert_true(mesh_addr_equal(&a, &b));
 	b.scope_id = 2;
 	assert_false(mesh_addr_equal(&a, &b)); /* the same address on another cable */
@@ -259,7 +246,7 @@ static void test_equal(void **state)
 	assert_false(mesh_addr_equal(&a, &b));
 }
 
-static void test_sockaddr(void **state)
+TEST(sockaddr)
 {
 	static const char *const texts[] = {"10.1.0.1", "fd00::1", "fe80::9"};
 	struct sockaddr_storage storage;
@@ -268,7 +255,6 @@ static void test_sockaddr(void **state)
 	socklen_t len;
 	size_t i;
 
-	(void)state;
 	for (i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
 		in = addr(texts[i]);
 		in.scope_id = i == 2 ? 7 : 0;
@@ -285,20 +271,19 @@ static void test_sockaddr(void **state)
 	}
 }
 
-static void test_sockaddr_order(void **state)
+TEST(sockaddr_order)
 {
 	const struct mesh_addr in = addr("10.1.0.1");
 	struct sockaddr_storage storage;
 	struct sockaddr_in in4;
 
-	(void)state;
 	mesh_addr_to_sockaddr(&in, 4791, &storage);
 	memcpy(&in4, &storage, sizeof(in4));
 	assert_int_equal(in4.sin_port, htons(4791));
 	assert_int_equal(in4.sin_addr.s_addr, htonl(0x0a010001));
 }
 
-static void test_sockaddr_refuses(void **state)
+TEST(sockaddr_refuses)
 {
 	const struct mesh_addr none = {.family = MESH_FAMILY_NONE};
 	struct mesh_addr in = addr("fd00::1"), out = addr("10.9.9.9");
@@ -306,7 +291,6 @@ static void test_sockaddr_refuses(void **state)
 	uint16_t port = 5;
 	socklen_t len;
 
-	(void)state;
 	len = mesh_addr_to_sockaddr(&in, 1, &storage);
 	assert_int_equal(mesh_addr_from_sockaddr((struct sockaddr *)&storage, len - 1, &out, &port),
 			 -EINVAL);
@@ -324,25 +308,4 @@ static void test_sockaddr_refuses(void **state)
 	assert_true(mesh_addr_equal(&out, &in));
 	assert_int_equal(port, 5);
 	assert_int_equal(mesh_addr_to_sockaddr(&none, 1, &storage), 0);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_parse),
-		cmocka_unit_test(test_parse_refuses),
-		cmocka_unit_test(test_text),
-		cmocka_unit_test(test_same_subnet),
-		cmocka_unit_test(test_peers),
-		cmocka_unit_test(test_no_family),
-		cmocka_unit_test(test_long_prefix),
-		cmocka_unit_test(test_in_subnet),
-		cmocka_unit_test(test_kinds),
-		cmocka_unit_test(test_equal),
-		cmocka_unit_test(test_sockaddr),
-		cmocka_unit_test(test_sockaddr_order),
-		cmocka_unit_test(test_sockaddr_refuses),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,14 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* test_gid.c - the GID that stands for an address; what a PCIe link carries. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <string.h>
-#include <cmocka.h>
 
 #include "common/pci_link.h"
 #include "nic/gid.h"
+
+#include "unit.h"
 
 #define MAPPED(last)                                                                               \
 	{                                                                                          \
@@ -33,9 +30,8 @@ static const struct mesh_gid *find(const struct mesh_rdma_port *rdma, const char
 	return mesh_gid_find(rdma, &addr);
 }
 
-static void test_roce(void **state)
+TEST(roce)
 {
-	(void)state;
 	assert_int_equal(find(&roce, "10.1.0.1/24")->index, 3);
 	assert_int_equal(find(&roce, "10.1.0.2/24")->index, 5); /* v1 is better than nothing */
 	assert_null(find(&roce, "10.1.0.3/24"));
@@ -43,7 +39,7 @@ static void test_roce(void **state)
 	assert_null(find(&roce, "0.0.0.0/0")); /* fe80:: ends so, and is another address */
 }
 
-static void test_infiniband(void **state)
+TEST(infiniband)
 {
 	struct mesh_rdma_port port = {
 		.link_layer = MESH_LINK_LAYER_INFINIBAND,
@@ -51,13 +47,12 @@ static void test_infiniband(void **state)
 		.num_gids = 1,
 	};
 
-	(void)state;
 	assert_int_equal(find(&port, "10.1.0.1/24")->type, MESH_GID_IB);
 	port.num_gids = 0;
 	assert_null(find(&port, "10.1.0.1/24"));
 }
 
-static void test_pci_link(void **state)
+TEST(pci_link)
 {
 	const struct mesh_pci_link connectx3 = {4, 8000, 8, 8000, 4, 16000};
 	const struct mesh_pci_link slow = {8, 2500, 8, 8000, 16, 16000};
@@ -65,7 +60,6 @@ static void test_pci_link(void **state)
 	const struct mesh_pci_link none = {0};
 	char text[MESH_PCI_LINK_TEXT_MAX];
 
-	(void)state;
 	assert_true(mesh_pci_link_is_reduced(&connectx3));
 	assert_true(mesh_pci_link_is_reduced(&slow));
 	assert_false(mesh_pci_link_is_reduced(&full));
@@ -75,15 +69,4 @@ static void test_pci_link(void **state)
 	assert_int_equal(mesh_pci_link_mbps(0, 8000), 0);
 	assert_string_equal(mesh_pci_link_text(4, 2500, text), "x4 at 2.5 GT/s");
 	assert_string_equal(mesh_pci_link_text(4, 0, text), "");
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_roce),
-		cmocka_unit_test(test_infiniband),
-		cmocka_unit_test(test_pci_link),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,14 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* test_graph.c - the mesh as its nodes describe it, and routes through it. */
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <cmocka.h>
 
 #include "nic/graph_routes.h"
 
@@ -16,6 +11,8 @@
 
 #define NODES 9
 #define TRIALS 3000
+
+TESTS_USE(setup, teardown);
 
 /* The routes that pass none of these nodes. */
 static void find_beside(char from, char to, const char *avoided)
@@ -58,9 +55,8 @@ static uint32_t width(char a, char b)
 /* ---- the graph ----------------------------------------------------------------------------- */
 
 /* A link counts if both ends have said it, with the same NICs. */
-static void test_both_ends(void **state)
+TEST(both_ends)
 {
-	(void)state;
 	cable('a', 'b', 1000);
 	say('c', 'a', 0, 5, 1000); /* a lie */
 	say('a', 'd', 1, 0, 1000); /* other NICs than d says */
@@ -82,9 +78,8 @@ static void test_both_ends(void **state)
 }
 
 /* Parallel cables add up, at the speed of the slower end; two halves on one wire count twice. */
-static void test_width(void **state)
+TEST(width)
 {
-	(void)state;
 	cable('a', 'b', 100);
 	cable('a', 'b', 200);
 	said['b'][1].speed_mbps = 50;
@@ -105,12 +100,11 @@ static void test_width(void **state)
 }
 
 /* A report replaces the one before; what cannot be is left out. */
-static void test_report(void **state)
+TEST(report)
 {
 	struct mesh_graph_link many[MESH_GRAPH_LINKS_MAX + 9];
 	int i;
 
-	(void)state;
 	cable('a', 'b', 100);
 	say('a', 'a', 2, 3, 100);
 	say('a', 'c', 16, 0, 100);
@@ -137,9 +131,8 @@ static void test_report(void **state)
 /* ---- routes -------------------------------------------------------------------------------- */
 
 /* The diagonal of a ring of 4 goes both ways round; a ring of 5 has one and a standby. */
-static void test_rings(void **state)
+TEST(rings)
 {
-	(void)state;
 	cable('a', 'b', 100);
 	cable('b', 'c', 100);
 	cable('c', 'd', 100);
@@ -175,9 +168,8 @@ static void test_rings(void **state)
 }
 
 /* Fewest relays first, then the widest; who does not relay is not passed. */
-static void test_order(void **state)
+TEST(order)
 {
-	(void)state;
 	cable('a', 'b', 10);
 	cable('b', 'z', 1000);
 	cable('a', 'c', 100);
@@ -206,9 +198,8 @@ static void test_order(void **state)
 }
 
 /* The widest route blocks both others; two disjoint ones are found all the same. */
-static void test_trap(void **state)
+TEST(trap)
 {
-	(void)state;
 	cable('a', 'b', 100);
 	cable('b', 'f', 100);
 	cable('f', 'z', 100);
@@ -231,9 +222,8 @@ static void test_trap(void **state)
 }
 
 /* Of several shortest routes the one beside those that are in use. */
-static void test_beside(void **state)
+TEST(beside)
 {
-	(void)state;
 	cable('a', 'b', 100);
 	cable('a', 'c', 10);
 	cable('b', 'f', 100);
@@ -250,11 +240,10 @@ static void test_beside(void **state)
 }
 
 /* A hop that has failed comes last, and is forgiven in time. */
-static void test_doubt(void **state)
+TEST(doubt)
 {
 	int i;
 
-	(void)state;
 	cable('a', 'b', 1000);
 	cable('b', 'z', 1000);
 	cable('a', 'c', 100);
@@ -282,9 +271,8 @@ static void test_doubt(void **state)
 }
 
 /* A node with which several others have failed is avoided in all routes. */
-static void test_doubted_node(void **state)
+TEST(doubted_node)
 {
-	(void)state;
 	cable('a', 'm', 1000);
 	cable('m', 'z', 1000);
 	cable('a', 'b', 100);
@@ -303,9 +291,8 @@ static void test_doubted_node(void **state)
 }
 
 /* A node in doubt comes last in each route, and may be asked in a search. */
-static void test_node_in_doubt(void **state)
+TEST(node_in_doubt)
 {
-	(void)state;
 	cable('a', 'm', 1000);
 	cable('m', 'z', 1000);
 	cable('a', 'b', 100);
@@ -324,12 +311,11 @@ static void test_node_in_doubt(void **state)
 }
 
 /* What a node has said over another route is added to what it has said before, once. */
-static void test_add(void **state)
+TEST(add)
 {
 	struct mesh_graph_link more[2] = {{.node_id = 'b', .speed_mbps = 100},
 					  {.node_id = 'c', .speed_mbps = 100, .nic = 1}};
 
-	(void)state;
 	cable('a', 'b', 100);
 	report("ab");
 	assert_int_equal(mesh_graph_report(&graph, 'a', true, true, more, 2), 0);
@@ -434,12 +420,11 @@ static void routes_check(void)
 }
 
 /* Against all that there are: the length, how many of it, and that one route is the widest. */
-static void test_random(void **state)
+TEST(random)
 {
 	int trial, relays, i, same, several = 0, none = 0;
 	uint32_t widest;
 
-	(void)state;
 	for (trial = 0; trial < TRIALS; trial++) {
 		random_graph_make();
 		find('a', 'b', 15);
@@ -477,9 +462,8 @@ static void detour_make(void)
 	report("abcdx");
 }
 
-static void test_site_first(void **state)
+TEST(site_first)
 {
-	(void)state;
 	detour_make();
 	find('a', 'b', 15);
 	assert_string_equal(text(0), "xb");
@@ -501,9 +485,8 @@ static void test_site_first(void **state)
 }
 
 /* Between two sites the relays are in either; a third one comes later. */
-static void test_two_sites(void **state)
+TEST(two_sites)
 {
-	(void)state;
 	detour_make();
 	site_set("ac", 1);
 	site_set("db", 2);
@@ -524,9 +507,8 @@ static void test_two_sites(void **state)
 }
 
 /* Routes avoid a hop whose cables are all drained, at either end, unless there is no other way. */
-static void test_drained(void **state)
+TEST(drained)
 {
-	(void)state;
 	cable('a', 'b', 1000);
 	cable('a', 'b', 500);
 	cable('b', 'c', 1000);
@@ -551,27 +533,4 @@ static void test_drained(void **state)
 	find('a', 'c', 15);
 	assert_int_equal(num_routes, 1);
 	assert_string_equal(text(0), "bc");
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(test_both_ends, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_width, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_report, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_rings, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_order, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_trap, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_beside, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_doubt, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_doubted_node, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_node_in_doubt, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_add, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_random, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_site_first, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_two_sites, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_drained, setup, teardown),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

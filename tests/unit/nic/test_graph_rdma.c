@@ -1,16 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* test_graph_rdma.c - routes with RDMA on each hop come before others. */
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <string.h>
-#include <cmocka.h>
 
 #include "nic/graph_routes.h"
 
 #include "graph_fixture.h"
+
+TESTS_USE(setup, teardown);
 
 /* A cable between the next NICs of both, of which these have RDMA. */
 static void cable_of(char a, char b, uint32_t speed, bool a_has, bool b_has)
@@ -53,9 +50,8 @@ static void leads(int i, const char *nodes)
 }
 
 /* It goes before wider and shorter ones, and these are not used beside it. */
-static void test_rdma_first(void **state)
+TEST(rdma_first)
 {
-	(void)state;
 	cable('a', 'b', 100000);
 	cable('b', 'z', 100000);
 	rdma('a', 'c', 10000);
@@ -82,9 +78,8 @@ static void test_rdma_first(void **state)
 }
 
 /* Both have RDMA, and are as long: then the widest first, and they are used together. */
-static void test_alike(void **state)
+TEST(alike)
 {
-	(void)state;
 	rdma('a', 'b', 10000);
 	rdma('b', 'z', 10000);
 	rdma('a', 'c', 40000);
@@ -97,9 +92,8 @@ static void test_alike(void **state)
 }
 
 /* A hop has RDMA if one of its cables has it at both ends: that cable is the one that is taken. */
-static void test_hops(void **state)
+TEST(hops)
 {
-	(void)state;
 	cable_of('a', 'b', 100000, true, false);
 	rdma('b', 'z', 100000);
 	cable_of('a', 'c', 100000, false, true);
@@ -123,9 +117,8 @@ static void test_hops(void **state)
 }
 
 /* Inside the site first; among those over another one, RDMA counts again. */
-static void test_sites(void **state)
+TEST(sites)
 {
-	(void)state;
 	cable('a', 'b', 1000);
 	cable('b', 'z', 1000);
 	cable('a', 'x', 100000);
@@ -154,9 +147,8 @@ static void test_sites(void **state)
 }
 
 /* What has failed comes last, also with RDMA; among that, RDMA comes first. */
-static void test_doubts(void **state)
+TEST(doubts)
 {
-	(void)state;
 	cable('a', 'b', 1000);
 	cable('b', 'z', 1000);
 	cable('a', 'c', 1000);
@@ -176,9 +168,8 @@ static void test_doubts(void **state)
 }
 
 /* A cable between the two goes before everything, with all that it carries. */
-static void test_direct(void **state)
+TEST(direct)
 {
-	(void)state;
 	cable('a', 'z', 1000);
 	rdma('a', 'b', 100000);
 	rdma('b', 'z', 100000);
@@ -198,9 +189,8 @@ static void test_direct(void **state)
 }
 
 /* For messages the shortest way counts. */
-static void test_cables(void **state)
+TEST(cables)
 {
-	(void)state;
 	cable('a', 'b', 1000);
 	cable('b', 'z', 1000);
 	rdma('a', 'd', 1000);
@@ -213,11 +203,10 @@ static void test_cables(void **state)
 }
 
 /* A link that is reported twice has RDMA if one of the reports says so. */
-static void test_twice(void **state)
+TEST(twice)
 {
 	struct mesh_graph_link again;
 
-	(void)state;
 	cable_of('a', 'z', 1000, true, false);
 	report("az");
 	assert_true(mesh_graph_has_rdma(&graph, 'a'));
@@ -234,12 +223,11 @@ static void test_twice(void **state)
 	assert_int_equal(mesh_graph_rdma_width(&graph, 0, 1), 1000);
 }
 
-static void test_fits(void **state)
+TEST(fits)
 {
 	const struct mesh_route first = {.num_relays = 1, .rdma = true};
 	struct mesh_route route = first;
 
-	(void)state;
 	route.width_mbps = 7;
 	assert_true(mesh_route_fits(&first, &route));
 	route.rdma = false;
@@ -257,11 +245,10 @@ static void test_fits(void **state)
 }
 
 /* A shorter route shares a relay with the first one: it is only found without the other relay. */
-static void test_shared_relay(void **state)
+TEST(shared_relay)
 {
 	const uint64_t avoided = 'b';
 
-	(void)state;
 	rdma('a', 'b', 10000);
 	rdma('b', 'c', 10000);
 	rdma('c', 'z', 10000);
@@ -277,12 +264,11 @@ static void test_shared_relay(void **state)
 }
 
 /* Routes of the kernels without RDMA come behind those that are sound and stay inside the site. */
-static void test_precedes_tcp(void **state)
+TEST(precedes_tcp)
 {
 	const struct mesh_route good = {.num_relays = 2, .rdma = true};
 	struct mesh_route route = good;
 
-	(void)state;
 	assert_true(mesh_route_precedes_tcp(&good));
 	route.rdma = false;
 	assert_false(mesh_route_precedes_tcp(&route));
@@ -298,9 +284,8 @@ static void test_precedes_tcp(void **state)
 }
 
 /* A cable that is no path is stepped over, and so is what tcp goes before. */
-static void test_together(void **state)
+TEST(together)
 {
-	(void)state;
 	cable('a', 'z', 10000);
 	rdma('a', 'b', 10000);
 	rdma('b', 'z', 10000);
@@ -319,9 +304,8 @@ static void test_together(void **state)
 }
 
 /* Without RDMA there is nothing before routed tcp, and relays are all there is else. */
-static void test_together_tcp(void **state)
+TEST(together_tcp)
 {
-	(void)state;
 	cable('a', 'z', 10000);
 	cable('a', 'd', 10000);
 	cable('d', 'z', 10000);
@@ -342,11 +326,10 @@ static bool may_have(void)
 }
 
 /* A link that only one end has reported may be confirmed later, whichever end that is. */
-static void test_may_have(void **state)
+TEST(may_have)
 {
 	struct mesh_graph_link last;
 
-	(void)state;
 	assert_false(may_have());
 	rdma('a', 'b', 1000);
 	rdma('b', 'c', 1000);
@@ -372,9 +355,8 @@ static void test_may_have(void **state)
 }
 
 /* A node that has not answered may have more links. */
-static void test_may_have_unknown(void **state)
+TEST(may_have_unknown)
 {
-	(void)state;
 	rdma('a', 'b', 1000);
 	rdma('b', 'c', 1000);
 	report("ab");
@@ -386,9 +368,8 @@ static void test_may_have_unknown(void **state)
 }
 
 /* What is known to have no RDMA, or not to relay, stays so. */
-static void test_may_not_have(void **state)
+TEST(may_not_have)
 {
-	(void)state;
 	cable_of('a', 'b', 1000, true, false);
 	rdma('b', 'z', 1000);
 	rdma('a', 'c', 1000);
@@ -415,9 +396,8 @@ static void no_route_precedes(void)
 }
 
 /* A link that either end drains does not help; another cable beside it does. */
-static void test_may_have_drained(void **state)
+TEST(may_have_drained)
 {
-	(void)state;
 	rdma('a', 'b', 1000);
 	rdma('b', 'z', 1000);
 	said['b'][1].drained = true;
@@ -437,9 +417,8 @@ static void test_may_have_drained(void **state)
 }
 
 /* Nor does one that has failed a moment ago, nor a node that is stopped, though it says nothing. */
-static void test_may_have_doubtful(void **state)
+TEST(may_have_doubtful)
 {
-	(void)state;
 	rdma('a', 'b', 1000);
 	rdma('b', 'z', 1000);
 	report("abz");
@@ -457,9 +436,8 @@ static void test_may_have_doubtful(void **state)
 }
 
 /* A cable between the two: no relay comes of it, whether it is confirmed or not. */
-static void test_may_have_direct(void **state)
+TEST(may_have_direct)
 {
-	(void)state;
 	rdma('a', 'z', 1000);
 	cable('a', 'b', 1000);
 	cable('b', 'z', 1000);
@@ -480,11 +458,10 @@ static uint64_t hope(void)
 }
 
 /* The number of what may be confirmed changes with that, and with nothing else. */
-static void test_hope_number(void **state)
+TEST(hope_number)
 {
 	uint64_t number, other;
 
-	(void)state;
 	rdma('a', 'b', 1000);
 	rdma('b', 'z', 1000);
 	cable('a', 'c', 1000);
@@ -509,34 +486,4 @@ static void test_hope_number(void **state)
 	assert_true(hope() != number && hope() != other);
 	mesh_graph_doubt(&graph, 'e', 'z', 1001);
 	assert_int_equal(hope(), number);
-}
-
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(test_rdma_first),
-		TEST(test_alike),
-		TEST(test_hops),
-		TEST(test_sites),
-		TEST(test_doubts),
-		TEST(test_direct),
-		TEST(test_cables),
-		TEST(test_twice),
-		TEST(test_fits),
-		TEST(test_shared_relay),
-		TEST(test_precedes_tcp),
-		TEST(test_together),
-		TEST(test_together_tcp),
-		TEST(test_may_have),
-		TEST(test_may_have_unknown),
-		TEST(test_may_not_have),
-		TEST(test_may_have_drained),
-		TEST(test_may_have_doubtful),
-		TEST(test_may_have_direct),
-		TEST(test_hope_number),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

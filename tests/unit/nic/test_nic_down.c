@@ -1,35 +1,31 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* test_nic_down.c - which of the NICs whose link is down would carry the mesh otherwise. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <cmocka.h>
 
 #include "nic/nic_select.h"
 
 #include "nic_named.h"
+#include "unit.h"
 
 #define NICS_MAX 8
 
 static struct mesh_nic_table table;
 
-static int setup(void **state)
+static int setup(void)
 {
-	(void)state;
 	table = (struct mesh_nic_table){.nics = calloc(NICS_MAX, sizeof(*table.nics))};
 	return table.nics ? 0 : -1;
 }
 
-static int teardown(void **state)
+static int teardown(void)
 {
-	(void)state;
 	free(table.nics);
 	return 0;
 }
+
+TESTS_USE(setup, teardown);
 
 static struct mesh_nic *add(const char *netdev, const char *addrs)
 {
@@ -63,9 +59,8 @@ static void assert_down(const char *setting, const char *netdev, bool expected)
 	assert_int_equal(nic_named(table.nics, table.num_nics, netdev)->link_down, expected);
 }
 
-static void test_cable_down(void **state)
+TEST(cable_down)
 {
-	(void)state;
 	add("ab", "10.1.0.1/24");
 	add_down("ac", "10.2.0.1/24");
 	add("ad", "10.3.0.1/24")->admin_up = false;
@@ -85,9 +80,8 @@ static void test_cable_down(void **state)
 }
 
 /* A port that nobody uses has no address; one that the setting names is missed. */
-static void test_without_address(void **state)
+TEST(without_address)
 {
-	(void)state;
 	add("ab", "10.1.0.1/24");
 	add_down("ac", "");
 	assert_down("", "ac", false);
@@ -99,11 +93,10 @@ static void test_without_address(void **state)
 }
 
 /* What would not carry the mesh with a link, either. */
-static void test_other_kinds(void **state)
+TEST(other_kinds)
 {
 	struct mesh_nic *bond, *port;
 
-	(void)state;
 	add("ab", "10.1.0.1/24");
 	add_down("docker0", "172.17.0.1/16")->kind = MESH_NIC_BRIDGE;
 	add_down("eno1", "192.168.1.1/24")->default_route = true;
@@ -119,26 +112,11 @@ static void test_other_kinds(void **state)
 	assert_down("eno1", "eno1", true);
 }
 
-static void test_rdma(void **state)
+TEST(rdma)
 {
-	(void)state;
 	rdma_give(add("ab", "10.1.0.1/24"), "mlx5_0");
 	rdma_give(add_down("ac", "10.2.0.1/24"), "mlx5_1");
 	add_down("eno1", "10.3.0.1/24");
 	assert_down("", "ac", true);
 	assert_down("", "eno1", false);
-}
-
-#define TABLE_TEST(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TABLE_TEST(test_cable_down),
-		TABLE_TEST(test_without_address),
-		TABLE_TEST(test_other_kinds),
-		TABLE_TEST(test_rdma),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

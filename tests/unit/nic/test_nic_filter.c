@@ -1,16 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* test_nic_filter.c - the grammar of NCCL_MESH_NICS. */
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
-#include <cmocka.h>
 
 #include "base/log.h"
 #include "nic/nic_filter.h"
+
+#include "unit.h"
 
 static int warnings;
 static char last_warning[1024];
@@ -25,13 +22,14 @@ static void sink(enum mesh_log_level level, const char *file, int line, const ch
 	snprintf(last_warning, sizeof(last_warning), "%s", text);
 }
 
-static int setup(void **state)
+static int setup(void)
 {
-	(void)state;
 	warnings = 0;
 	mesh_log_sink_set(sink);
 	return 0;
 }
+
+TESTS_USE(setup, NULL);
 
 static bool names(const char *list, const char *netdev, const char *device, int port)
 {
@@ -45,11 +43,10 @@ static bool names(const char *list, const char *netdev, const char *device, int 
 	return mesh_nic_filter_names(&filter, &nic);
 }
 
-static void test_list(void **state)
+TEST(list)
 {
 	struct mesh_nic_filter filter;
 
-	(void)state;
 	assert_int_equal(mesh_nic_filter_parse("mlx5_0:1, eth0 ,,ib0,", &filter), 0);
 	assert_false(filter.exclude);
 	assert_false(filter.exact);
@@ -62,7 +59,7 @@ static void test_list(void **state)
 	assert_int_equal(warnings, 0);
 }
 
-static void test_marks(void **state)
+TEST(marks)
 {
 	static const struct {
 		const char *text;
@@ -74,7 +71,6 @@ static void test_marks(void **state)
 	struct mesh_nic_filter filter;
 	size_t i;
 
-	(void)state;
 	for (i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		assert_int_equal(mesh_nic_filter_parse(cases[i].text, &filter), 0);
 		assert_int_equal(filter.exclude, cases[i].exclude);
@@ -84,13 +80,12 @@ static void test_marks(void **state)
 	}
 }
 
-static void test_nothing_named(void **state)
+TEST(nothing_named)
 {
 	static const char *const texts[] = {"", " ", ",", " , ,"};
 	struct mesh_nic_filter filter;
 	size_t i;
 
-	(void)state;
 	for (i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
 		assert_int_equal(mesh_nic_filter_parse(texts[i], &filter), 0);
 		assert_int_equal(filter.num_items, 0);
@@ -99,7 +94,7 @@ static void test_nothing_named(void **state)
 	assert_false(names("", "eth0", "", 0));
 }
 
-static void test_refused(void **state)
+TEST(refused)
 {
 	static const char *const texts[] = {
 		"^",
@@ -127,7 +122,6 @@ static void test_refused(void **state)
 	struct mesh_nic_filter filter = {.num_items = 7};
 	size_t i;
 
-	(void)state;
 	for (i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
 		if (mesh_nic_filter_parse(texts[i], &filter) != -EINVAL)
 			fail_msg("\"%s\" is understood", texts[i]);
@@ -137,13 +131,12 @@ static void test_refused(void **state)
 	assert_int_equal(filter.num_items, 7);
 }
 
-static void test_too_many(void **state)
+TEST(too_many)
 {
 	struct mesh_nic_filter filter;
 	char text[4 * MESH_NIC_FILTER_MAX + 8] = "";
 	int i;
 
-	(void)state;
 	for (i = 0; i < MESH_NIC_FILTER_MAX; i++)
 		strcat(text, "e1,");
 	assert_int_equal(mesh_nic_filter_parse(text, &filter), 0);
@@ -152,9 +145,8 @@ static void test_too_many(void **state)
 	assert_int_equal(mesh_nic_filter_parse(text, &filter), -EINVAL);
 }
 
-static void test_prefix(void **state)
+TEST(prefix)
 {
-	(void)state;
 	assert_true(names("mlx5", "eth0", "mlx5_0", 1));
 	assert_true(names("mlx5_1", "eth0", "mlx5_10", 1)); /* as NCCL_IB_HCA */
 	assert_true(names("enp", "enp1s0", "", 0));
@@ -163,9 +155,8 @@ static void test_prefix(void **state)
 	assert_false(names("eth0", "eth", "", 0));
 }
 
-static void test_exact(void **state)
+TEST(exact)
 {
-	(void)state;
 	assert_true(names("=mlx5_1", "eth0", "mlx5_1", 1));
 	assert_false(names("=mlx5_1", "eth0", "mlx5_10", 1));
 	assert_true(names("=eth0", "eth0", "mlx5_10", 1));
@@ -173,9 +164,8 @@ static void test_exact(void **state)
 	assert_true(names("^=eth0", "eth0", "", 0)); /* named, to be excluded */
 }
 
-static void test_port(void **state)
+TEST(port)
 {
-	(void)state;
 	assert_true(names("mlx4_0:2", "eth0", "mlx4_0", 2));
 	assert_false(names("mlx4_0:1", "eth0", "mlx4_0", 2));
 	assert_true(names("mlx4_0", "eth0", "mlx4_0", 2));
@@ -184,28 +174,10 @@ static void test_port(void **state)
 }
 
 /* The name that NCCL prints is understood, but does not make "mesh" a prefix of all. */
-static void test_mesh_name(void **state)
+TEST(mesh_name)
 {
-	(void)state;
 	assert_true(names("mesh-eth0", "eth0", "", 0));
 	assert_false(names("mesh", "eth0", "", 0));
 	assert_false(names("mesh-eth", "eth0", "", 0));
 	assert_true(names("mesh", "mesh0", "", 0));
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup(test_list, setup),
-		cmocka_unit_test_setup(test_marks, setup),
-		cmocka_unit_test_setup(test_nothing_named, setup),
-		cmocka_unit_test_setup(test_refused, setup),
-		cmocka_unit_test_setup(test_too_many, setup),
-		cmocka_unit_test_setup(test_prefix, setup),
-		cmocka_unit_test_setup(test_exact, setup),
-		cmocka_unit_test_setup(test_port, setup),
-		cmocka_unit_test_setup(test_mesh_name, setup),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

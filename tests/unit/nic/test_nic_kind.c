@@ -1,15 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* test_nic_kind.c - cables, bridges, tunnels and containers' interfaces are distinguished. */
 #include <net/if_arp.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
-#include <cmocka.h>
 
 #include "nic/nic_kind.h"
+
+#include "unit.h"
 
 static struct mesh_nic make(const char *netdev, const char *link_kind, unsigned short link_type)
 {
@@ -20,7 +17,7 @@ static struct mesh_nic make(const char *netdev, const char *link_kind, unsigned 
 	return nic;
 }
 
-static void test_single(void **state)
+TEST(single)
 {
 	static const struct {
 		const char *netdev, *link_kind;
@@ -65,7 +62,6 @@ static void test_single(void **state)
 	char words[64];
 	size_t i;
 
-	(void)state;
 	for (i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		nic = make(cases[i].netdev, cases[i].link_kind, cases[i].link_type);
 		mesh_nic_classify(&nic, 1);
@@ -76,11 +72,10 @@ static void test_single(void **state)
 	}
 }
 
-static void test_masters(void **state)
+TEST(masters)
 {
 	struct mesh_nic nics[4];
 
-	(void)state;
 	nics[0] = make("eth0", "veth", ARPHRD_ETHER);
 	nics[1] = make("br0", "bridge", ARPHRD_ETHER);
 	nics[2] = make("vrf0", "vrf", ARPHRD_ETHER);
@@ -102,23 +97,11 @@ static void test_masters(void **state)
 	assert_int_equal(nics[0].kind, MESH_NIC_VIRTUAL);
 }
 
-static void test_wireless(void **state)
+TEST(wireless)
 {
 	struct mesh_nic nic = make("wlan0", "", ARPHRD_ETHER);
 
-	(void)state;
 	nic.wireless = true;
 	mesh_nic_classify(&nic, 1);
 	assert_int_equal(nic.kind, MESH_NIC_WIRELESS);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_single),
-		cmocka_unit_test(test_masters),
-		cmocka_unit_test(test_wireless),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,14 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* test_nic_near.c - which NICs are near each other, and when their paths come first. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
-#include <cmocka.h>
 
 #include "nic/nic_near.h"
+
+#include "unit.h"
 
 static struct mesh_nic nics[MESH_NICS_MAX];
 static const struct mesh_nic *pointers[MESH_NICS_MAX];
@@ -17,11 +14,10 @@ static struct mesh_path_choice choice;
 static struct mesh_path_hints hints;
 static struct mesh_near_rule rule;
 
-static int setup(void **state)
+static int setup(void)
 {
 	int i;
 
-	(void)state;
 	memset(nics, 0, sizeof(nics));
 	memset(local, 0, sizeof(local));
 	memset(remote, 0, sizeof(remote));
@@ -31,6 +27,8 @@ static int setup(void **state)
 	}
 	return 0;
 }
+
+TESTS_USE(setup, NULL);
 
 static uint32_t near(int num, int dev, enum mesh_near_kind kind)
 {
@@ -46,19 +44,17 @@ static void pci_set(int nic, const char *path)
 	snprintf(nics[nic].pci_path, sizeof(nics[nic].pci_path), "/sys/devices/%s", path);
 }
 
-static void test_unknown(void **state)
+TEST(unknown)
 {
-	(void)state;
 	assert_int_equal(near(1, 0, MESH_NEAR_ALL), 1);
 	assert_int_equal(near(16, 3, MESH_NEAR_ALL), 0xffff);
 }
 
 /* Two sockets; a NIC alone on its NUMA node would have no other to go on with. */
-static void test_numa(void **state)
+TEST(numa)
 {
 	int i;
 
-	(void)state;
 	for (i = 0; i < 8; i++)
 		nics[i].numa_node = i / 4;
 	assert_int_equal(near(8, 0, MESH_NEAR_NUMA), 0x0f);
@@ -69,12 +65,11 @@ static void test_numa(void **state)
 }
 
 /* Two NICs behind each of two switches below one CPU; on root ports nothing divides them. */
-static void test_switch(void **state)
+TEST(switch)
 {
 	char path[128];
 	int i;
 
-	(void)state;
 	for (i = 0; i < 4; i++) {
 		nics[i].numa_node = 0;
 		snprintf(
@@ -144,9 +139,8 @@ static void order_is(int num, enum mesh_path_class class, enum mesh_path_class f
 	}
 }
 
-static void test_switched(void **state)
+TEST(switched)
 {
-	(void)state;
 	nodes_make(true);
 	assert_true(applies(4));
 	assert_int_equal(choice.num_candidates, 16);
@@ -156,20 +150,18 @@ static void test_switched(void **state)
 }
 
 /* Fewer ways than NICs: those that NCCL chose for the others must go over these. */
-static void test_fewer_ways(void **state)
+TEST(fewer_ways)
 {
-	(void)state;
 	nodes_make(true);
 	assert_false(applies(3));
 	assert_int_equal(choice.candidates[11].class, MESH_PATH_DIRECT);
 }
 
 /* Each NIC reaches one of the peer: cables, or rails. */
-static void test_cables(void **state)
+TEST(cables)
 {
 	int i;
 
-	(void)state;
 	nodes_make(false);
 	rule.remote = 0xc;
 	hints.remote_nic = 2;
@@ -184,9 +176,8 @@ static void test_cables(void **state)
 	assert_false(applies(4));
 }
 
-static void test_routed(void **state)
+TEST(routed)
 {
-	(void)state;
 	nodes_make(false);
 	remote[0].addr.bytes[2] = remote[1].addr.bytes[2] = remote[2].addr.bytes[2] = 99;
 	remote[3].addr.bytes[2] = 99;
@@ -199,23 +190,11 @@ static void test_routed(void **state)
 	assert_true(mesh_path_class_is_routed(MESH_PATH_FAR_ROUTED));
 }
 
-static void test_nothing_far(void **state)
+TEST(nothing_far)
 {
-	(void)state;
 	nodes_make(true);
 	rule.local = rule.remote = 0xf;
 	assert_false(applies(4));
 	choice.num_candidates = 0;
 	assert_false(mesh_path_near_first(local, remote, &hints, &rule, &choice));
-}
-
-int main(void)
-{
-#define TEST(name) cmocka_unit_test_setup(name, setup)
-	const struct CMUnitTest tests[] = {
-		TEST(test_unknown),    TEST(test_numa),	  TEST(test_switch), TEST(test_switched),
-		TEST(test_fewer_ways), TEST(test_cables), TEST(test_routed), TEST(test_nothing_far),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

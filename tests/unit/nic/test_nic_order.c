@@ -1,17 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* test_nic_order.c - the order of the NIC table, and the numbers of the NICs. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <cmocka.h>
 
 #include "nic/nic_order.h"
 
 #include "nic_named.h"
+#include "unit.h"
 
 #define NICS_MAX 12
 #define PCI "/sys/devices/pci0000:00/"
@@ -19,20 +15,20 @@
 static struct mesh_nic *nics; /* NICS_MAX */
 static struct mesh_nic_table table;
 
-static int setup(void **state)
+static int setup(void)
 {
-	(void)state;
 	nics = calloc(NICS_MAX, sizeof(*nics));
 	table = (struct mesh_nic_table){.nics = nics};
 	return nics ? 0 : -1;
 }
 
-static int teardown(void **state)
+static int teardown(void)
 {
-	(void)state;
 	free(nics);
 	return 0;
 }
+
+TESTS_USE(setup, teardown);
 
 static struct mesh_nic *add(const char *netdev, const char *pci_path, int port)
 {
@@ -71,9 +67,8 @@ static const struct mesh_nic *find(const char *netdev)
 	return nic_named(table.nics, table.num_nics, netdev);
 }
 
-static void test_order(void **state)
+TEST(order)
 {
-	(void)state;
 	add("eth10", "", 0);
 	add("eth9", "", 2); /* without PCI the port says nothing: it is another device's */
 	add("z", PCI "0000:00:03.0", 0);
@@ -88,11 +83,10 @@ static void test_order(void **state)
 	assert_order("y z x2 x10 w eth9 eth10 | x a");
 }
 
-static void test_guids_differ(void **state)
+TEST(guids_differ)
 {
 	int i, k;
 
-	(void)state;
 	add("eth0", PCI "0000:00:01.0", 1);
 	add("eth0.7", PCI "0000:00:01.0", 1);
 	add("eth0.8", PCI "0000:00:01.0", 1);
@@ -119,11 +113,10 @@ static void test_guids_differ(void **state)
 }
 
 /* The same machine gives the same numbers again. */
-static void test_guids_stay(void **state)
+TEST(guids_stay)
 {
 	uint64_t guids[2];
 
-	(void)state;
 	add("eth0", PCI "0000:00:01.0", 1);
 	add("eth0.7", PCI "0000:00:01.0", 1);
 	mesh_nic_table_identify(&table);
@@ -134,9 +127,8 @@ static void test_guids_stay(void **state)
 	assert_true(nics[1].guid == guids[1]);
 }
 
-static void test_leave(void **state)
+TEST(leave)
 {
-	(void)state;
 	add("eth0", "", 0);
 	nics[0].source.family = MESH_FAMILY_IPV4;
 	add("eth1", "", 0)->source.family = MESH_FAMILY_IPV4;
@@ -160,26 +152,13 @@ static void test_leave(void **state)
 	assert_string_equal(mesh_nic_bare_reason(find("eth0")), find("eth0")->reason);
 }
 
-static void test_long_reason(void **state)
+TEST(long_reason)
 {
 	char why[2 * MESH_NIC_REASON_MAX];
 
-	(void)state;
 	add("eth0", "", 0);
 	memset(why, 'x', sizeof(why) - 1);
 	why[sizeof(why) - 1] = '\0';
 	mesh_nic_leave(&nics[0], "%s", why);
 	assert_int_equal(strlen(nics[0].reason), MESH_NIC_REASON_MAX - 1);
-}
-
-#define TABLE_TEST(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TABLE_TEST(test_order), TABLE_TEST(test_guids_differ), TABLE_TEST(test_guids_stay),
-		TABLE_TEST(test_leave), TABLE_TEST(test_long_reason),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

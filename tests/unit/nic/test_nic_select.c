@@ -1,19 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* test_nic_select.c - which NICs carry the mesh, in the situations that users are in. */
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <cmocka.h>
 
 #include "base/log.h"
 #include "nic/nic_select.h"
 
 #include "nic_named.h"
+#include "unit.h"
 
 #define NICS_MAX 12
 
@@ -29,9 +25,8 @@ static void sink(enum mesh_log_level level, const char *file, int line, const ch
 	strncat(log_text, text, sizeof(log_text) - strlen(log_text) - 1);
 }
 
-static int setup(void **state)
+static int setup(void)
 {
-	(void)state;
 	nics = calloc(NICS_MAX, sizeof(*nics));
 	table = (struct mesh_nic_table){.nics = nics};
 	*log_text = '\0';
@@ -39,12 +34,13 @@ static int setup(void **state)
 	return nics ? 0 : -1;
 }
 
-static int teardown(void **state)
+static int teardown(void)
 {
-	(void)state;
 	free(nics);
 	return 0;
 }
+
+TESTS_USE(setup, teardown);
 
 /* A NIC that is up; @addrs is a blank-separated list. */
 static struct mesh_nic *add(const char *netdev, int speed_mbps, const char *addrs)
@@ -112,11 +108,10 @@ static void assert_source(const char *netdev, const char *addr)
 
 /* --- what every NIC needs */
 
-static void test_reasons(void **state)
+TEST(reasons)
 {
 	struct mesh_nic *nic;
 
-	(void)state;
 	add_rdma("eth0", 100000, "10.1.0.1/24", "mlx5_0", 1);
 	add_rdma("eth1", 100000, "10.2.0.1/24", "mlx5_1", 1)->admin_up = false;
 	add_rdma("eth2", 100000, "10.3.0.1/24", "mlx5_2", 1)->carrier = false;
@@ -160,9 +155,8 @@ static void test_reasons(void **state)
 }
 
 /* Naming a NIC does not give it an address or a cable. */
-static void test_named_but_unusable(void **state)
+TEST(named_but_unusable)
 {
-	(void)state;
 	add("eth0", 1000, "10.1.0.1/24")->carrier = false;
 	add("br0", 0, "")->kind = MESH_NIC_BRIDGE;
 	add("eth1", 1000, "10.2.0.1/24");
@@ -176,11 +170,10 @@ static void test_named_but_unusable(void **state)
 /* --- the management network */
 
 /* DGX Spark: four functions of one card, a 10G port with the default route, Wi-Fi, Docker. */
-static void test_dgx_spark(void **state)
+TEST(dgx_spark)
 {
 	struct mesh_nic *nic;
 
-	(void)state;
 	add("enP7s7", 10000, "192.168.1.20/24")->default_route = true;
 	add_rdma("enp1s0f0np0", 200000, "10.1.0.1/24", "rocep1s0f0", 1);
 	add_rdma("enp1s0f1np1", 200000, "10.2.0.1/24", "rocep1s0f1", 1);
@@ -195,9 +188,8 @@ static void test_dgx_spark(void **state)
 }
 
 /* One switch, RDMA on every NIC, one of which has the default route: it stays. */
-static void test_rdma_with_default_route(void **state)
+TEST(rdma_with_default_route)
 {
-	(void)state;
 	add_rdma("eth0", 100000, "10.1.0.1/24", "mlx5_0", 1)->default_route = true;
 	add_rdma("eth1", 100000, "10.1.1.1/24", "mlx5_1", 1);
 	add_rdma("eth2", 25000, "10.1.2.1/24", "mlx5_2", 1);
@@ -206,9 +198,8 @@ static void test_rdma_with_default_route(void **state)
 }
 
 /* On-board RDMA at 25G that leads to the world, beside 400G. */
-static void test_slow_rdma_with_default_route(void **state)
+TEST(slow_rdma_with_default_route)
 {
-	(void)state;
 	add_rdma("eth0", 25000, "10.1.0.1/24", "bnxt_re0", 1)->default_route = true;
 	add_rdma("eth1", 400000, "10.1.1.1/24", "mlx5_1", 1);
 	add_rdma("eth2", 25000, "10.1.2.1/24", "mlx5_2", 1); /* slow, but a cable */
@@ -219,11 +210,10 @@ static void test_slow_rdma_with_default_route(void **state)
 }
 
 /* An RDMA device whose port is down does not count as RDMA. */
-static void test_rdma_port_down(void **state)
+TEST(rdma_port_down)
 {
 	struct mesh_nic *nic;
 
-	(void)state;
 	nic = add_rdma("eth0", 10000, "10.1.0.1/24", "mlx5_0", 1);
 	nic->rdma.active = false;
 	strcpy(nic->rdma.state, "1: DOWN");
@@ -235,11 +225,10 @@ static void test_rdma_port_down(void **state)
 }
 
 /* InfiniBand cables and a slow Ethernet LAN. */
-static void test_infiniband(void **state)
+TEST(infiniband)
 {
 	struct mesh_nic *nic;
 
-	(void)state;
 	nic = add_rdma("ib0", 56000, "10.1.0.1/24", "mlx4_0", 1);
 	nic->kind = MESH_NIC_INFINIBAND;
 	nic->rdma.link_layer = MESH_LINK_LAYER_INFINIBAND;
@@ -255,9 +244,8 @@ static void test_infiniband(void **state)
 }
 
 /* A container of our functional tests: veth cables, and a veth to the management bridge. */
-static void test_veth_mesh(void **state)
+TEST(veth_mesh)
 {
-	(void)state;
 	add("mgmt", 10000, "192.168.99.1/24")->default_route = true;
 	add("n0p0", 10000, "10.1.0.1/24");
 	add("n0p1", 10000, "10.2.0.1/24");
@@ -270,9 +258,8 @@ static void test_veth_mesh(void **state)
 }
 
 /* The same without a speed (sysfs of another namespace). */
-static void test_veth_mesh_unknown_speeds(void **state)
+TEST(veth_mesh_unknown_speeds)
 {
-	(void)state;
 	add("mgmt", 10000, "192.168.99.1/24")->default_route = true;
 	add("n0p0", 0, "10.1.0.1/24");
 	select_nics("");
@@ -281,9 +268,8 @@ static void test_veth_mesh_unknown_speeds(void **state)
 }
 
 /* A pod has one NIC. */
-static void test_only_the_default_route(void **state)
+TEST(only_the_default_route)
 {
-	(void)state;
 	add("lo", 0, "127.0.0.1/8")->kind = MESH_NIC_LOOPBACK;
 	add("eth0", 10000, "10.244.1.7/24")->default_route = true;
 	select_nics("");
@@ -292,9 +278,8 @@ static void test_only_the_default_route(void **state)
 }
 
 /* A link-local mesh: equally fast cables replace the management network ... */
-static void test_link_local_mesh(void **state)
+TEST(link_local_mesh)
 {
-	(void)state;
 	add("mgmt", 10000, "192.168.99.1/24")->default_route = true;
 	add("n0p0", 10000, "fe80::1/64");
 	select_nics("");
@@ -302,9 +287,8 @@ static void test_link_local_mesh(void **state)
 }
 
 /* ... a BMC's USB network does not. */
-static void test_bmc(void **state)
+TEST(bmc)
 {
-	(void)state;
 	add("eno1", 10000, "192.168.99.1/24")->default_route = true;
 	add("usb0", 0, "169.254.3.1/24");
 	add("usb1", 5000, "fe80::1/64");
@@ -317,9 +301,8 @@ static void test_bmc(void **state)
 }
 
 /* TCP only: slow is below an eighth. */
-static void test_slow(void **state)
+TEST(slow)
 {
-	(void)state;
 	add("eth0", 100000, "10.1.0.1/24");
 	add("eth1", 12500, "10.2.0.1/24");
 	add("eth2", 12499, "10.3.0.1/24");
@@ -331,9 +314,8 @@ static void test_slow(void **state)
 }
 
 /* The fast NIC has the default route, the other one is for the BMC. */
-static void test_fast_default_route(void **state)
+TEST(fast_default_route)
 {
-	(void)state;
 	add("eth0", 100000, "10.1.0.1/24")->default_route = true;
 	add("eth1", 1000, "10.2.0.1/24");
 	select_nics("");
@@ -341,9 +323,8 @@ static void test_fast_default_route(void **state)
 }
 
 /* A cable slower than the NIC of the default route cannot replace it: both stay. */
-static void test_slower_cable(void **state)
+TEST(slower_cable)
 {
-	(void)state;
 	add("eth0", 10000, "10.1.0.1/24")->default_route = true;
 	add("eth1", 2500, "10.2.0.1/24");
 	select_nics("");
@@ -351,9 +332,8 @@ static void test_slower_cable(void **state)
 }
 
 /* Fastest means: of the NICs that can be used. */
-static void test_unusable_does_not_count(void **state)
+TEST(unusable_does_not_count)
 {
-	(void)state;
 	add_rdma("eth0", 100000, "10.1.0.1/24", "mlx5_0", 1)->carrier = false;
 	add("eth1", 100000, "")->kind = MESH_NIC_PHYSICAL;
 	add("eth2", 1000, "10.2.0.1/24")->default_route = true;
@@ -364,12 +344,11 @@ static void test_unusable_does_not_count(void **state)
 
 /* --- when no better NIC was found */
 
-static void test_fallbacks(void **state)
+TEST(fallbacks)
 {
 	static const char *const groups[] = {"wlan0", "br0", "tap0", "lo"};
 	int i;
 
-	(void)state;
 	add("lo", 0, "127.0.0.1/8")->kind = MESH_NIC_LOOPBACK;
 	add("tap0", 0, "10.9.0.1/24")->kind = MESH_NIC_CONTAINER;
 	add("br0", 0, "10.8.0.1/24")->kind = MESH_NIC_BRIDGE;
@@ -386,9 +365,8 @@ static void test_fallbacks(void **state)
 
 /* --- lists */
 
-static void test_named(void **state)
+TEST(named)
 {
-	(void)state;
 	add_rdma("eth0", 100000, "10.1.0.1/24", "mlx5_0", 1);
 	add_rdma("eth1", 100000, "10.2.0.1/24", "mlx5_1", 1);
 	add("mgmt", 1000, "10.3.0.1/24")->default_route = true;
@@ -404,9 +382,8 @@ static void test_named(void **state)
 	assert_taken("eth0 eth1");
 }
 
-static void test_excluded(void **state)
+TEST(excluded)
 {
-	(void)state;
 	add_rdma("eth0", 1000000, "10.1.0.1/24", "mlx5_0", 1);
 	add_rdma("eth1", 1000000, "10.2.0.1/24", "mlx5_1", 1);
 	add("eth2", 100000, "10.3.0.1/24");
@@ -420,9 +397,8 @@ static void test_excluded(void **state)
 	assert_reason("eth2", "taken: 100 Gb/s, 10.3.0.1/24");
 }
 
-static void test_unknown_name(void **state)
+TEST(unknown_name)
 {
-	(void)state;
 	add("eth0", 1000, "10.1.0.1/24");
 	select_nics("eth0,mlx5_9");
 	assert_taken("eth0");
@@ -430,9 +406,8 @@ static void test_unknown_name(void **state)
 	assert_null(strstr(log_text, "\"eth0\""));
 }
 
-static void test_bad_settings(void **state)
+TEST(bad_settings)
 {
-	(void)state;
 	add("eth0", 1000, "10.1.0.1/24");
 	assert_int_equal(mesh_nic_select("^", "", &table), -EINVAL);
 	assert_non_null(strstr(log_text, "NCCL_MESH_NICS"));
@@ -449,12 +424,11 @@ static void test_bad_settings(void **state)
 	assert_string_equal(nics[0].reason, "");
 }
 
-static void test_too_many_subnets(void **state)
+TEST(too_many_subnets)
 {
 	char text[512] = "";
 	int i;
 
-	(void)state;
 	for (i = 0; i < 32; i++)
 		strcat(text, "10.0.0.0/8,");
 	assert_int_equal(mesh_nic_select("", text, &table), 0);
@@ -464,9 +438,8 @@ static void test_too_many_subnets(void **state)
 
 /* --- addresses */
 
-static void test_source_order(void **state)
+TEST(source_order)
 {
-	(void)state;
 	add("a", 1000, "fe80::1/64 169.254.0.1/16 fd00::1/64 10.1.0.1/24 10.2.0.1/24");
 	add("b", 1000, "fe80::1/64 169.254.0.1/16 fd00::1/64");
 	add("c", 1000, "fe80::1/64 169.254.0.1/16");
@@ -482,9 +455,8 @@ static void test_source_order(void **state)
 	assert_reason("f", "skipped: no address");
 }
 
-static void test_addresses_setting(void **state)
+TEST(addresses_setting)
 {
-	(void)state;
 	add("a", 1000, "10.1.0.1/24 10.2.0.1/24 fd00::1/64");
 	add("b", 1000, "127.0.0.2/8 10.1.0.2/24 172.16.0.1/24");
 	assert_int_equal(mesh_nic_select("", " fd00::/8 , 10.2.0.0/16,,10.0.0.0/8", &table), 0);
@@ -499,24 +471,22 @@ static void test_addresses_setting(void **state)
 	assert_int_equal(table.num_taken, 2);
 }
 
-static void test_names(void **state)
+TEST(names)
 {
-	(void)state;
 	add("enp1s0f0np0abcd", 1000, "10.1.0.1/24");
 	select_nics("");
 	assert_string_equal(nics[0].name, "mesh-enp1s0f0np0abcd");
 }
 
-static void test_empty_table(void **state)
+TEST(empty_table)
 {
 	struct mesh_nic_table empty = {0};
 
-	(void)state;
 	assert_int_equal(mesh_nic_select("eth0", "", &empty), 0);
 	assert_int_equal(empty.num_taken, 0);
 }
 
-static void test_speed_text(void **state)
+TEST(speed_text)
 {
 	static const struct {
 		int mbps;
@@ -527,17 +497,15 @@ static void test_speed_text(void **state)
 	char text[MESH_NIC_SPEED_TEXT_MAX];
 	size_t i;
 
-	(void)state;
 	for (i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
 		assert_string_equal(mesh_nic_speed_text(cases[i].mbps, text), cases[i].text);
 }
 
 /* The longest reason fits or is cut, and is terminated. */
-static void test_long_reason(void **state)
+TEST(long_reason)
 {
 	struct mesh_nic *nic;
 
-	(void)state;
 	nic = add_rdma("enp1s0f0np0abcd", INT32_MAX, "ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff/128",
 		       "", 255);
 	memset(nic->rdma.device, 'x', sizeof(nic->rdma.device) - 1);
@@ -547,42 +515,4 @@ static void test_long_reason(void **state)
 	assert_true(nics[0].taken);
 	assert_true(strlen(nics[0].reason) < MESH_NIC_REASON_MAX);
 	assert_non_null(strstr(nics[0].reason, "ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff/128"));
-}
-
-#define TABLE_TEST(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TABLE_TEST(test_reasons),
-		TABLE_TEST(test_named_but_unusable),
-		TABLE_TEST(test_dgx_spark),
-		TABLE_TEST(test_rdma_with_default_route),
-		TABLE_TEST(test_slow_rdma_with_default_route),
-		TABLE_TEST(test_rdma_port_down),
-		TABLE_TEST(test_infiniband),
-		TABLE_TEST(test_veth_mesh),
-		TABLE_TEST(test_veth_mesh_unknown_speeds),
-		TABLE_TEST(test_only_the_default_route),
-		TABLE_TEST(test_link_local_mesh),
-		TABLE_TEST(test_bmc),
-		TABLE_TEST(test_slow),
-		TABLE_TEST(test_fast_default_route),
-		TABLE_TEST(test_slower_cable),
-		TABLE_TEST(test_unusable_does_not_count),
-		TABLE_TEST(test_fallbacks),
-		TABLE_TEST(test_named),
-		TABLE_TEST(test_excluded),
-		TABLE_TEST(test_unknown_name),
-		TABLE_TEST(test_bad_settings),
-		TABLE_TEST(test_too_many_subnets),
-		TABLE_TEST(test_source_order),
-		TABLE_TEST(test_addresses_setting),
-		TABLE_TEST(test_names),
-		TABLE_TEST(test_empty_table),
-		TABLE_TEST(test_speed_text),
-		TABLE_TEST(test_long_reason),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

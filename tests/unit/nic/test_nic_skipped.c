@@ -1,28 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* test_nic_skipped.c - which skipped NICs are named when there is no path to a peer. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <string.h>
-#include <cmocka.h>
 
 #include "nic/nic_order.h"
 #include "nic/nic_skipped.h"
 
 #include "nic_named.h"
+#include "unit.h"
 
 static struct mesh_nic nics[8];
 static struct mesh_nic_table table;
 static struct mesh_endpoint_addr remote;
 
-static int setup(void **state)
+static int setup(void)
 {
-	(void)state;
 	memset(nics, 0, sizeof(nics));
 	table = (struct mesh_nic_table){.nics = nics};
 	return mesh_addr_parse("10.9.0.2/24", &remote.addr);
 }
+
+TESTS_USE(setup, NULL);
 
 static struct mesh_nic *add(const char *netdev, const char *addr, const char *reason)
 {
@@ -41,9 +38,8 @@ static void assert_text(const char *wanted, size_t size)
 }
 
 /* What the link or libfabric took away is named wherever it leads. */
-static void test_links_and_providers(void **state)
+TEST(links_and_providers)
 {
-	(void)state;
 	add("eth0", "10.1.0.1/24", "link is down")->admin_up = false;
 	add("eth1", "10.2.0.1/24", "no carrier")->carrier = false;
 	add("eth2", "10.3.0.1/24", "no tcp")->no_provider = true;
@@ -56,11 +52,10 @@ static void test_links_and_providers(void **state)
 }
 
 /* Of what a rule left out, only that which might have reached the peer. */
-static void test_shared_subnet(void **state)
+TEST(shared_subnet)
 {
 	struct mesh_nic *nic;
 
-	(void)state;
 	add("docker0", "172.17.0.1/16", "bridge");
 	add("eth0", "10.9.0.1/24", "excluded");
 	nic = add("eth1", "10.9.0.3/24", "");
@@ -69,20 +64,8 @@ static void test_shared_subnet(void **state)
 	assert_text("eth0 (10.", 10);
 }
 
-static void test_nothing(void **state)
+TEST(nothing)
 {
-	(void)state;
 	add("eth0", "10.1.0.1/24", "default route");
 	assert_text("", 256);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup(test_links_and_providers, setup),
-		cmocka_unit_test_setup(test_shared_subnet, setup),
-		cmocka_unit_test_setup(test_nothing, setup),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

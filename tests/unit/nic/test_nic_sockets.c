@@ -1,18 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* test_nic_sockets.c - NCCL_SOCKET_IFNAME: its grammar, and what it means for the selection. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <cmocka.h>
 
 #include "nic/nic_select.h"
 #include "nic/nic_sockets.h"
 
 #include "nic_named.h"
+#include "unit.h"
 
 #define NICS_MAX 4
 
@@ -37,9 +33,8 @@ static void assert_named(const char *list, const char *expected)
 	assert_string_equal(got, expected);
 }
 
-static void test_grammar(void **state)
+TEST_BARE(grammar)
 {
-	(void)state;
 	assert_named("", "0000");
 	assert_named("eth", "1110");
 	assert_named("eth1", "0110");
@@ -55,9 +50,8 @@ static void test_grammar(void **state)
 }
 
 /* A list of NICs that are not to be used names none that are. */
-static void test_exclusion(void **state)
+TEST_BARE(exclusion)
 {
-	(void)state;
 	assert_named("^docker,lo", "0000");
 	assert_named("^eth0", "0000");
 	assert_named("^=eth0", "0000");
@@ -68,19 +62,19 @@ static void test_exclusion(void **state)
 
 static struct mesh_nic_table table;
 
-static int setup(void **state)
+static int setup(void)
 {
-	(void)state;
 	table = (struct mesh_nic_table){.nics = calloc(NICS_MAX, sizeof(*table.nics))};
 	return table.nics ? 0 : -1;
 }
 
-static int teardown(void **state)
+static int teardown(void)
 {
-	(void)state;
 	free(table.nics);
 	return 0;
 }
+
+TESTS_USE(setup, teardown);
 
 static struct mesh_nic *add(const char *netdev, int speed_mbps, const char *addr)
 {
@@ -116,9 +110,8 @@ static void assert_taken(const char *sockets, const char *setting, const char *e
 }
 
 /* A management network as fast as the cables, without a default route. */
-static void test_named(void **state)
+TEST(named)
 {
-	(void)state;
 	add("mgmt", 10000, "192.168.99.1/24");
 	add("n0p0", 10000, "10.1.0.1/24");
 	add("n0p1", 0, "10.2.0.1/24");
@@ -136,9 +129,8 @@ static void test_named(void **state)
 }
 
 /* Ranks that meet over a cable: nothing shows which NIC is for management, so all stay. */
-static void test_named_cables(void **state)
+TEST(named_cables)
 {
-	(void)state;
 	add("n0p0", 10000, "10.1.0.1/30");
 	add("n0p1", 10000, "10.2.0.0/31");
 	add("n0p2", 10000, "fd00::1/127");
@@ -147,27 +139,24 @@ static void test_named_cables(void **state)
 }
 
 /* None of them can replace another. */
-static void test_named_all(void **state)
+TEST(named_all)
 {
-	(void)state;
 	add("eth0", 10000, "10.1.0.1/24");
 	add("eth1", 10000, "10.2.0.1/24");
 	assert_taken("eth", "", "eth0 eth1 ");
 }
 
 /* A slower cable cannot replace it: as with the default route, both stay. */
-static void test_named_faster(void **state)
+TEST(named_faster)
 {
-	(void)state;
 	add("eth0", 100000, "10.1.0.1/24");
 	add("eth1", 25000, "10.2.0.1/24");
 	assert_taken("eth0", "", "eth0 eth1 ");
 }
 
 /* RDMA at the same speed stays, slow RDMA leaves. */
-static void test_named_rdma(void **state)
+TEST(named_rdma)
 {
-	(void)state;
 	add_rdma("eth0", 100000, "10.1.0.1/24", "mlx5_0");
 	add_rdma("eth1", 100000, "10.1.1.1/24", "mlx5_1");
 	add_rdma("eth2", 10000, "10.1.2.1/24", "mlx5_2");
@@ -175,24 +164,9 @@ static void test_named_rdma(void **state)
 }
 
 /* The user's list of mesh NICs overrides it. */
-static void test_named_in_both(void **state)
+TEST(named_in_both)
 {
-	(void)state;
 	add("mgmt", 10000, "192.168.99.1/24");
 	add("n0p0", 10000, "10.1.0.1/24");
 	assert_taken("mgmt", "mgmt,n0p0", "mgmt n0p0 ");
-}
-
-#define TABLE_TEST(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_grammar), cmocka_unit_test(test_exclusion),
-		TABLE_TEST(test_named),		TABLE_TEST(test_named_cables),
-		TABLE_TEST(test_named_all),	TABLE_TEST(test_named_faster),
-		TABLE_TEST(test_named_rdma),	TABLE_TEST(test_named_in_both),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

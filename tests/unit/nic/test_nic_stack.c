@@ -1,29 +1,26 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* test_nic_stack.c - interfaces that stand on others: VLANs and macvlans, ports of bridges. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
-#include <cmocka.h>
 
 #include "nic/nic_select.h"
 
 #include "nic_named.h"
+#include "unit.h"
 
 #define NICS_MAX 6
 
 static struct mesh_nic nics[NICS_MAX];
 static struct mesh_nic_table table;
 
-static int setup(void **state)
+static int setup(void)
 {
-	(void)state;
 	memset(nics, 0, sizeof(nics));
 	table = (struct mesh_nic_table){.nics = nics};
 	return 0;
 }
+
+TESTS_USE(setup, NULL);
 
 /* A NIC that is up. Its ifindex is its number, from 1. */
 static struct mesh_nic *add(const char *netdev, int speed_mbps, const char *addr)
@@ -59,11 +56,10 @@ static void assert_reason(const char *netdev, const char *reason)
 }
 
 /* The kernel gives every interface a link-local address; a VLAN's cable is not two cables. */
-static void test_vlan(void **state)
+TEST(vlan)
 {
 	struct mesh_nic *vlan;
 
-	(void)state;
 	add("eth0", 10000, "fe80::1/64");
 	add("eth1", 10000, "fe80::2/64");
 	vlan = add("eth1.7", 10000, "10.1.0.1/24");
@@ -75,11 +71,10 @@ static void test_vlan(void **state)
 }
 
 /* What does not make the NIC below it useless. */
-static void test_vlan_beside(void **state)
+TEST(vlan_beside)
 {
 	struct mesh_nic *vlan;
 
-	(void)state;
 	add("eth0", 10000, "10.2.0.1/24"); /* an address of its own */
 	vlan = add("eth0.7", 10000, "10.1.0.1/24");
 	vlan->lower = 1;
@@ -94,11 +89,10 @@ static void test_vlan_beside(void **state)
 	assert_taken("eth0 eth0.7 eth1 eth1.7 eth2");
 }
 
-static void test_vlan_rdma(void **state)
+TEST(vlan_rdma)
 {
 	struct mesh_nic *nic = add("eth0", 100000, "fe80::1/64"), *vlan;
 
-	(void)state;
 	strcpy(nic->rdma.device, "mlx5_0");
 	nic->rdma.port = 1;
 	nic->rdma.active = true;
@@ -108,11 +102,10 @@ static void test_vlan_rdma(void **state)
 	assert_taken("eth0");
 }
 
-static void test_vlan_named(void **state)
+TEST(vlan_named)
 {
 	struct mesh_nic *vlan;
 
-	(void)state;
 	add("eth1", 10000, "fe80::2/64");
 	vlan = add("eth1.7", 10000, "10.1.0.1/24");
 	vlan->lower = 1;
@@ -121,35 +114,22 @@ static void test_vlan_named(void **state)
 }
 
 /* A port has a link-local address, too, and whatever arrives there is the bridge's. */
-static void test_port(void **state)
+TEST(port)
 {
 	static const char *const kinds[] = {"bridge", "openvswitch", "bond", "team"};
 	size_t i;
 
 	for (i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
-		setup(state);
+		setup();
 		add("eth0", 100000, "fe80::1/64")->master = 2;
 		strcpy(add("x", 100000, "10.1.0.1/24")->link_kind, kinds[i]);
 		select_nics("");
 		assert_taken("x");
 		assert_reason("eth0", "skipped: it is part of x, which receives its packets");
 	}
-	setup(state);
+	setup();
 	add("eth0", 100000, "10.1.0.1/24")->master = 2; /* a VRF leaves it its own */
 	strcpy(add("red", 0, "")->link_kind, "vrf");
 	select_nics("");
 	assert_taken("eth0");
-}
-
-#define STACK_TEST(test) cmocka_unit_test_setup(test, setup)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		STACK_TEST(test_vlan),	    STACK_TEST(test_vlan_beside),
-		STACK_TEST(test_vlan_rdma), STACK_TEST(test_vlan_named),
-		STACK_TEST(test_port),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,13 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* test_path_choice.c - which NIC reaches which, on the cablings that people build. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <string.h>
-#include <cmocka.h>
 
 #include "nic/path_choice.h"
+
+#include "unit.h"
 
 struct side {
 	struct mesh_endpoint_addr nics[MESH_NICS_MAX];
@@ -70,32 +67,30 @@ static void only_path(const struct side *a, const struct side *b, int at_a, int 
 	assert_false(choice.provider_differs);
 }
 
-static void test_triangle(void **state)
+TEST(triangle)
 {
 	struct side a = SIDE("10.0.1.1/30", "10.0.3.1/30");
 	struct side b = SIDE("10.0.1.2/30", "10.0.2.1/30");
 	struct side c = SIDE("10.0.3.2/30", "10.0.2.2/30");
 
-	(void)state;
 	only_path(&a, &b, 0, 0);
 	only_path(&a, &c, 1, 0);
 	only_path(&b, &c, 1, 1);
 }
 
 /* More NICs here than there, all on one subnet: the search for pairs ends. */
-static void test_more_nics_than_peers(void **state)
+TEST(more_nics_than_peers)
 {
 	struct side a = SIDE("10.0.0.1/24", "10.0.0.2/24", "10.0.0.3/24", "10.0.0.4/24");
 	struct side b = SIDE("10.0.0.5/24", "10.0.0.6/24");
 	struct mesh_path_choice choice = choose(&a, &b, &no_hints);
 
-	(void)state;
 	assert_int_equal(choice.num_candidates, 8);
 	assert_int_not_equal(choice.candidates[0].local, choice.candidates[1].local);
 	assert_int_not_equal(choice.candidates[0].remote, choice.candidates[1].remote);
 }
 
-static void test_k4(void **state)
+TEST(k4)
 {
 	struct side nodes[4] = {
 		SIDE("10.0.1.1/24", "10.0.2.1/24", "10.0.3.1/24"),
@@ -104,7 +99,6 @@ static void test_k4(void **state)
 		SIDE("10.0.6.2/24", "10.0.3.2/24", "10.0.4.2/24"),
 	};
 
-	(void)state;
 	only_path(&nodes[0], &nodes[1], 0, 1);
 	only_path(&nodes[0], &nodes[2], 1, 2);
 	only_path(&nodes[0], &nodes[3], 2, 1);
@@ -114,7 +108,7 @@ static void test_k4(void **state)
 }
 
 /* The first bytes being alike means nothing; nor does one side's shorter prefix. */
-static void test_real_prefixes(void **state)
+TEST(real_prefixes)
 {
 	struct side a = SIDE("10.0.0.1/30", "10.0.0.5/30", "10.0.0.9/30");
 	struct side b = SIDE("10.0.0.10/30", "10.0.0.6/30");
@@ -122,7 +116,6 @@ static void test_real_prefixes(void **state)
 	struct side inside = SIDE("10.0.0.2/24");
 	struct mesh_path_choice choice = choose(&a, &b, &no_hints);
 
-	(void)state;
 	assert_int_equal(choice.num_candidates, 2);
 	choice = choose(&a, &wide, &no_hints);
 	assert_int_equal(choice.num_candidates, 0);
@@ -131,27 +124,25 @@ static void test_real_prefixes(void **state)
 	only_path(&a, &inside, 0, 0);
 }
 
-static void test_none(void **state)
+TEST(none)
 {
 	struct side a = SIDE("10.0.1.1/24", "fd00:1::1/64");
 	struct side b = SIDE("10.0.2.1/24", "fd00:2::1/64");
 	struct side empty = {.num = 0};
 
-	(void)state;
 	assert_int_equal(choose(&a, &b, &no_hints).num_candidates, 0);
 	assert_int_equal(choose(&a, &empty, &no_hints).num_candidates, 0);
 	assert_int_equal(choose(&empty, &a, &no_hints).num_candidates, 0);
 }
 
 /* Two cables between the same nodes: both, with any spread, which decides the order. */
-static void test_two_cables(void **state)
+TEST(two_cables)
 {
 	struct side a = SIDE("10.0.1.1/30", "10.0.2.1/30");
 	struct side b = SIDE("10.0.2.2/30", "10.0.1.2/30");
 	struct mesh_path_hints hints = no_hints;
 	int first_seen[2] = {0, 0};
 
-	(void)state;
 	for (hints.spread = 0; hints.spread < 8; hints.spread++) {
 		struct mesh_path_choice choice = choose(&a, &b, &hints);
 		int first = choice.candidates[0].local;
@@ -169,14 +160,13 @@ static void test_two_cables(void **state)
  * n NICs of each side on one subnet make n * n pairs. The first n use every NIC once: they are n
  * different cables.
  */
-static void test_parallel(void **state)
+TEST(parallel)
 {
 	static const char *const a_addrs[] = {"10.0.1.1/24", "10.0.1.2/24", "10.0.1.3/24", NULL};
 	static const char *const b_addrs[] = {"10.0.1.4/24", "10.0.1.5/24", "10.0.1.6/24", NULL};
 	struct side a = side_of(a_addrs), b = side_of(b_addrs);
 	struct mesh_path_hints hints = no_hints;
 
-	(void)state;
 	for (hints.spread = 0; hints.spread < 9; hints.spread++) {
 		struct mesh_path_choice choice = choose(&a, &b, &hints);
 		int pairs = 0, locals = 0, remotes = 0, i;
@@ -196,14 +186,13 @@ static void test_parallel(void **state)
 }
 
 /* A NIC that reaches only one gets it, though another one that has a choice prefers it. */
-static void test_matching(void **state)
+TEST(matching)
 {
 	struct side a = SIDE("10.0.0.130/24", "10.0.0.129/30");
 	struct side b = SIDE("10.0.0.131/30", "10.0.0.200/24");
 	struct mesh_path_hints hints = {.local_nic = 3, .remote_nic = 3};
 	struct mesh_path_choice choice;
 
-	(void)state;
 	for (hints.spread = 0; hints.spread < 3; hints.spread++) {
 		choice = choose(&a, &b, &hints);
 		assert_int_equal(choice.num_candidates, 3);
@@ -214,7 +203,7 @@ static void test_matching(void **state)
 }
 
 /* As many as there can be: nothing overflows, and it ends. */
-static void test_largest(void **state)
+TEST(largest)
 {
 	struct side a = {.num = 0}, b = {.num = 0};
 	bool seen[MESH_NICS_MAX][MESH_NICS_MAX];
@@ -222,7 +211,6 @@ static void test_largest(void **state)
 	struct mesh_path_hints hints = {.local_nic = 5, .remote_nic = 6, .spread = UINT32_MAX};
 	int i;
 
-	(void)state;
 	memset(seen, 0, sizeof(seen));
 	for (i = 0; i < MESH_NICS_MAX; i++) {
 		nic_add(&a, "10.0.1.1/24", MESH_PROVIDER_TCP);
@@ -239,13 +227,12 @@ static void test_largest(void **state)
 	}
 }
 
-static void test_provider_mismatch(void **state)
+TEST(provider_mismatch)
 {
 	struct side a = SIDE("10.0.1.1/24", "10.0.2.1/24");
 	struct side b = SIDE("10.0.3.1/24", "10.0.2.2/24");
 	struct mesh_path_choice choice;
 
-	(void)state;
 	b.nics[1].provider = MESH_PROVIDER_VERBS_RXM;
 	choice = choose(&a, &b, &no_hints);
 	assert_int_equal(choice.num_candidates, 0);
@@ -265,13 +252,12 @@ static void test_provider_mismatch(void **state)
 }
 
 /* fe80::/64 is every link's subnet: a shared one proves nothing, so it comes last. */
-static void test_link_local_last(void **state)
+TEST(link_local_last)
 {
 	struct side a = SIDE("fe80::1/64", "fe80::2/64", "fd00:1::1/64");
 	struct side b = SIDE("fe80::3/64", "fd00:1::2/64", "fe80::4/64");
 	struct mesh_path_hints hints = {.local_nic = 3, .remote_nic = 3};
 
-	(void)state;
 	for (hints.spread = 0; hints.spread < 8; hints.spread++) {
 		struct mesh_path_choice choice = choose(&a, &b, &hints);
 
@@ -289,14 +275,13 @@ static void test_link_local_last(void **state)
 }
 
 /* NCCL's choice decides where both will do; the local one counts more. */
-static void test_hints(void **state)
+TEST(hints)
 {
 	struct side a = SIDE("10.0.1.1/24", "10.0.1.2/24", "10.0.1.3/24");
 	struct side b = SIDE("10.0.1.4/24", "10.0.1.5/24", "10.0.1.6/24");
 	struct mesh_path_hints hints = no_hints;
 	int l, r;
 
-	(void)state;
 	for (hints.spread = 0; hints.spread < 9; hints.spread++) {
 		for (l = 0; l < 3; l++) {
 			for (r = 0; r < 3; r++) {
@@ -323,27 +308,25 @@ static void test_hints(void **state)
 }
 
 /* A hint for a NIC that does not lead there is ignored. */
-static void test_hint_elsewhere(void **state)
+TEST(hint_elsewhere)
 {
 	struct side a = SIDE("10.0.1.1/24", "10.0.2.1/24");
 	struct side b = SIDE("10.0.3.1/24", "10.0.2.2/24");
 	struct mesh_path_hints hints = {.local_nic = 3, .remote_nic = 3};
 	struct mesh_path_choice choice = choose(&a, &b, &hints);
 
-	(void)state;
 	assert_int_equal(choice.num_candidates, 1);
 	candidate_is(&choice, 0, 1, 1);
 }
 
 /* Equal choices rotate evenly with the spread. */
-static void test_spread(void **state)
+TEST(spread)
 {
 	struct side a = SIDE("10.0.1.1/30", "10.0.2.1/30", "10.0.3.1/30", "10.0.4.1/30");
 	struct side b = SIDE("10.0.1.2/30", "10.0.2.2/30", "10.0.3.2/30", "10.0.4.2/30");
 	struct mesh_path_hints hints = no_hints;
 	int first[4] = {0}, i;
 
-	(void)state;
 	for (i = 0; i < 40; i++) {
 		hints.spread = (uint32_t)i;
 		first[choose(&a, &b, &hints).candidates[0].local]++;
@@ -353,14 +336,13 @@ static void test_spread(void **state)
 }
 
 /* Both ends are one node: an address lies in its own subnet. */
-static void test_same_node(void **state)
+TEST(same_node)
 {
 	struct side a = SIDE("10.0.1.1/30", "10.0.2.1/30");
 	struct side host = SIDE("10.0.1.1/32");
 	struct mesh_path_hints hints = {.local_nic = 4, .remote_nic = 4};
 	struct mesh_path_choice choice = choose(&a, &a, &hints);
 
-	(void)state;
 	assert_int_equal(choice.num_candidates, 2);
 	candidate_is(&choice, 0, 1, 1);
 	candidate_is(&choice, 1, 0, 0);
@@ -368,14 +350,13 @@ static void test_same_node(void **state)
 }
 
 /* Every node has 127/8 and ::1: they connect a node with itself only. */
-static void test_loopback(void **state)
+TEST(loopback)
 {
 	struct side a = SIDE("127.0.0.1/8", "10.0.1.1/24", "::1/128");
 	struct side b = SIDE("127.0.0.1/8", "10.0.1.2/24", "::1/128");
 	struct mesh_path_hints hints = no_hints;
 	struct mesh_path_choice choice;
 
-	(void)state;
 	only_path(&a, &b, 1, 1);
 	b.nics[0].provider = MESH_PROVIDER_VERBS_RXM;
 	assert_false(choose(&a, &b, &hints).provider_differs);
@@ -387,28 +368,4 @@ static void test_loopback(void **state)
 	candidate_is(&choice, 0, 0, 0);
 	choice = choose(&a, &a, &no_hints);
 	assert_int_equal(choice.num_candidates, 0);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_triangle),
-		cmocka_unit_test(test_more_nics_than_peers),
-		cmocka_unit_test(test_k4),
-		cmocka_unit_test(test_real_prefixes),
-		cmocka_unit_test(test_none),
-		cmocka_unit_test(test_two_cables),
-		cmocka_unit_test(test_parallel),
-		cmocka_unit_test(test_matching),
-		cmocka_unit_test(test_largest),
-		cmocka_unit_test(test_provider_mismatch),
-		cmocka_unit_test(test_link_local_last),
-		cmocka_unit_test(test_hints),
-		cmocka_unit_test(test_hint_elsewhere),
-		cmocka_unit_test(test_spread),
-		cmocka_unit_test(test_same_node),
-		cmocka_unit_test(test_loopback),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

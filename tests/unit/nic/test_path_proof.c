@@ -1,23 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* test_path_proof.c - what neighbours have answered decides which candidates are tried first. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <string.h>
-#include <cmocka.h>
 
 #include "nic/path_proof.h"
+
+#include "unit.h"
 
 static struct mesh_endpoint_addr local[MESH_NICS_MAX], remote[MESH_NICS_MAX];
 static struct mesh_path_choice choice;
 static enum mesh_path_proof proofs[MESH_PATH_CANDIDATES_MAX];
 
-static int setup(void **state)
+static int setup(void)
 {
 	int i;
 
-	(void)state;
 	memset(&choice, 0, sizeof(choice));
 	memset(proofs, 0, sizeof(proofs));
 	for (i = 0; i < MESH_NICS_MAX; i++) {
@@ -26,6 +22,8 @@ static int setup(void **state)
 	}
 	return 0;
 }
+
+TESTS_USE(setup, NULL);
 
 static void configure(int nic)
 {
@@ -52,9 +50,8 @@ static void order(void)
 }
 
 /* Each of our two NICs could reach each of theirs; one cable is known. */
-static void test_link_local(void **state)
+TEST(link_local)
 {
-	(void)state;
 	pair_add(0, 0, MESH_PATH_DIRECT, MESH_PROOF_OTHER);
 	pair_add(1, 1, MESH_PATH_DIRECT, MESH_PROOF_OTHER);
 	pair_add(0, 1, MESH_PATH_DIRECT, MESH_PROOF_OTHER);
@@ -70,9 +67,8 @@ static void test_link_local(void **state)
 }
 
 /* Nothing is known: all stay as they are, and are tried together. */
-static void test_no_answers(void **state)
+TEST(no_answers)
 {
-	(void)state;
 	pair_add(0, 0, MESH_PATH_DIRECT, MESH_PROOF_NONE);
 	pair_add(1, 1, MESH_PATH_DIRECT, MESH_PROOF_NONE);
 	order();
@@ -88,9 +84,8 @@ static void test_no_answers(void **state)
 }
 
 /* A subnet counts without an answer; a cable that leads to another node does not. */
-static void test_configured(void **state)
+TEST(configured)
 {
-	(void)state;
 	configure(0);
 	configure(1);
 	assert_false(mesh_path_is_guess(local, &choice));
@@ -104,9 +99,8 @@ static void test_configured(void **state)
 }
 
 /* Two halves of a port hear both halves of the other: the first goes with the first. */
-static void test_halves(void **state)
+TEST(halves)
 {
-	(void)state;
 	pair_add(0, 1, MESH_PATH_DIRECT, MESH_PROOF_THERE);
 	pair_add(1, 0, MESH_PATH_DIRECT, MESH_PROOF_THERE);
 	pair_add(1, 1, MESH_PATH_DIRECT, MESH_PROOF_THERE);
@@ -116,16 +110,4 @@ static void test_halves(void **state)
 	is_at(1, 0, 0, MESH_PATH_DIRECT);
 	is_at(2, 0, 1, MESH_PATH_DIRECT);
 	is_at(3, 1, 0, MESH_PATH_DIRECT);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup(test_link_local, setup),
-		cmocka_unit_test_setup(test_no_answers, setup),
-		cmocka_unit_test_setup(test_configured, setup),
-		cmocka_unit_test_setup(test_halves, setup),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,13 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* test_path_providers.c - two NICs use the best provider that both have. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <string.h>
-#include <cmocka.h>
 
 #include "nic/path_choice.h"
+
+#include "unit.h"
 
 static struct mesh_endpoint_addr rdma(const char *addr, int nic)
 {
@@ -46,11 +43,10 @@ static void pair_has(struct mesh_endpoint_addr a, struct mesh_endpoint_addr b,
 	}
 }
 
-static void test_best_of_both(void **state)
+TEST(best_of_both)
 {
 	struct mesh_endpoint_addr a = rdma("10.1.0.1/24", 0), b = rdma("10.1.0.2/24", 0), only;
 
-	(void)state;
 	only = plain("10.1.0.2/24", 0, MESH_PROVIDER_VERBS_RXM);
 	pair_has(a, b, MESH_PROVIDER_VERBS_RXM);
 	pair_has(a, only, MESH_PROVIDER_VERBS_RXM);
@@ -60,7 +56,7 @@ static void test_best_of_both(void **state)
 }
 
 /* Two cables, of which one lacks RDMA at one end: both are used, each once. */
-static void test_each_pair_its_own(void **state)
+TEST(each_pair_its_own)
 {
 	struct mesh_endpoint_addr a[] = {rdma("10.1.0.1/24", 0), rdma("10.2.0.1/24", 1)};
 	struct mesh_endpoint_addr b[] = {rdma("10.1.0.2/24", 0),
@@ -69,7 +65,6 @@ static void test_each_pair_its_own(void **state)
 	struct mesh_path_choice choice;
 	int i;
 
-	(void)state;
 	mesh_path_choose(a, 2, b, 2, &hints, &choice);
 	assert_int_equal(choice.num_candidates, 2);
 	for (i = 0; i < 2; i++)
@@ -79,7 +74,7 @@ static void test_each_pair_its_own(void **state)
 }
 
 /* Where the setting allows it, tcp follows as a class of its own, for pairs of RDMA only. */
-static void test_fallback(void **state)
+TEST(fallback)
 {
 	struct mesh_endpoint_addr a[] = {rdma("10.1.0.1/24", 0), rdma("10.2.0.1/24", 1)};
 	struct mesh_endpoint_addr b[] = {rdma("10.1.0.2/24", 0),
@@ -87,21 +82,9 @@ static void test_fallback(void **state)
 	const struct mesh_path_hints hints = {.local_nic = 0, .fallback = true};
 	struct mesh_path_choice choice;
 
-	(void)state;
 	mesh_path_choose(a, 2, b, 2, &hints, &choice);
 	assert_int_equal(choice.num_candidates, 3);
 	assert_int_equal(choice.candidates[2].class, MESH_PATH_FALLBACK);
 	assert_int_equal(choice.candidates[2].provider, MESH_PROVIDER_TCP);
 	assert_int_equal(choice.candidates[2].local, 0);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_best_of_both),
-		cmocka_unit_test(test_each_pair_its_own),
-		cmocka_unit_test(test_fallback),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

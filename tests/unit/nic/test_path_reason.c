@@ -1,15 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* test_path_reason.c - each candidate of a choice has the reason for its place. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <string.h>
-#include <cmocka.h>
 
 #include "nic/nic_near.h"
 #include "nic/path_choice.h"
 #include "nic/path_proof.h"
+
+#include "unit.h"
 
 #define NICS 4
 
@@ -53,11 +50,10 @@ static bool leads(const struct mesh_endpoint_addr *from, const struct mesh_endpo
 }
 
 /* NCCL's NICs, then the other pair without a NIC in common, then those that share one. */
-static void test_switched(void **state)
+TEST(switched)
 {
 	struct mesh_path_hints hints = {.local_nic = 1, .remote_nic = 0};
 
-	(void)state;
 	LOCAL("10.1.0.1/24", "10.1.0.2/24");
 	REMOTE("10.1.0.3/24", "10.1.0.4/24");
 	mesh_path_choose(local, 2, remote, 2, &hints, &choice);
@@ -67,11 +63,10 @@ static void test_switched(void **state)
 	assert_int_equal(choice.candidates[3].reason, MESH_PATH_WHY_SHARES);
 }
 
-static void test_one_hint(void **state)
+TEST(one_hint)
 {
 	struct mesh_path_hints hints = {.local_nic = 0, .remote_nic = 5};
 
-	(void)state;
 	LOCAL("10.1.0.1/24", "10.2.0.1/24", "fe80::1/64");
 	REMOTE("10.1.0.3/24", "10.2.0.3/24", "fe80::2/64");
 	mesh_path_choose(local, 3, remote, 3, &hints, &choice);
@@ -88,12 +83,11 @@ static void test_one_hint(void **state)
 	reason_is(1, 1, 1, MESH_PATH_WHY_SUBNET);
 }
 
-static void test_routed(void **state)
+TEST(routed)
 {
 	struct mesh_path_hints hints = {.local_nic = -1, .remote_nic = -1, .same_count = true};
 	struct mesh_rails rails;
 
-	(void)state;
 	LOCAL("10.1.0.1/31", "10.2.0.1/31");
 	REMOTE("10.3.0.1/31", "10.4.0.1/31");
 	mesh_path_choose(local, 2, remote, 2, &hints, &choice);
@@ -113,13 +107,12 @@ static void test_routed(void **state)
 	reason_is(0, 0, 0, MESH_PATH_WHY_ROUTE);
 }
 
-static void test_near(void **state)
+TEST(near)
 {
 	const struct mesh_path_hints hints = {.local_nic = 0, .remote_nic = 0};
 	const struct mesh_near_rule rule = {.local = 0x3, .remote = 0x3, .num_nics = 4};
 	int i;
 
-	(void)state;
 	LOCAL("10.1.0.1/24", "10.1.0.2/24", "10.1.0.3/24", "10.1.0.4/24");
 	REMOTE("10.1.0.5/24", "10.1.0.6/24", "10.1.0.7/24", "10.1.0.8/24");
 	mesh_path_choose(local, 4, remote, 4, &hints, &choice);
@@ -132,12 +125,11 @@ static void test_near(void **state)
 		assert_int_equal(choice.candidates[i].reason, MESH_PATH_WHY_FAR);
 }
 
-static void test_answers(void **state)
+TEST(answers)
 {
 	const enum mesh_path_proof proofs[] = {MESH_PROOF_OTHER, MESH_PROOF_THERE};
 	const struct mesh_path_hints hints = {.local_nic = -1, .remote_nic = -1};
 
-	(void)state;
 	LOCAL("fe80::1/64", "fe80::2/64");
 	REMOTE("fe80::3/64");
 	mesh_path_choose(local, 2, remote, 1, &hints, &choice);
@@ -158,11 +150,10 @@ static void provider_is(enum mesh_provider_id ours, enum mesh_provider_id theirs
 	assert_int_equal(mesh_path_provider_reason(ours, theirs, &pair, setting), reason);
 }
 
-static void test_providers(void **state)
+TEST(providers)
 {
 	const struct mesh_path_hints hints = {.local_nic = -1, .remote_nic = -1, .fallback = true};
 
-	(void)state;
 	provider_is(MESH_PROVIDER_TCP, MESH_PROVIDER_TCP, false, MESH_PROVIDER_WHY_NO_RDMA);
 	provider_is(MESH_PROVIDER_TCP, MESH_PROVIDER_TCP, true, MESH_PROVIDER_WHY_SETTING);
 	provider_is(MESH_PROVIDER_VERBS_RXM, MESH_PROVIDER_VERBS_RXM, false,
@@ -181,11 +172,10 @@ static void test_providers(void **state)
 }
 
 /* Each reason has words, and no two have the same. */
-static void test_words(void **state)
+TEST(words)
 {
 	int i, k;
 
-	(void)state;
 	for (i = 0; i < MESH_PATH_REASONS; i++) {
 		assert_true(*mesh_path_reason_text((enum mesh_path_reason)i));
 		for (k = 0; k < i; k++)
@@ -199,16 +189,4 @@ static void test_words(void **state)
 				mesh_provider_reason_word((enum mesh_provider_reason)i),
 				mesh_provider_reason_word((enum mesh_provider_reason)k));
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_switched), cmocka_unit_test(test_one_hint),
-		cmocka_unit_test(test_routed),	 cmocka_unit_test(test_near),
-		cmocka_unit_test(test_answers),	 cmocka_unit_test(test_providers),
-		cmocka_unit_test(test_words),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

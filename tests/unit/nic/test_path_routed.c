@@ -1,13 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* test_path_routed.c - which pairs of NICs are routed paths, and in which order. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <string.h>
-#include <cmocka.h>
 
 #include "nic/path_choice.h"
+
+#include "unit.h"
 
 struct side {
 	struct mesh_endpoint_addr nics[MESH_NICS_MAX];
@@ -73,14 +70,13 @@ static void candidate_is(const struct mesh_path_choice *choice, int i, int local
 }
 
 /* The direct path first, although NCCL chose other NICs. */
-static void test_direct_first(void **state)
+TEST(direct_first)
 {
 	struct side a = SIDE("10.1.0.1/24", "10.2.0.1/24"), b = SIDE("10.3.0.1/24", "10.2.0.2/24");
 	struct mesh_path_hints hints = {.local_nic = 0, .remote_nic = 0, .same_count = true};
 	struct mesh_path_choice choice = choose(&a, &b, leads_all, &hints);
 	int i;
 
-	(void)state;
 	assert_int_equal(choice.num_candidates, 4);
 	candidate_is(&choice, 0, 1, 1, false);
 	for (i = 1; i < 4; i++)
@@ -89,7 +85,7 @@ static void test_direct_first(void **state)
 }
 
 /* Only the pairs that the kernel connects. */
-static void test_rails(void **state)
+TEST(rails)
 {
 	struct side a = SIDE("10.1.0.0/31", "10.1.0.2/31", "10.1.0.4/31", "10.1.0.6/31");
 	struct side b = SIDE("10.2.0.0/31", "10.2.0.2/31", "10.2.0.4/31", "10.2.0.6/31");
@@ -98,7 +94,6 @@ static void test_rails(void **state)
 	uint32_t seen = 0;
 	int i;
 
-	(void)state;
 	assert_int_equal(choice.num_candidates, 4);
 	for (i = 0; i < 4; i++) {
 		assert_int_equal(choice.candidates[i].local, choice.candidates[i].remote);
@@ -108,7 +103,7 @@ static void test_rails(void **state)
 }
 
 /* Rules by source address connect all pairs: NICs with the same number come first. */
-static void test_all_pairs(void **state)
+TEST(all_pairs)
 {
 	struct side a = SIDE("10.1.0.0/31", "10.1.0.2/31", "10.1.0.4/31");
 	struct side b = SIDE("10.2.0.0/31", "10.2.0.2/31", "10.2.0.4/31");
@@ -116,7 +111,6 @@ static void test_all_pairs(void **state)
 	struct mesh_path_choice choice;
 	int i;
 
-	(void)state;
 	for (hints.spread = 0; hints.spread < 9; hints.spread++) {
 		hints.local_nic = (int)hints.spread % 3;
 		hints.remote_nic = (int)hints.spread / 3;
@@ -135,7 +129,7 @@ static void test_all_pairs(void **state)
  * Where all pairs are connected, those of one rail come first: with a different number of NICs, and
  * with NICs in another order. One whose rail is unknown goes by its number.
  */
-static void test_rails_setting(void **state)
+TEST(rails_setting)
 {
 	struct side a = SIDE("10.1.0.0/31", "10.2.0.0/31", "10.3.0.0/31", "10.4.0.0/31");
 	struct side b = SIDE("10.3.9.0/31", "10.4.9.0/31");
@@ -145,7 +139,6 @@ static void test_rails_setting(void **state)
 	struct mesh_path_choice choice;
 	int i;
 
-	(void)state;
 	assert_int_equal(
 		mesh_rails_parse("10.1.0.0/16,10.2.0.0/16,10.3.0.0/16,10.4.0.0/16", &rails), 0);
 	for (hints.spread = 0; hints.spread < 16; hints.spread++) {
@@ -171,7 +164,7 @@ static void test_rails_setting(void **state)
 }
 
 /* Nothing that routers do not forward, no other family, no other provider. */
-static void test_never(void **state)
+TEST(never)
 {
 	struct side a = SIDE("10.1.0.1/24", "fe80::1/64", "169.254.1.1/16", "127.0.0.1/8");
 	struct side b = SIDE("fd00::1/64", "169.254.2.1/24", "fe80::2/64", "127.0.0.1/8");
@@ -180,7 +173,6 @@ static void test_never(void **state)
 	struct mesh_path_choice choice = choose(&a, &b, leads_all, &hints);
 	int i;
 
-	(void)state;
 	for (i = 0; i < choice.num_candidates; i++)
 		assert_false(choice.candidates[i].class == MESH_PATH_ROUTED);
 	assert_int_equal(asked, 0);
@@ -193,7 +185,7 @@ static void test_never(void **state)
 }
 
 /* RDMA at both ends is used across routers as well, and tcp only where the setting allows it. */
-static void test_rdma(void **state)
+TEST(rdma)
 {
 	struct side a = SIDE("10.1.0.1/24", "10.2.0.1/24", "10.3.0.1/24");
 	struct side b = SIDE("10.4.0.1/24", "10.5.0.1/24", "10.3.0.2/24");
@@ -204,7 +196,6 @@ static void test_rdma(void **state)
 	struct mesh_path_choice choice;
 	int i;
 
-	(void)state;
 	for (i = 0; i < 3; i++) {
 		a.nics[i].provider = b.nics[i].provider = MESH_PROVIDER_VERBS_RXM;
 		a.nics[i].also_tcp = b.nics[i].also_tcp = true;
@@ -229,14 +220,13 @@ static void test_rdma(void **state)
 }
 
 /* A pair with RDMA is among the first, although rails speak for two others. */
-static void test_rdma_before_rails(void **state)
+TEST(rdma_before_rails)
 {
 	struct side a = SIDE("10.1.0.1/24", "10.2.0.1/24");
 	struct side b = SIDE("10.4.0.1/24", "10.5.0.1/24");
 	struct mesh_path_hints hints = {.local_nic = -1, .remote_nic = -1, .same_count = true};
 	struct mesh_path_choice choice;
 
-	(void)state;
 	a.nics[0].provider = b.nics[1].provider = MESH_PROVIDER_VERBS_RXM;
 	a.nics[0].also_tcp = b.nics[1].also_tcp = true;
 	choice = choose(&a, &b, leads_all, &hints);
@@ -249,14 +239,13 @@ static void test_rdma_before_rails(void **state)
 }
 
 /* Relays with RDMA go before routed paths without: not before direct ones, nor if some have it. */
-static void test_yield(void **state)
+TEST(yield)
 {
 	struct mesh_path_candidate pairs[2] = {
 		{.class = MESH_PATH_ROUTED, .provider = MESH_PROVIDER_TCP},
 		{.class = MESH_PATH_RESERVE_ROUTED, .provider = MESH_PROVIDER_TCP_RXM},
 	};
 
-	(void)state;
 	assert_false(mesh_paths_yield(pairs, 0));
 	assert_true(mesh_paths_yield(pairs, 2));
 	pairs[1].class = MESH_PATH_FALLBACK_ROUTED;
@@ -270,13 +259,12 @@ static void test_yield(void **state)
 	assert_false(mesh_paths_yield(pairs, 2));
 }
 
-static void test_largest(void **state)
+TEST(largest)
 {
 	struct mesh_path_hints hints = {.same_count = true};
 	struct side a = {.num = MESH_NICS_MAX}, b;
 	int i;
 
-	(void)state;
 	for (i = 0; i < MESH_NICS_MAX; i++) {
 		assert_int_equal(mesh_addr_parse("10.1.0.1/31", &a.nics[i].addr), 0);
 		a.nics[i].addr.bytes[2] = (uint8_t)i;
@@ -288,21 +276,4 @@ static void test_largest(void **state)
 		b.nics[i].addr.bytes[1] = 2;
 	assert_int_equal(choose(&a, &b, leads_all, &hints).num_candidates,
 			 MESH_PATH_CANDIDATES_MAX);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_direct_first),
-		cmocka_unit_test(test_rails),
-		cmocka_unit_test(test_all_pairs),
-		cmocka_unit_test(test_never),
-		cmocka_unit_test(test_largest),
-		cmocka_unit_test(test_rails_setting),
-		cmocka_unit_test(test_rdma),
-		cmocka_unit_test(test_yield),
-		cmocka_unit_test(test_rdma_before_rails),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,16 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* test_plan_graph.c - plans that users write down, and what NCCL's patterns cost on them. */
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
-#include <cmocka.h>
 
 #include "nic/plan_cost.h"
 #include "nic/plan_graph.h"
+
+#include "unit.h"
 
 static struct mesh_plan_graph graph;
 static int line;
@@ -27,9 +24,8 @@ static void refused(const char *text, int error, int at)
 	assert_int_equal(graph.num_nodes, 0);
 }
 
-static void test_parse(void **state)
+TEST(parse)
 {
-	(void)state;
 	parsed("# triangle\r\n\n a:enp1s0 b:enp2s0 # a cable\nb:x c\nc\ta\nc a");
 	assert_int_equal(graph.num_nodes, 3);
 	assert_string_equal(graph.names[2], "c");
@@ -46,12 +42,11 @@ static void test_parse(void **state)
 	assert_false(mesh_plan_graph_is_full(&graph));
 }
 
-static void test_refused(void **state)
+TEST(refused)
 {
 	char long_name[MESH_PLAN_NODE_NAME_MAX + 10], many[1000] = "";
 	int i;
 
-	(void)state;
 	refused("a b\na b c", -EINVAL, 2);
 	refused("a a", -EINVAL, 1);
 	refused(":x b", -EINVAL, 1);
@@ -63,11 +58,10 @@ static void test_refused(void **state)
 	refused(many, -E2BIG, MESH_PLAN_NODES_MAX + 1);
 }
 
-static void test_digest(void **state)
+TEST(digest)
 {
 	uint64_t digest;
 
-	(void)state;
 	parsed("a b\nb c\nc d\nd a\n");
 	digest = mesh_plan_graph_digest(&graph);
 	/* Other names, other ports, other order of cables, but the same mesh for the same ranks. */
@@ -89,9 +83,8 @@ static void costs(enum mesh_plan_pattern pattern, int hops, double stretch)
 	assert_true(cost.stretch > stretch - 1e-9 && cost.stretch < stretch + 1e-9);
 }
 
-static void test_cost(void **state)
+TEST(cost)
 {
-	(void)state;
 	parsed("a b\nb c\nc a\n");
 	costs(MESH_PATTERN_RING, 1, 1);
 	costs(MESH_PATTERN_TREE, 1, 1);
@@ -111,16 +104,4 @@ static void test_cost(void **state)
 	/* Two halves without a cable between them. */
 	parsed("a b\nc d\n");
 	costs(MESH_PATTERN_RING, 0, 1);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_parse),
-		cmocka_unit_test(test_refused),
-		cmocka_unit_test(test_digest),
-		cmocka_unit_test(test_cost),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

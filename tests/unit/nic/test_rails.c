@@ -1,17 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* test_rails.c - NCCL_MESH_RAILS: which subnets form a rail. */
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
-#include <cmocka.h>
 
-#include "log_capture.h"
 #include "base/config.h"
 #include "nic/rails.h"
+
+#include "log_capture.h"
+#include "unit.h"
 
 static struct mesh_rails rails;
 
@@ -23,9 +20,8 @@ static int rail_of(const char *text)
 	return mesh_rail_of(&rails, &addr);
 }
 
-static void test_subnets(void **state)
+TEST(subnets)
 {
-	(void)state;
 	assert_int_equal(
 		mesh_rails_parse(" 10.1.0.0/16+10.65.0.0/16 , 10.2.0.0/16 + fd00::/64,", &rails),
 		0);
@@ -38,9 +34,8 @@ static void test_subnets(void **state)
 	assert_int_equal(rail_of("fd00:0:0:1::7"), -1);
 }
 
-static void test_none(void **state)
+TEST(none)
 {
-	(void)state;
 	assert_int_equal(mesh_rails_parse("", &rails), 0);
 	assert_int_equal(rails.num_subnets, 0);
 	assert_int_equal(rail_of("10.1.3.4/31"), -1);
@@ -49,23 +44,21 @@ static void test_none(void **state)
 }
 
 /* The longest prefix counts, wherever it stands. */
-static void test_overlap(void **state)
+TEST(overlap)
 {
-	(void)state;
 	assert_int_equal(mesh_rails_parse("10.0.0.0/8,10.1.0.0/16,0.0.0.0/0", &rails), 0);
 	assert_int_equal(rail_of("10.1.0.1"), 1);
 	assert_int_equal(rail_of("10.2.0.1"), 0);
 	assert_int_equal(rail_of("192.168.0.1"), 2);
 }
 
-static void test_errors(void **state)
+TEST(errors)
 {
 	static const char *const bad[] = {"10.1.0.0/33", "+10.1.0.0/16", "10.1.0.0/16,,10.2.0.0/16",
 					  "eth0", "10.1.0.0/16 10.2.0.0/16"};
 	char text[2048] = "";
 	size_t i, used = 0;
 
-	(void)state;
 	assert_int_equal(mesh_rails_parse("10.1.0.0/16", &rails), 0);
 	for (i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
 		log_capture_start();
@@ -92,14 +85,13 @@ static const char *text_lookup(void *arg, const char *name)
 }
 
 /* The setting has room for as many subnets as there may be, however long they are. */
-static void test_longest(void **state)
+TEST(longest)
 {
 	struct mesh_config config;
 	char text[4096] = "";
 	size_t used = 0;
 	int i;
 
-	(void)state;
 	for (i = 0; i < MESH_RAIL_SUBNETS_MAX; i++)
 		used += (size_t)snprintf(text + used, sizeof(text) - used, "%s%s:%04x/128",
 					 i ? "," : "", "ffff:ffff:ffff:ffff:ffff:ffff:ffff",
@@ -108,15 +100,4 @@ static void test_longest(void **state)
 	assert_int_equal(mesh_rails_parse(config.rails, &rails), 0);
 	assert_int_equal(rails.num_subnets, MESH_RAIL_SUBNETS_MAX);
 	assert_int_equal(rail_of("ffff:ffff:ffff:ffff:ffff:ffff:ffff:ff3f"), 63);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_subnets), cmocka_unit_test(test_none),
-		cmocka_unit_test(test_overlap), cmocka_unit_test(test_errors),
-		cmocka_unit_test(test_longest),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,14 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* test_rdma_error.c - the messages about errors of an RDMA device. */
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <string.h>
-#include <cmocka.h>
 
 #include "nic/rdma_error.h"
+
+#include "unit.h"
 
 /* Where the headers of verbs are installed. */
 #if __has_include(<infiniband/verbs.h>)
@@ -51,9 +48,8 @@ static void says_not(int status, const struct mesh_rdma_ends *ends, const char *
 }
 
 /* Each status has its cause in the field's terms, and a remedy. */
-static void test_causes(void **state)
+TEST(causes)
 {
-	(void)state;
 	says(MESH_RDMA_RETRIES_EXCEEDED, &roce, "transport retry counter exceeded");
 	says(MESH_RDMA_RECEIVER_NOT_READY, &roce, "RNR retry counter exceeded");
 	says(MESH_RDMA_RECEIVER_NOT_READY, &roce, "is it stopped");
@@ -72,11 +68,10 @@ static void test_causes(void **state)
 }
 
 /* No answer: what to look at depends on the link. */
-static void test_no_answer(void **state)
+TEST(no_answer)
 {
 	struct mesh_rdma_ends ends = roce;
 
-	(void)state;
 	says(MESH_RDMA_RETRIES_EXCEEDED, &ends, "check the cable, the MTU on both ends");
 	says(MESH_RDMA_RETRIES_EXCEEDED, &ends, "firewalls on UDP port 4791");
 	ends.peer_mtu = 1500;
@@ -91,12 +86,11 @@ static void test_no_answer(void **state)
 	says_not(MESH_RDMA_RETRIES_EXCEEDED, &ends, "UDP");
 }
 
-static void test_silence(void **state)
+TEST(silence)
 {
 	struct mesh_rdma_ends differ = roce;
 	char text[MESH_RDMA_ERROR_MAX];
 
-	(void)state;
 	differ.peer_mtu = 1500;
 	mesh_rdma_silence_explain(&roce, text);
 	assert_non_null(strstr(text, "TCP reaches the peer on this link and RDMA does not"));
@@ -109,9 +103,8 @@ static void test_silence(void **state)
 }
 
 /* Providers are not trusted to know only these. */
-static void test_unknown(void **state)
+TEST(unknown)
 {
-	(void)state;
 	says(19, &roce, "status 19");
 	says(-1, &roce, "status -1");
 	says(12345, &roce, "status 12345");
@@ -119,22 +112,10 @@ static void test_unknown(void **state)
 	assert_int_equal(mesh_rdma_status_errno(0), -EIO);
 }
 
-static void test_errno(void **state)
+TEST(errno)
 {
-	(void)state;
 	assert_int_equal(mesh_rdma_status_errno(MESH_RDMA_RETRIES_EXCEEDED), -ETIMEDOUT);
 	assert_int_equal(mesh_rdma_status_errno(MESH_RDMA_FLUSHED), -ECONNRESET);
 	assert_int_equal(mesh_rdma_status_errno(MESH_RDMA_REMOTE_ACCESS), -EREMOTEIO);
 	assert_int_equal(mesh_rdma_status_errno(MESH_RDMA_LOCAL_PROTECTION), -EFAULT);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_causes),	cmocka_unit_test(test_no_answer),
-		cmocka_unit_test(test_silence), cmocka_unit_test(test_unknown),
-		cmocka_unit_test(test_errno),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

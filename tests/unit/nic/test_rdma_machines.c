@@ -4,13 +4,8 @@
  * NICs, called what, on which RDMA port, by which protocol, and why not the others.
  */
 #include <net/if_arp.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
-#include <cmocka.h>
 
 #include "nic/nic_kind.h"
 #include "nic/nic_select.h"
@@ -22,6 +17,7 @@
 #include "log_capture.h"
 #include "nic_named.h"
 #include "sysfs_fixture.h"
+#include "unit.h"
 
 #define NICS_MAX 8
 #define IB0_MAC "80:00:02:08:fe:80:00:00:00:00:00:00:00:02:c9:03:00:ef:12:35"
@@ -32,9 +28,8 @@ static struct mesh_sysfs sysfs;
 static struct mesh_nic nics[NICS_MAX];
 static struct mesh_nic_table table;
 
-static int setup(void **state)
+static int setup(void)
 {
-	(void)state;
 	memset(nics, 0, sizeof(nics));
 	table = (struct mesh_nic_table){.nics = nics};
 	sysfs_fixture_make(&fixture);
@@ -43,14 +38,15 @@ static int setup(void **state)
 	return 0;
 }
 
-static int teardown(void **state)
+static int teardown(void)
 {
-	(void)state;
 	log_capture_stop();
 	mesh_sysfs_close(&sysfs);
 	sysfs_fixture_remove(&fixture);
 	return 0;
 }
+
+TESTS_USE(setup, teardown);
 
 /* An interface as netlink reports it. */
 static struct mesh_nic *add(const char *netdev, const char *mac, const char *addr, bool carrier)
@@ -104,9 +100,8 @@ static void assert_all_distinct(void)
 }
 
 /* Second-hand cards, one cable each, a subnet manager on both. */
-static void test_infiniband(void **state)
+TEST(infiniband)
 {
-	(void)state;
 	sysfs_fixture_connectx3_infiniband(&fixture);
 	sysfs_fixture_file(&fixture, "4: ACTIVE", "class/infiniband/mlx4_0/ports/2/state");
 	sysfs_fixture_file(&fixture, "56 Gb/sec (4X FDR)", "class/infiniband/mlx4_0/ports/2/rate");
@@ -125,9 +120,8 @@ static void test_infiniband(void **state)
 }
 
 /* The usual fault: no subnet manager runs on the second cable; the message names the port. */
-static void test_no_subnet_manager(void **state)
+TEST(no_subnet_manager)
 {
-	(void)state;
 	sysfs_fixture_connectx3_infiniband(&fixture);
 	add("ib0", IB0_MAC, "10.1.0.1/24", true);
 	add("ib1", IB1_MAC, "10.2.0.1/24", false);
@@ -140,9 +134,8 @@ static void test_no_subnet_manager(void **state)
 }
 
 /* rdma_cm needs IPoIB: an interface without an address, and a port without an interface. */
-static void test_no_ipoib(void **state)
+TEST(no_ipoib)
 {
-	(void)state;
 	sysfs_fixture_connectx3_infiniband(&fixture);
 	add("ib0", IB0_MAC, NULL, true);
 	load();
@@ -159,9 +152,8 @@ static void test_no_ipoib(void **state)
 }
 
 /* One card, InfiniBand on one port and Ethernet on the other. */
-static void test_mixed_card(void **state)
+TEST(mixed_card)
 {
-	(void)state;
 	sysfs_fixture_connectx3(&fixture);
 	add("ib0", IB0_MAC, "10.2.0.1/24", true);
 	add("enp1s0d1", "00:02:c9:ef:12:36", "10.3.0.1/24", true);
@@ -176,7 +168,7 @@ static void test_mixed_card(void **state)
 }
 
 /* Four functions, two for each cable, in two PCI domains; every one is a NIC of its own. */
-static void test_dgx_spark(void **state)
+TEST(dgx_spark)
 {
 	static const struct {
 		const char *netdev, *mac, *addr, *function, *reason;
@@ -192,7 +184,6 @@ static void test_dgx_spark(void **state)
 	};
 	int i;
 
-	(void)state;
 	sysfs_fixture_dgx_spark(&fixture);
 	for (i = 3; i >= 0; i--)
 		add(ports[i].netdev, ports[i].mac, ports[i].addr, true);
@@ -207,9 +198,8 @@ static void test_dgx_spark(void **state)
 	}
 }
 
-static void test_e810(void **state)
+TEST(e810)
 {
-	(void)state;
 	sysfs_fixture_e810(&fixture);
 	add("ens1f0", "b4:96:91:00:00:10", "10.4.0.1/24", true);
 	add("ens1f1", "b4:96:91:00:00:11", "10.5.0.1/24", true);
@@ -221,9 +211,8 @@ static void test_e810(void **state)
 }
 
 /* In a pod the GIDs start anywhere, with others' between them: the user need not look them up. */
-static void test_pod(void **state)
+TEST(pod)
 {
-	(void)state;
 	sysfs_fixture_bond_pod(&fixture);
 	add("net1", "9a:01:02:03:04:05", "10.20.0.5/24", true);
 	add("eth0", "0a:58:0a:f4:01:07", "10.244.1.7/24", true)->default_route = true;
@@ -236,9 +225,8 @@ static void test_pod(void **state)
 }
 
 /* A port that has RoCE v1 only, as ConnectX-3 (not Pro); and one whose GID is not there yet. */
-static void test_roce_v1(void **state)
+TEST(roce_v1)
 {
-	(void)state;
 	sysfs_fixture_soft_roce(&fixture);
 	sysfs_fixture_file(&fixture, "IB/RoCE v1",
 			   "class/infiniband/rxe_n0p0/ports/1/gid_attrs/types/1");
@@ -249,7 +237,7 @@ static void test_roce_v1(void **state)
 	assert_protocol("n1p1", "RoCE, no GID of 10.9.0.2");
 }
 
-static void test_states(void **state)
+TEST(states)
 {
 	static const struct {
 		enum mesh_link_layer link_layer;
@@ -268,26 +256,10 @@ static void test_states(void **state)
 	struct mesh_rdma_port port;
 	size_t i;
 
-	(void)state;
 	for (i = 0; i < sizeof(states) / sizeof(states[0]); i++) {
 		memset(&port, 0, sizeof(port));
 		port.link_layer = states[i].link_layer;
 		strcpy(port.state, states[i].state);
 		assert_string_equal(mesh_rdma_state_explain(&port, text), states[i].text);
 	}
-}
-
-#define MACHINE_TEST(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		MACHINE_TEST(test_infiniband), MACHINE_TEST(test_no_subnet_manager),
-		MACHINE_TEST(test_no_ipoib),   MACHINE_TEST(test_mixed_card),
-		MACHINE_TEST(test_dgx_spark),  MACHINE_TEST(test_e810),
-		MACHINE_TEST(test_pod),	       MACHINE_TEST(test_roce_v1),
-		MACHINE_TEST(test_states),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

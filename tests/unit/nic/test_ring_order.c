@@ -1,13 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* test_ring_order.c - finds an order of nodes that follows the cables. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <string.h>
-#include <cmocka.h>
 
 #include "nic/ring_order.h"
+
+#include "unit.h"
 
 static struct mesh_ring ring;
 static int order[MESH_RING_NODES_MAX];
@@ -36,11 +33,10 @@ static void order_is_found(int gaps)
 }
 
 /* A ring of cables whose nodes have other ranks: 0, 2, 1, 3. */
-static void test_ring(void **state)
+TEST(ring)
 {
 	int first = -1;
 
-	(void)state;
 	nodes_set(4);
 	mesh_ring_join(&ring, 0, 2);
 	mesh_ring_join(&ring, 2, 1);
@@ -55,11 +51,10 @@ static void test_ring(void **state)
 }
 
 /* The last rank and the first: nothing better than one gap. */
-static void test_line(void **state)
+TEST(line)
 {
 	int first = -1, i;
 
-	(void)state;
 	nodes_set(5);
 	for (i = 0; i < 4; i++)
 		mesh_ring_join(&ring, i, i + 1);
@@ -72,11 +67,10 @@ static void test_line(void **state)
 	assert_int_equal(first, 1);
 }
 
-static void test_star(void **state)
+TEST(star)
 {
 	int i;
 
-	(void)state;
 	nodes_set(5);
 	for (i = 1; i < 5; i++)
 		mesh_ring_join(&ring, 0, i);
@@ -84,12 +78,11 @@ static void test_star(void **state)
 }
 
 /* The largest: a torus of 8x8 whose nodes are numbered at random. */
-static void test_torus(void **state)
+TEST(torus)
 {
 	int place[MESH_RING_NODES_MAX], i, k, swap;
 	uint32_t seed = 7;
 
-	(void)state;
 	nodes_set(MESH_RING_NODES_MAX);
 	for (i = 0; i < ring.num; i++)
 		place[i] = i;
@@ -108,23 +101,11 @@ static void test_torus(void **state)
 	order_is_found(0);
 }
 
-static void test_small(void **state)
+TEST(small)
 {
-	(void)state;
 	nodes_set(1);
 	order_is_found(0);
 	nodes_set(2);
 	mesh_ring_join(&ring, 0, 1);
 	order_is_found(0);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_ring),  cmocka_unit_test(test_line),
-		cmocka_unit_test(test_star),  cmocka_unit_test(test_torus),
-		cmocka_unit_test(test_small),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -3,27 +3,23 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
-#include <cmocka.h>
 
 #include "base/private_descriptor.h"
 #include "system/drain_marks.h"
+
+#include "unit.h"
 
 static char path[] = "/tmp/test_drain_marks.XXXXXX";
 static int folder = -1;
 static struct mesh_drain_marks marks;
 
-static int setup(void **state)
+static int setup(void)
 {
-	(void)state;
 	strcpy(strrchr(path, '.'), ".XXXXXX");
 	if (!mkdtemp(path))
 		return -1;
@@ -31,11 +27,10 @@ static int setup(void **state)
 	return folder < 0;
 }
 
-static int teardown(void **state)
+static int teardown(void)
 {
 	int i;
 
-	(void)state;
 	mesh_drain_marks_read(folder, &marks);
 	for (i = 0; i < marks.num; i++)
 		mesh_drain_mark_set(folder, marks.netdevs[i], false);
@@ -43,9 +38,10 @@ static int teardown(void **state)
 	return rmdir(path);
 }
 
-static void test_made_and_removed(void **state)
+TESTS_USE(setup, teardown);
+
+TEST(made_and_removed)
 {
-	(void)state;
 	mesh_drain_marks_read(folder, &marks);
 	assert_int_equal(marks.num, 0);
 	assert_int_equal(mesh_drain_mark_set(folder, "eth0", true), 0);
@@ -63,12 +59,11 @@ static void test_made_and_removed(void **state)
 }
 
 /* Names that would leave the folder, or are none of a NIC. */
-static void test_names(void **state)
+TEST(names)
 {
 	static const char *const bad[] = {"", ".", "..", "a/b", "../eth0", "sixteen-letters0"};
 	size_t i;
 
-	(void)state;
 	for (i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
 		assert_int_equal(mesh_drain_mark_set(folder, bad[i], true), -EINVAL);
 	assert_int_equal(mesh_drain_mark_set(folder, "fifteen-letters", true), 0);
@@ -86,14 +81,13 @@ static void file_make(const char *name)
 }
 
 /* Other files are the pages of processes; a foreign one may have any name, and be in the way. */
-static void test_other_files(void **state)
+TEST(other_files)
 {
 	static const char *const others[] = {"17-0123456789abcdef.mesh", "drain-", "drain",
 					     "drain-a-name-that-no-nic-has"};
 	char name[32];
 	size_t i;
 
-	(void)state;
 	for (i = 0; i < sizeof(others) / sizeof(others[0]); i++)
 		file_make(others[i]);
 	mesh_drain_marks_read(folder, &marks);
@@ -124,11 +118,10 @@ static bool is_readable(int fd)
 	return poll(&ready, 1, 0) == 1;
 }
 
-static void test_watched(void **state)
+TEST(watched)
 {
 	int fd = mesh_drain_watch_open(folder);
 
-	(void)state;
 	assert_true(fd >= 0);
 	assert_false(is_readable(fd));
 	mesh_drain_mark_set(folder, "eth0", true);
@@ -139,14 +132,4 @@ static void test_watched(void **state)
 	assert_true(is_readable(fd));
 	mesh_descriptor_close(fd);
 	assert_int_equal(mesh_drain_watch_open(-1), -ENOENT);
-}
-
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {TEST(test_made_and_removed), TEST(test_names),
-					   TEST(test_other_files), TEST(test_watched)};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

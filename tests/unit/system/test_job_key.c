@@ -1,13 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* test_job_key.c - ranks of one job have one key, those of another job another one. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <string.h>
-#include <cmocka.h>
 
 #include "system/job_key.h"
+
+#include "unit.h"
 
 /* Pairs of name and value, ended by NULL. */
 static const char *lookup(void *arg, const char *name)
@@ -23,18 +20,16 @@ static const char *lookup(void *arg, const char *name)
 
 #define KEY(...) mesh_job_key(lookup, (void *)(const char *const[]){__VA_ARGS__, NULL})
 
-static void test_none(void **state)
+TEST(none)
 {
-	(void)state;
 	assert_true(KEY("RANK", "3") == 0);
 	assert_true(KEY("MASTER_ADDR", "") == 0);
 }
 
-static void test_launchers(void **state)
+TEST(launchers)
 {
 	uint64_t key = KEY("MASTER_ADDR", "10.0.0.1", "MASTER_PORT", "29500");
 
-	(void)state;
 	assert_true(key != 0);
 	assert_true(key == KEY("MASTER_PORT", "29500", "MASTER_ADDR", "10.0.0.1", "RANK", "1"));
 	assert_true(key != KEY("MASTER_ADDR", "10.0.0.1", "MASTER_PORT", "29501"));
@@ -47,14 +42,4 @@ static void test_launchers(void **state)
 	assert_true(key == KEY("SLURM_JOB_ID", "7", "SLURM_STEP_ID", "0"));
 	assert_true(key != KEY("SLURM_JOB_ID", "7", "SLURM_STEP_ID", "1"));
 	assert_true(KEY("PMIX_NAMESPACE", "1.1") != KEY("PMIX_NAMESPACE", "1.2"));
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_none),
-		cmocka_unit_test(test_launchers),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,13 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* test_job_rank.c - the rank that launchers give, and what is no rank. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <string.h>
-#include <cmocka.h>
 
 #include "system/job_rank.h"
+
+#include "unit.h"
 
 /* @arg: "NAME", "value", ..., NULL */
 static const char *lookup(void *arg, const char *name)
@@ -33,9 +30,8 @@ static void rank_is(uint32_t number, uint32_t size, uint32_t local, uint32_t eac
 	assert_int_equal(rank.each, each);
 }
 
-static void test_launchers(void **state)
+TEST(launchers)
 {
-	(void)state;
 	assert_true(READ("RANK", "9", "WORLD_SIZE", "16", "LOCAL_RANK", "1", "LOCAL_WORLD_SIZE",
 			 "8", "SLURM_PROCID", "1", "SLURM_NTASKS", "2"));
 	rank_is(9, 16, 1, 8);
@@ -49,9 +45,8 @@ static void test_launchers(void **state)
 	rank_is(3, 4, 0, 1);
 }
 
-static void test_none(void **state)
+TEST(none)
 {
-	(void)state;
 	assert_false(READ("RANK", "1"));
 	rank_is(0, 0, 0, 0);
 	assert_false(READ("RANK", "2", "WORLD_SIZE", "2"));
@@ -64,14 +59,4 @@ static void test_none(void **state)
 	assert_true(
 		READ("RANK", "1", "WORLD_SIZE", "4", "LOCAL_RANK", "2", "LOCAL_WORLD_SIZE", "4"));
 	rank_is(1, 4, 0, 1);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_launchers),
-		cmocka_unit_test(test_none),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -4,20 +4,16 @@
 #include <linux/neighbour.h>
 #include <linux/rtnetlink.h>
 #include <net/if.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
-#include <cmocka.h>
 
 #include "system/link_address.h"
 
 #include "namespace.h"
+#include "unit.h"
 
 static int find(const char *source, const char *destination)
 {
@@ -44,9 +40,8 @@ static bool is_asked(const char *address)
 	return strstr(line, "INCOMPLETE");
 }
 
-static int setup(void **state)
+static int setup(void)
 {
-	(void)state;
 	if (!namespace_enter())
 		return -1;
 	namespace_nics(1);
@@ -54,6 +49,8 @@ static int setup(void **state)
 	namespace_ip("addr add fd00::1/64 dev n0 nodad");
 	return 0;
 }
+
+TESTS_USE(setup, NULL);
 
 /* @gateway: the node that is to answer, on the way to @destination or itself. */
 static void asks(const char *source, const char *destination, const char *gateway)
@@ -72,16 +69,14 @@ static void asks(const char *source, const char *destination, const char *gatewa
 	assert_true(is_asked(gateway));
 }
 
-static void test_direct(void **state)
+TEST(direct)
 {
-	(void)state;
 	asks("10.1.0.1", "10.1.0.2", "10.1.0.2");
 	asks("fd00::1", "fd00::2", "fd00::2");
 }
 
-static void test_through_a_gateway(void **state)
+TEST(through_a_gateway)
 {
-	(void)state;
 	namespace_ip("route add 10.9.0.0/24 via 10.1.0.3");
 	namespace_ip("-6 route add fd09::/64 via fd00::3");
 	asks("10.1.0.1", "10.9.0.2", "10.1.0.3");
@@ -89,17 +84,15 @@ static void test_through_a_gateway(void **state)
 }
 
 /* As routers without addresses of IPv4 announce it. */
-static void test_through_a_gateway_of_the_other_family(void **state)
+TEST(through_a_gateway_of_the_other_family)
 {
-	(void)state;
 	namespace_ip("route add 10.8.0.0/24 via inet6 fd00::4 dev n0");
 	asks("10.1.0.1", "10.8.0.2", "fd00::4");
 }
 
 /* A second NIC has the same subnet, and the better route: the question leaves by ours. */
-static void test_by_this_nic(void **state)
+TEST(by_this_nic)
 {
-	(void)state;
 	namespace_ip("link add m0 type veth peer name y0");
 	namespace_ip("link set y0 up");
 	namespace_ip("link set m0 up");
@@ -112,18 +105,16 @@ static void test_by_this_nic(void **state)
 }
 
 /* Nothing to wait for: the provider finds the reason by itself. */
-static void test_nothing_to_ask(void **state)
+TEST(nothing_to_ask)
 {
-	(void)state;
 	assert_int_equal(find("10.1.0.1", "10.1.0.1"), 0);
 	assert_int_equal(find("fd00::1", "fd77::1"), 0); /* no route */
 	assert_int_equal(find("10.1.0.1", "fd00::2"), 0);
 }
 
 /* A firewall may not let the datagram out: then only the provider can have it asked for. */
-static void test_cannot_ask(void **state)
+TEST(cannot_ask)
 {
-	(void)state;
 	if (system("nft add table ip t && "
 		   "nft 'add chain ip t out { type filter hook output priority 0; }' && "
 		   "nft add rule ip t out udp dport 9 drop"))
@@ -150,22 +141,12 @@ static bool table_is_told(void)
 	return told;
 }
 
-int main(void)
+void tests_begin(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup(test_direct, setup),
-		cmocka_unit_test_setup(test_through_a_gateway, setup),
-		cmocka_unit_test_setup(test_through_a_gateway_of_the_other_family, setup),
-		cmocka_unit_test_setup(test_by_this_nic, setup),
-		cmocka_unit_test_setup(test_nothing_to_ask, setup),
-		cmocka_unit_test_setup(test_cannot_ask, setup),
-	};
-
 	if (!namespace_enter())
-		return 77;
+		exit(77);
 	if (!table_is_told()) {
 		printf("skipped: the kernel's table of link addresses is not told here\n");
-		return 77;
+		exit(77);
 	}
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,19 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* test_memlock.c - whether a limit of locked memory holds: in child processes, for real. */
 #include <linux/capability.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
-#include <cmocka.h>
 
 #include "system/memlock.h"
+
+#include "unit.h"
 
 static bool is_root(void)
 {
@@ -77,27 +74,15 @@ static bool does_not_hold_for_privileged(void)
 	       !*mesh_memlock_hint(text);
 }
 
-static void test_limited(void **state)
+TEST(limited)
 {
-	(void)state;
 	in_child(holds_without_privilege);
 }
 
-static void test_privileged(void **state)
+TEST(privileged)
 {
-	(void)state;
 	if (!is_root())
 		skip();
 	else
 		in_child(does_not_hold_for_privileged);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_limited),
-		cmocka_unit_test(test_privileged),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,20 +2,16 @@
 /* test_netlink.c - links, addresses and routes, in network namespaces made for it. */
 #include <errno.h>
 #include <net/if_arp.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-#include <cmocka.h>
 
 #include "system/netlink.h"
 
 #include "namespace.h"
 #include "nic_named.h"
+#include "unit.h"
 
 /* The kernel ends duplicate address detection after a second or two; this is never reached. */
 #define DAD_DEADLINE_S 30
@@ -44,19 +40,19 @@ static void assert_addr(const struct mesh_nic *nic, int index, const char *text)
 	assert_string_equal(mesh_addr_text_prefix(&nic->addrs[index], got), text);
 }
 
-static int namespace_setup(void **state)
+static int namespace_setup(void)
 {
-	(void)state;
 	return namespace_enter() ? 0 : -1;
 }
 
-static int namespace_teardown(void **state)
+static int namespace_teardown(void)
 {
-	(void)state;
 	free(nics);
 	nics = NULL;
 	return 0;
 }
+
+TESTS_USE(namespace_setup, namespace_teardown);
 
 /* A pair of which both ends are here, up, without IPv6. */
 static void pair_make(const char *a, const char *b)
@@ -66,11 +62,10 @@ static void pair_make(const char *a, const char *b)
 	namespace_ip("link set %s addrgenmode none up", b);
 }
 
-static void test_empty_namespace(void **state)
+TEST(empty_namespace)
 {
 	const struct mesh_nic *lo;
 
-	(void)state;
 	load();
 	lo = find("lo");
 	assert_int_equal(lo->ifindex, 1);
@@ -81,12 +76,11 @@ static void test_empty_namespace(void **state)
 	assert_false(lo->default_route);
 }
 
-static void test_veth(void **state)
+TEST(veth)
 {
 	static const uint8_t mac[8] = {2, 0, 0, 0xaa, 0xbb, 1, 0, 0};
 	const struct mesh_nic *nic;
 
-	(void)state;
 	namespace_ip("link add n0p0 address 02:00:00:aa:bb:01 mtu 4200 type veth peer name n1p0");
 	namespace_ip("addr add 10.1.0.1/30 dev n0p0");
 	load();
@@ -102,9 +96,8 @@ static void test_veth(void **state)
 	assert_int_equal(nic->num_addrs, 1);
 }
 
-static void test_carrier(void **state)
+TEST(carrier)
 {
-	(void)state;
 	pair_make("n0p0", "n1p0");
 	load();
 	assert_true(find("n0p0")->admin_up);
@@ -115,9 +108,8 @@ static void test_carrier(void **state)
 	assert_false(find("n0p0")->carrier);
 }
 
-static void test_master(void **state)
+TEST(master)
 {
-	(void)state;
 	namespace_ip("link add br0 type bridge");
 	pair_make("n0p0", "n1p0");
 	namespace_ip("link set n0p0 master br0");
@@ -128,9 +120,8 @@ static void test_master(void **state)
 }
 
 /* What a macvlan stands on, and not the other end of a pair. */
-static void test_lower(void **state)
+TEST(lower)
 {
-	(void)state;
 	pair_make("n0p0", "n1p0");
 	namespace_ip("link add mv0 link n0p0 type macvlan");
 	load();
@@ -139,12 +130,11 @@ static void test_lower(void **state)
 	assert_int_equal(find("lo")->lower, 0);
 }
 
-static void test_addresses(void **state)
+TEST(addresses)
 {
 	static const uint8_t peer[16] = {10, 3, 0, 2};
 	const struct mesh_nic *nic;
 
-	(void)state;
 	pair_make("n0p0", "n1p0");
 	namespace_ip("addr add 10.1.0.1/24 dev n0p0");
 	namespace_ip("addr add 10.1.0.2/24 dev n0p0"); /* secondary */
@@ -175,12 +165,11 @@ static void test_addresses(void **state)
 }
 
 /* The kernel reports IPv6 addresses with IFA_LOCAL only if there is a peer. */
-static void test_ipv6_peer(void **state)
+TEST(ipv6_peer)
 {
 	static const uint8_t peer[16] = {0xfd, [15] = 2};
 	const struct mesh_nic *nic;
 
-	(void)state;
 	pair_make("n0p0", "n1p0");
 	namespace_ip("addr add fd00::1 peer fd00::2/128 nodad dev n0p0");
 	namespace_ip("addr add fd00::3/64 nodad dev n1p0");
@@ -193,12 +182,11 @@ static void test_ipv6_peer(void **state)
 }
 
 /* An address whose duplicate detection is not over cannot be bound; later it can. */
-static void test_tentative(void **state)
+TEST(tentative)
 {
 	const struct mesh_nic *nic;
 	int i;
 
-	(void)state;
 	namespace_ip("link add n0p0 type veth peer name n1p0");
 	namespace_ip("link set n0p0 addrgenmode none up"); /* no carrier: detection cannot end */
 	namespace_ip("addr add fd00::1/64 dev n0p0");
@@ -218,12 +206,11 @@ static void test_tentative(void **state)
 	assert_addr(nic, 0, "fd00::1/64");
 }
 
-static void test_many_addresses(void **state)
+TEST(many_addresses)
 {
 	const struct mesh_nic *nic;
 	int i;
 
-	(void)state;
 	pair_make("n0p0", "n1p0");
 	/* Deprecated: the kernel lists it first, we last, so that a better one displaces it. */
 	namespace_ip("addr add 10.99.0.2/24 dev n0p0 valid_lft 9999 preferred_lft 0");
@@ -237,9 +224,8 @@ static void test_many_addresses(void **state)
 	assert_addr(nic, MESH_NIC_ADDRS_MAX - 1, "10.15.0.1/24");
 }
 
-static void test_default_route(void **state)
+TEST(default_route)
 {
-	(void)state;
 	pair_make("n0p0", "n1p0");
 	pair_make("n0p1", "n1p1");
 	namespace_ip("addr add 10.1.0.1/24 dev n0p0");
@@ -256,9 +242,8 @@ static void test_default_route(void **state)
 	assert_true(find("n0p1")->default_route);
 }
 
-static void test_default_route_multipath(void **state)
+TEST(default_route_multipath)
 {
-	(void)state;
 	pair_make("n0p0", "n1p0");
 	pair_make("n0p1", "n1p1");
 	pair_make("n0p2", "n1p2");
@@ -271,9 +256,8 @@ static void test_default_route_multipath(void **state)
 	assert_false(find("n0p2")->default_route);
 }
 
-static void test_default_route_ipv6(void **state)
+TEST(default_route_ipv6)
 {
-	(void)state;
 	pair_make("n0p0", "n1p0");
 	namespace_ip("addr add fd00::1/64 nodad dev n0p0");
 	namespace_ip("-6 route add default via fd00::2");
@@ -285,12 +269,11 @@ static void test_default_route_ipv6(void **state)
 }
 
 /* More than one message and more than the first array hold. */
-static void test_many_links(void **state)
+TEST(many_links)
 {
 	char name[IF_NAMESIZE];
 	int i;
 
-	(void)state;
 	for (i = 0; i < 40; i++)
 		namespace_ip("link add p%d address 02:00:00:00:00:%02x type veth peer name q%d", i,
 			     i, i);
@@ -301,28 +284,8 @@ static void test_many_links(void **state)
 	}
 }
 
-#define NAMESPACE_TEST(test)                                                                       \
-	cmocka_unit_test_setup_teardown(test, namespace_setup, namespace_teardown)
-
-int main(void)
+void tests_begin(void)
 {
-	const struct CMUnitTest tests[] = {
-		NAMESPACE_TEST(test_empty_namespace),
-		NAMESPACE_TEST(test_veth),
-		NAMESPACE_TEST(test_carrier),
-		NAMESPACE_TEST(test_master),
-		NAMESPACE_TEST(test_lower),
-		NAMESPACE_TEST(test_addresses),
-		NAMESPACE_TEST(test_ipv6_peer),
-		NAMESPACE_TEST(test_tentative),
-		NAMESPACE_TEST(test_many_addresses),
-		NAMESPACE_TEST(test_default_route),
-		NAMESPACE_TEST(test_default_route_multipath),
-		NAMESPACE_TEST(test_default_route_ipv6),
-		NAMESPACE_TEST(test_many_links),
-	};
-
 	if (!namespace_enter())
-		return 77;
-	return cmocka_run_group_tests(tests, NULL, NULL);
+		exit(77);
 }

@@ -3,17 +3,12 @@
 #include <errno.h>
 #include <net/if.h>
 #include <poll.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
-#include <cmocka.h>
 
 #include "base/clock.h"
 #include "base/log.h"
@@ -24,6 +19,7 @@
 #include "namespace.h"
 #include "nic_named.h"
 #include "sysfs_fixture.h"
+#include "unit.h"
 
 static struct sysfs_fixture fixture;
 static struct mesh_nic_table table;
@@ -39,9 +35,8 @@ static void sink(enum mesh_log_level level, const char *file, int line, const ch
 	strcat(log_text, "\n");
 }
 
-static int setup(void **state)
+static int setup(void)
 {
-	(void)state;
 	*log_text = '\0';
 	log_warnings = 0;
 	mesh_log_sink_set(sink);
@@ -50,13 +45,14 @@ static int setup(void **state)
 	return namespace_enter() ? 0 : -1;
 }
 
-static int teardown(void **state)
+static int teardown(void)
 {
-	(void)state;
 	mesh_nic_table_free(&table);
 	sysfs_fixture_remove(&fixture);
 	return 0;
 }
+
+TESTS_USE(setup, teardown);
 
 static int load(const char *root, const char *nics, const char *addresses)
 {
@@ -113,9 +109,8 @@ static void assert_taken(const char *wanted)
 }
 
 /* A node of the functional tests: two cables, and a management network with the default route. */
-static void test_veth_mesh(void **state)
+TEST(veth_mesh)
 {
-	(void)state;
 	namespace_ip("link set lo up");
 	pair_make("n0p0", "02:00:00:00:00:01", "10.1.0.1/24");
 	pair_make("n0p1", "02:00:00:00:00:02", "10.2.0.1/24");
@@ -144,9 +139,8 @@ static void test_veth_mesh(void **state)
 }
 
 /* The host's view: the bridge has the address, the veth of a container is in it. */
-static void test_bridge(void **state)
+TEST(bridge)
 {
-	(void)state;
 	namespace_ip("link add br0 address 02:00:00:00:00:10 type bridge");
 	namespace_ip("link set br0 addrgenmode none up");
 	namespace_ip("addr add 172.17.0.1/16 dev br0");
@@ -165,9 +159,8 @@ static void test_bridge(void **state)
 	assert_taken("br0");
 }
 
-static void test_rdma(void **state)
+TEST(rdma)
 {
-	(void)state;
 	pair_make("n0p0", "02:00:00:00:00:01", "10.1.0.1/24");
 	pair_make("n1p1", "02:00:00:00:00:02", "10.2.0.1/24");
 	pair_make("mgmt", "02:00:00:00:00:03", "192.168.99.1/24");
@@ -183,11 +176,10 @@ static void test_rdma(void **state)
 	assert_int_equal(table.num_taken, 0);
 }
 
-static void test_addresses(void **state)
+TEST(addresses)
 {
 	char text[MESH_ADDR_TEXT_MAX];
 
-	(void)state;
 	pair_make("n0p0", "02:00:00:00:00:01", "10.1.0.1/24");
 	namespace_ip("addr add fd00::1/64 nodad dev n0p0");
 	assert_int_equal(load("/nonexistent", "", "fd00::/8"), 0);
@@ -195,11 +187,10 @@ static void test_addresses(void **state)
 }
 
 /* Right after link up the kernel does not report a NIC as running: it is waited for. */
-static void test_link_just_up(void **state)
+TEST(link_just_up)
 {
 	const struct mesh_config config = {.connect_timeout_s = 60};
 
-	(void)state;
 	pair_make("n0p0", "02:00:00:00:00:01", "10.1.0.1/24");
 	mesh_nic_table_free(&table);
 	assert_int_equal(mesh_nic_table_load_running("/nonexistent", &config, 60000, &table), 0);
@@ -208,12 +199,12 @@ static void test_link_just_up(void **state)
 }
 
 /* No link is starting: no wait, although one has no carrier. */
-static void test_no_wait(void **state)
+TEST(no_wait)
 {
 	const struct mesh_config config = {.connect_timeout_s = 60};
 	uint64_t start_ms;
 
-	test_link_just_up(state);
+	test_link_just_up();
 	namespace_ip("link add n1p0 type veth peer name xn1p0");
 	namespace_ip("link set n1p0 addrgenmode none up");
 	namespace_ip("addr add 10.2.0.1/24 dev n1p0");
@@ -225,9 +216,8 @@ static void test_no_wait(void **state)
 	assert_null(strstr(log_text, "waiting up to 60000 ms for n1p0"));
 }
 
-static void test_nothing_usable(void **state)
+TEST(nothing_usable)
 {
-	(void)state;
 	assert_int_equal(load("/nonexistent", "", ""), 0);
 	assert_int_equal(table.num_taken, 0);
 	mesh_nic_table_log(&table); /* reports it at WARN */
@@ -236,11 +226,10 @@ static void test_nothing_usable(void **state)
 	assert_non_null(strstr(log_text, "NIC lo skipped: loopback"));
 }
 
-static void test_bad_setting(void **state)
+TEST(bad_setting)
 {
 	struct mesh_nic_table before;
 
-	(void)state;
 	assert_int_equal(load("/nonexistent", "", ""), 0);
 	before = table;
 	memset(&table, 0, sizeof(table));
@@ -249,18 +238,8 @@ static void test_bad_setting(void **state)
 	mesh_nic_table_free(&before);
 }
 
-#define TABLE_TEST(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
-
-int main(void)
+void tests_begin(void)
 {
-	const struct CMUnitTest tests[] = {
-		TABLE_TEST(test_veth_mesh),	 TABLE_TEST(test_bridge),
-		TABLE_TEST(test_rdma),		 TABLE_TEST(test_addresses),
-		TABLE_TEST(test_link_just_up),	 TABLE_TEST(test_no_wait),
-		TABLE_TEST(test_nothing_usable), TABLE_TEST(test_bad_setting),
-	};
-
 	if (!namespace_enter())
-		return 77;
-	return cmocka_run_group_tests(tests, NULL, NULL);
+		exit(77);
 }

@@ -1,23 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* test_node_id.c - which node this is: one number for all processes, and a name. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
-#include <cmocka.h>
 
 #include "system/node_id.h"
 
-static void test_same_in_every_process(void **state)
+#include "unit.h"
+
+TEST(same_in_every_process)
 {
 	uint64_t id = mesh_node_id();
 	int status;
 	pid_t pid = fork();
 
-	(void)state;
 	if (!pid)
 		_exit(mesh_node_id() == id ? 0 : 1);
 	assert_true(pid > 0);
@@ -26,11 +22,10 @@ static void test_same_in_every_process(void **state)
 	assert_true(id == mesh_node_id() && id != 0);
 }
 
-static void test_name(void **state)
+TEST(name)
 {
 	char name[65], host[65] = "", small[4];
 
-	(void)state;
 	assert_string_equal(mesh_node_name("spark1", name, sizeof(name)), "spark1");
 	assert_string_equal(mesh_node_name("spark1", small, sizeof(small)), "spa");
 	assert_int_equal(gethostname(host, sizeof(host)), 0);
@@ -38,14 +33,4 @@ static void test_name(void **state)
 	memset(small, 'x', sizeof(small));
 	mesh_node_name("", small, sizeof(small)); /* whatever the host is called, it ends */
 	assert_non_null(memchr(small, '\0', sizeof(small)));
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_same_in_every_process),
-		cmocka_unit_test(test_name),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

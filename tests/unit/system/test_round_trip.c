@@ -1,23 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* test_round_trip.c - the kernel's round-trip time of a TCP connection. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
+#include <stdlib.h>
 #include <sys/socket.h>
 #include <unistd.h>
-#include <cmocka.h>
 
 #include "system/round_trip.h"
 
 #include "tcp_pair.h"
+#include "unit.h"
 
 /* Both ends know it from the handshake. */
-static void test_connected(void **state)
+TEST(connected)
 {
 	int ends[2], i;
 
-	(void)state;
 	tcp_pair_open(ends);
 	for (i = 0; i < 2; i++) {
 		assert_in_range(mesh_socket_round_trip_ns(ends[i]), 1, 1000000000);
@@ -25,11 +21,10 @@ static void test_connected(void **state)
 	}
 }
 
-static void test_no_connection(void **state)
+TEST(no_connection)
 {
 	int fd = socket(AF_INET, SOCK_STREAM, 0), ends[2];
 
-	(void)state;
 	assert_int_equal(mesh_socket_round_trip_ns(fd), 0);
 	close(fd);
 	assert_int_equal(mesh_socket_round_trip_ns(fd), 0);
@@ -40,14 +35,8 @@ static void test_no_connection(void **state)
 	close(ends[1]);
 }
 
-int main(void)
+void tests_begin(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_connected),
-		cmocka_unit_test(test_no_connection),
-	};
-
 	if (!tcp_pair_has_info())
-		return 77;
-	return cmocka_run_group_tests(tests, NULL, NULL);
+		exit(77);
 }

@@ -2,58 +2,50 @@
 /* test_sysfs.c - sysfs readers, against folders that look like /sys of machines that we know. */
 #include <errno.h>
 #include <net/if_arp.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <cmocka.h>
 
 #include "system/sysfs.h"
 #include "system/sysfs_rdma.h"
 #include "system/sysfs_text.h"
 
 #include "sysfs_fixture.h"
+#include "unit.h"
 
 #define NICS_MAX 8
 
 /* A machine, and the NICs that netlink would have listed on it. */
-struct machine {
+static struct {
 	struct sysfs_fixture fixture;
 	struct mesh_sysfs sysfs;
 	struct mesh_nic nics[NICS_MAX];
 	int num_nics;
-};
+} machine;
 
-static int machine_setup(void **state)
+static int machine_setup(void)
 {
-	static struct machine machine;
-
 	memset(&machine, 0, sizeof(machine));
 	sysfs_fixture_make(&machine.fixture);
 	assert_int_equal(mesh_sysfs_open(machine.fixture.root, &machine.sysfs), 0);
-	*state = &machine;
 	return 0;
 }
 
-static int machine_teardown(void **state)
+static int machine_teardown(void)
 {
-	struct machine *machine = *state;
-
-	mesh_sysfs_close(&machine->sysfs);
-	sysfs_fixture_remove(&machine->fixture);
+	mesh_sysfs_close(&machine.sysfs);
+	sysfs_fixture_remove(&machine.fixture);
 	return 0;
 }
 
-static struct mesh_nic *nic_add(struct machine *machine, const char *netdev, const char *mac,
-				const char *addr)
+TESTS_USE(machine_setup, machine_teardown);
+
+static struct mesh_nic *nic_add(const char *netdev, const char *mac, const char *addr)
 {
-	struct mesh_nic *nic = &machine->nics[machine->num_nics++];
+	struct mesh_nic *nic = &machine.nics[machine.num_nics++];
 
 	snprintf(nic->netdev, sizeof(nic->netdev), "%s", netdev);
-	nic->ifindex = (unsigned int)machine->num_nics;
+	nic->ifindex = (unsigned int)machine.num_nics;
 	nic->link_type = strlen(mac) > 30 ? ARPHRD_INFINIBAND : ARPHRD_ETHER;
 	assert_int_equal(mesh_sysfs_mac_parse(mac, nic->mac), 0);
 	if (addr)
@@ -61,41 +53,38 @@ static struct mesh_nic *nic_add(struct machine *machine, const char *netdev, con
 	return nic;
 }
 
-static void machine_load(struct machine *machine)
+static void machine_load(void)
 {
 	int i;
 
-	for (i = 0; i < machine->num_nics; i++)
-		assert_true(mesh_sysfs_netdev_load(&machine->sysfs, &machine->nics[i]));
-	assert_int_equal(mesh_sysfs_rdma_load(&machine->sysfs, machine->nics, machine->num_nics),
-			 0);
+	for (i = 0; i < machine.num_nics; i++)
+		assert_true(mesh_sysfs_netdev_load(&machine.sysfs, &machine.nics[i]));
+	assert_int_equal(mesh_sysfs_rdma_load(&machine.sysfs, machine.nics, machine.num_nics), 0);
 }
 
-static void assert_pci(const struct machine *machine, const struct mesh_nic *nic,
-		       const char *device)
+static void assert_pci(const struct mesh_nic *nic, const char *device)
 {
-	size_t len = strlen(machine->sysfs.root);
+	size_t len = strlen(machine.sysfs.root);
 
-	assert_memory_equal(nic->pci_path, machine->sysfs.root, len);
+	assert_memory_equal(nic->pci_path, machine.sysfs.root, len);
 	assert_memory_equal(nic->pci_path + len, "/devices/", 9);
 	assert_string_equal(nic->pci_path + len + 9, device);
 }
 
 /* --- files */
 
-static void test_read(void **state)
+TEST(read)
 {
-	struct machine *machine = *state;
-	const struct mesh_sysfs *sysfs = &machine->sysfs;
+	const struct mesh_sysfs *sysfs = &machine.sysfs;
 	char text[8], page[6000];
 
 	memset(page, 'x', sizeof(page) - 1);
 	page[sizeof(page) - 1] = '\0';
-	sysfs_fixture_file(&machine->fixture, page, "a/page");
-	sysfs_fixture_file(&machine->fixture, "1234567", "a/fits");
-	sysfs_fixture_file(&machine->fixture, "12345678", "a/too_long");
-	sysfs_fixture_file(&machine->fixture, NULL, "a/unreadable");
-	sysfs_fixture_file(&machine->fixture, "", "a/empty");
+	sysfs_fixture_file(&machine.fixture, page, "a/page");
+	sysfs_fixture_file(&machine.fixture, "1234567", "a/fits");
+	sysfs_fixture_file(&machine.fixture, "12345678", "a/too_long");
+	sysfs_fixture_file(&machine.fixture, NULL, "a/unreadable");
+	sysfs_fixture_file(&machine.fixture, "", "a/empty");
 	assert_int_equal(mesh_sysfs_read(sysfs, text, sizeof(text), "a/%s", "fits"), 0);
 	assert_string_equal(text, "1234567");
 	assert_int_equal(mesh_sysfs_read(sysfs, text, sizeof(text), "a/too_long"), -EOVERFLOW);
@@ -109,28 +98,26 @@ static void test_read(void **state)
 	assert_false(mesh_sysfs_exists(sysfs, "a/%s", "missing"));
 }
 
-static void test_read_nul(void **state)
+TEST(read_nul)
 {
-	struct machine *machine = *state;
 	char path[PATH_MAX], text[32];
 	FILE *file;
 
-	snprintf(path, sizeof(path), "%s/nul", machine->fixture.root);
+	snprintf(path, sizeof(path), "%s/nul", machine.fixture.root);
 	file = fopen(path, "w");
 	assert_non_null(file);
 	assert_int_equal(fwrite("ab\0cd\n", 1, 6, file), 6);
 	assert_int_equal(fclose(file), 0);
-	assert_int_equal(mesh_sysfs_read(&machine->sysfs, text, sizeof(text), "nul"), -EINVAL);
+	assert_int_equal(mesh_sysfs_read(&machine.sysfs, text, sizeof(text), "nul"), -EINVAL);
 	assert_string_equal(text, "");
 }
 
-static void test_no_sysfs(void **state)
+TEST_BARE(no_sysfs)
 {
 	struct mesh_nic nic = {.netdev = "eth0"};
 	struct mesh_sysfs sysfs;
 	char **names, text[8];
 
-	(void)state;
 	assert_int_equal(mesh_sysfs_open("/nonexistent/sys", &sysfs), -ENOENT);
 	assert_int_equal(mesh_sysfs_read(&sysfs, text, sizeof(text), "class"), -ENOENT);
 	assert_int_equal(mesh_sysfs_list(&sysfs, "class", &names), -ENOENT);
@@ -142,20 +129,19 @@ static void test_no_sysfs(void **state)
 
 /* --- machines */
 
-static void test_plain(void **state)
+TEST(plain)
 {
-	struct machine *machine = *state;
-	struct mesh_nic *eth0 = nic_add(machine, "eth0", "52:54:00:00:00:01", "10.0.0.1/24");
-	struct mesh_nic *eth1 = nic_add(machine, "eth1", "52:54:00:00:00:02", NULL);
-	struct mesh_nic *usb0 = nic_add(machine, "usb0", "52:54:00:00:00:03", NULL);
-	struct mesh_nic *veth0 = nic_add(machine, "veth0", "52:54:00:00:00:04", NULL);
-	struct mesh_nic *lo = nic_add(machine, "lo", "00:00:00:00:00:00", "127.0.0.1/8");
+	struct mesh_nic *eth0 = nic_add("eth0", "52:54:00:00:00:01", "10.0.0.1/24");
+	struct mesh_nic *eth1 = nic_add("eth1", "52:54:00:00:00:02", NULL);
+	struct mesh_nic *usb0 = nic_add("usb0", "52:54:00:00:00:03", NULL);
+	struct mesh_nic *veth0 = nic_add("veth0", "52:54:00:00:00:04", NULL);
+	struct mesh_nic *lo = nic_add("lo", "00:00:00:00:00:00", "127.0.0.1/8");
 
-	sysfs_fixture_plain(&machine->fixture);
-	machine_load(machine);
-	assert_pci(machine, eth0, "pci0000:00/0000:00:03.0");
-	assert_pci(machine, eth1, "pci0000:00/0000:00:04.0/0000:05:10.2");
-	assert_pci(machine, usb0, "pci0000:00/0000:00:14.0");
+	sysfs_fixture_plain(&machine.fixture);
+	machine_load();
+	assert_pci(eth0, "pci0000:00/0000:00:03.0");
+	assert_pci(eth1, "pci0000:00/0000:00:04.0/0000:05:10.2");
+	assert_pci(usb0, "pci0000:00/0000:00:14.0");
 	assert_string_equal(veth0->pci_path, "");
 	assert_string_equal(lo->pci_path, "");
 	assert_int_equal(eth0->speed_mbps, 0);
@@ -168,39 +154,37 @@ static void test_plain(void **state)
 
 /* A name like a PCI function's on another bus is no PCI function. */
 /* A machine without NUMA nodes writes -1. */
-static void test_numa_node(void **state)
+TEST(numa_node)
 {
 	const char *device = "pci0000:00/0000:00:01.0/0000:01:00.0";
-	struct machine *machine = *state;
 	char path[PATH_MAX];
 
-	sysfs_fixture_device(&machine->fixture, device, "pci");
-	snprintf(path, sizeof(path), "%s/devices/%s", machine->fixture.root, device);
+	sysfs_fixture_device(&machine.fixture, device, "pci");
+	snprintf(path, sizeof(path), "%s/devices/%s", machine.fixture.root, device);
 	assert_int_equal(mesh_sysfs_numa_node(path), -1);
 	assert_int_equal(mesh_sysfs_numa_node(""), -1);
-	sysfs_fixture_file(&machine->fixture, "-1", "devices/%s/numa_node", device);
+	sysfs_fixture_file(&machine.fixture, "-1", "devices/%s/numa_node", device);
 	assert_int_equal(mesh_sysfs_numa_node(path), -1);
-	sysfs_fixture_file(&machine->fixture, "1", "devices/%s/numa_node", device);
+	sysfs_fixture_file(&machine.fixture, "1", "devices/%s/numa_node", device);
 	assert_int_equal(mesh_sysfs_numa_node(path), 1);
 }
 
 /* A ConnectX-3 in an M.2 slot; and a link that is down, as the kernel writes it. */
-static void test_pci_link(void **state)
+TEST(pci_link)
 {
 	const char *device = "pci0000:00/0000:00:01.0/0000:01:00.0";
-	struct machine *machine = *state;
 	struct mesh_pci_link link;
 	char path[PATH_MAX];
 
-	sysfs_fixture_device(&machine->fixture, device, "pci");
-	sysfs_fixture_file(&machine->fixture, "4", "devices/%s/current_link_width", device);
-	sysfs_fixture_file(&machine->fixture, "8", "devices/%s/max_link_width", device);
-	sysfs_fixture_file(&machine->fixture, "5.0 GT/s PCIe", "devices/%s/current_link_speed",
+	sysfs_fixture_device(&machine.fixture, device, "pci");
+	sysfs_fixture_file(&machine.fixture, "4", "devices/%s/current_link_width", device);
+	sysfs_fixture_file(&machine.fixture, "8", "devices/%s/max_link_width", device);
+	sysfs_fixture_file(&machine.fixture, "5.0 GT/s PCIe", "devices/%s/current_link_speed",
 			   device);
-	sysfs_fixture_file(&machine->fixture, "8.0 GT/s PCIe", "devices/%s/max_link_speed", device);
-	sysfs_fixture_file(&machine->fixture, "4", "devices/%s/../max_link_width", device);
-	sysfs_fixture_file(&machine->fixture, "255", "devices/%s/../current_link_width", device);
-	snprintf(path, sizeof(path), "%s/devices/%s", machine->fixture.root, device);
+	sysfs_fixture_file(&machine.fixture, "8.0 GT/s PCIe", "devices/%s/max_link_speed", device);
+	sysfs_fixture_file(&machine.fixture, "4", "devices/%s/../max_link_width", device);
+	sysfs_fixture_file(&machine.fixture, "255", "devices/%s/../current_link_width", device);
+	snprintf(path, sizeof(path), "%s/devices/%s", machine.fixture.root, device);
 	mesh_sysfs_pci_link_load(path, &link);
 	assert_int_equal(link.width, 4);
 	assert_int_equal(link.max_width, 8);
@@ -215,74 +199,69 @@ static void test_pci_link(void **state)
 	assert_int_equal(link.max_width, 0);
 }
 
-static void test_other_bus(void **state)
+TEST(other_bus)
 {
 	static const char device[] = "platform/0000:00:05.0";
-	struct machine *machine = *state;
-	struct mesh_nic *nic = nic_add(machine, "eth0", "52:54:00:00:00:01", NULL);
+	struct mesh_nic *nic = nic_add("eth0", "52:54:00:00:00:01", NULL);
 
-	sysfs_fixture_device(&machine->fixture, device, "platform");
-	sysfs_fixture_netdev(&machine->fixture, "eth0", device, "52:54:00:00:00:01", NULL);
-	machine_load(machine);
+	sysfs_fixture_device(&machine.fixture, device, "platform");
+	sysfs_fixture_netdev(&machine.fixture, "eth0", device, "52:54:00:00:00:01", NULL);
+	machine_load();
 	assert_string_equal(nic->pci_path, "");
 }
 
-static void test_wireless(void **state)
+TEST(wireless)
 {
-	struct machine *machine = *state;
-	struct mesh_nic *eth0 = nic_add(machine, "eth0", "52:54:00:00:00:01", NULL);
+	struct mesh_nic *eth0 = nic_add("eth0", "52:54:00:00:00:01", NULL);
 
-	sysfs_fixture_plain(&machine->fixture);
-	sysfs_fixture_file(&machine->fixture, "0", "class/net/eth0/phy80211/index");
-	machine_load(machine);
+	sysfs_fixture_plain(&machine.fixture);
+	sysfs_fixture_file(&machine.fixture, "0", "class/net/eth0/phy80211/index");
+	machine_load();
 	assert_true(eth0->wireless);
 }
 
 /* A VLAN has no device; the port below it has. */
-static void test_lower(void **state)
+TEST(lower)
 {
-	struct machine *machine = *state;
-	struct mesh_nic *vlan = nic_add(machine, "eth1.7", "52:54:00:00:00:02", NULL);
+	struct mesh_nic *vlan = nic_add("eth1.7", "52:54:00:00:00:02", NULL);
 
-	sysfs_fixture_plain(&machine->fixture);
-	sysfs_fixture_netdev(&machine->fixture, "eth1.7", NULL, "52:54:00:00:00:02", "1000");
-	sysfs_fixture_file(&machine->fixture, "", "class/net/eth1.7/lower_eth1");
-	machine_load(machine);
-	assert_pci(machine, vlan, "pci0000:00/0000:00:04.0/0000:05:10.2");
+	sysfs_fixture_plain(&machine.fixture);
+	sysfs_fixture_netdev(&machine.fixture, "eth1.7", NULL, "52:54:00:00:00:02", "1000");
+	sysfs_fixture_file(&machine.fixture, "", "class/net/eth1.7/lower_eth1");
+	machine_load();
+	assert_pci(vlan, "pci0000:00/0000:00:04.0/0000:05:10.2");
 	/* A circle of interfaces ends. */
-	nic_add(machine, "a", "52:54:00:00:00:07", NULL);
-	sysfs_fixture_netdev(&machine->fixture, "a", NULL, "52:54:00:00:00:07", "1000");
-	sysfs_fixture_file(&machine->fixture, "", "class/net/a/lower_a");
-	machine_load(machine);
-	assert_string_equal(machine->nics[1].pci_path, "");
+	nic_add("a", "52:54:00:00:00:07", NULL);
+	sysfs_fixture_netdev(&machine.fixture, "a", NULL, "52:54:00:00:00:07", "1000");
+	sysfs_fixture_file(&machine.fixture, "", "class/net/a/lower_a");
+	machine_load();
+	assert_string_equal(machine.nics[1].pci_path, "");
 }
 
 /* sysfs shows the interfaces of the namespace in which it was mounted. */
-static void test_other_namespace(void **state)
+TEST(other_namespace)
 {
-	struct machine *machine = *state;
-	struct mesh_nic *by_mac = nic_add(machine, "eth1", "52:54:00:00:00:99", NULL);
-	struct mesh_nic *by_index = nic_add(machine, "usb0", "52:54:00:00:00:03", NULL);
+	struct mesh_nic *by_mac = nic_add("eth1", "52:54:00:00:00:99", NULL);
+	struct mesh_nic *by_index = nic_add("usb0", "52:54:00:00:00:03", NULL);
 
-	sysfs_fixture_plain(&machine->fixture);
-	sysfs_fixture_file(&machine->fixture, "17", "class/net/usb0/ifindex");
-	assert_false(mesh_sysfs_netdev_load(&machine->sysfs, by_mac));
+	sysfs_fixture_plain(&machine.fixture);
+	sysfs_fixture_file(&machine.fixture, "17", "class/net/usb0/ifindex");
+	assert_false(mesh_sysfs_netdev_load(&machine.sysfs, by_mac));
 	assert_string_equal(by_mac->pci_path, "");
 	by_index->ifindex = 16;
-	assert_false(mesh_sysfs_netdev_load(&machine->sysfs, by_index));
+	assert_false(mesh_sysfs_netdev_load(&machine.sysfs, by_index));
 	by_index->ifindex = 17;
-	assert_true(mesh_sysfs_netdev_load(&machine->sysfs, by_index));
+	assert_true(mesh_sysfs_netdev_load(&machine.sysfs, by_index));
 }
 
-static void test_connectx3(void **state)
+TEST(connectx3)
 {
 	const char *ib_mac = "80:00:02:08:fe:80:00:00:00:00:00:00:00:02:c9:03:00:ef:12:35";
-	struct machine *machine = *state;
-	struct mesh_nic *ib0 = nic_add(machine, "ib0", ib_mac, "10.2.0.1/24");
-	struct mesh_nic *eth = nic_add(machine, "enp1s0d1", "00:02:c9:ef:12:36", "10.3.0.1/24");
+	struct mesh_nic *ib0 = nic_add("ib0", ib_mac, "10.2.0.1/24");
+	struct mesh_nic *eth = nic_add("enp1s0d1", "00:02:c9:ef:12:36", "10.3.0.1/24");
 
-	sysfs_fixture_connectx3(&machine->fixture);
-	machine_load(machine);
+	sysfs_fixture_connectx3(&machine.fixture);
+	machine_load();
 	assert_string_equal(ib0->rdma.device, "mlx4_0");
 	assert_int_equal(ib0->rdma.port, 1);
 	assert_int_equal(ib0->rdma.link_layer, MESH_LINK_LAYER_INFINIBAND);
@@ -300,18 +279,17 @@ static void test_connectx3(void **state)
 	assert_int_equal(eth->rdma.gids[0].type, MESH_GID_ROCE_V1);
 	assert_int_equal(eth->rdma.gids[3].type, MESH_GID_ROCE_V2);
 	assert_int_equal(eth->rdma.gids[3].index, 3);
-	assert_pci(machine, ib0, "pci0000:00/0000:00:01.0/0000:01:00.0");
-	assert_pci(machine, eth, "pci0000:00/0000:00:01.0/0000:01:00.0");
+	assert_pci(ib0, "pci0000:00/0000:00:01.0/0000:01:00.0");
+	assert_pci(eth, "pci0000:00/0000:00:01.0/0000:01:00.0");
 }
 
 /* Ports that have no GIDs (yet) are distinguished by their numbers. */
-static void test_dual_port_by_number(void **state)
+TEST(dual_port_by_number)
 {
 	static const char device[] = "pci0000:00/0000:00:01.0/0000:01:00.0";
-	struct machine *machine = *state;
-	struct mesh_nic *first = nic_add(machine, "eth0", "00:02:c9:00:00:01", NULL);
-	struct mesh_nic *second = nic_add(machine, "eth1", "00:02:c9:00:00:02", NULL);
-	const struct sysfs_fixture *fixture = &machine->fixture;
+	struct mesh_nic *first = nic_add("eth0", "00:02:c9:00:00:01", NULL);
+	struct mesh_nic *second = nic_add("eth1", "00:02:c9:00:00:02", NULL);
+	const struct sysfs_fixture *fixture = &machine.fixture;
 
 	sysfs_fixture_device(fixture, device, "pci");
 	sysfs_fixture_netdev(fixture, "eth0", device, "00:02:c9:00:00:01", NULL);
@@ -321,7 +299,7 @@ static void test_dual_port_by_number(void **state)
 	sysfs_fixture_rdma(fixture, "mlx4_0", device, "0002:c903:00ef:1234");
 	sysfs_fixture_port(fixture, "mlx4_0", 1, "Ethernet", "1: DOWN", "10 Gb/sec (1X QDR)");
 	sysfs_fixture_port(fixture, "mlx4_0", 2, "Ethernet", "4: ACTIVE", "40 Gb/sec (4X QDR)");
-	machine_load(machine);
+	machine_load();
 	assert_int_equal(first->rdma.port, 1);
 	assert_false(first->rdma.active);
 	assert_int_equal(first->speed_mbps, 0);
@@ -329,7 +307,7 @@ static void test_dual_port_by_number(void **state)
 	assert_int_equal(second->speed_mbps, 40000);
 }
 
-static void test_dgx_spark(void **state)
+TEST(dgx_spark)
 {
 	static const struct {
 		const char *netdev, *mac, *addr, *rdma, *pci;
@@ -343,30 +321,28 @@ static void test_dgx_spark(void **state)
 		{"enP2p1s0f0np0", "4c:bb:47:00:00:05", "10.3.0.1/24", "roceP2p1s0f0",
 		 "pci0002:00/0002:00:00.0/0002:01:00.0"},
 	};
-	struct machine *machine = *state;
 	size_t i;
 
-	sysfs_fixture_dgx_spark(&machine->fixture);
+	sysfs_fixture_dgx_spark(&machine.fixture);
 	for (i = 0; i < 4; i++)
-		nic_add(machine, wanted[i].netdev, wanted[i].mac, wanted[i].addr);
-	machine_load(machine);
+		nic_add(wanted[i].netdev, wanted[i].mac, wanted[i].addr);
+	machine_load();
 	for (i = 0; i < 4; i++) {
-		assert_string_equal(machine->nics[i].rdma.device, wanted[i].rdma);
-		assert_int_equal(machine->nics[i].rdma.port, 1);
-		assert_int_equal(machine->nics[i].speed_mbps, 200000);
-		assert_int_equal(machine->nics[i].rdma.num_gids, 4);
-		assert_pci(machine, &machine->nics[i], wanted[i].pci);
+		assert_string_equal(machine.nics[i].rdma.device, wanted[i].rdma);
+		assert_int_equal(machine.nics[i].rdma.port, 1);
+		assert_int_equal(machine.nics[i].speed_mbps, 200000);
+		assert_int_equal(machine.nics[i].rdma.num_gids, 4);
+		assert_pci(&machine.nics[i], wanted[i].pci);
 	}
 }
 
-static void test_e810(void **state)
+TEST(e810)
 {
-	struct machine *machine = *state;
-	struct mesh_nic *roce = nic_add(machine, "ens1f0", "b4:96:91:00:00:10", "10.4.0.1/24");
-	struct mesh_nic *iwarp = nic_add(machine, "ens1f1", "b4:96:91:00:00:11", "10.5.0.1/24");
+	struct mesh_nic *roce = nic_add("ens1f0", "b4:96:91:00:00:10", "10.4.0.1/24");
+	struct mesh_nic *iwarp = nic_add("ens1f1", "b4:96:91:00:00:11", "10.5.0.1/24");
 
-	sysfs_fixture_e810(&machine->fixture);
-	machine_load(machine);
+	sysfs_fixture_e810(&machine.fixture);
+	machine_load();
 	assert_string_equal(roce->rdma.device, "irdma0");
 	assert_int_equal(roce->rdma.num_gids, 2);
 	assert_string_equal(iwarp->rdma.device, "irdma1");
@@ -374,30 +350,28 @@ static void test_e810(void **state)
 	assert_int_equal(iwarp->rdma.gids[0].type, MESH_GID_UNKNOWN);
 }
 
-static void test_bond_pod(void **state)
+TEST(bond_pod)
 {
-	struct machine *machine = *state;
-	struct mesh_nic *nic = nic_add(machine, "net1", "9a:01:02:03:04:05", "10.20.0.5/24");
+	struct mesh_nic *nic = nic_add("net1", "9a:01:02:03:04:05", "10.20.0.5/24");
 
-	sysfs_fixture_bond_pod(&machine->fixture);
-	machine_load(machine);
+	sysfs_fixture_bond_pod(&machine.fixture);
+	machine_load();
 	assert_string_equal(nic->rdma.device, "mlx5_bond_0");
 	assert_int_equal(nic->rdma.num_gids, 2);
 	assert_int_equal(nic->rdma.gids[0].index, 8);
 	assert_int_equal(nic->rdma.gids[1].index, 9);
 	assert_int_equal(nic->rdma.gids[1].type, MESH_GID_ROCE_V2);
-	assert_pci(machine, nic, "pci0000:80/0000:80:01.0/0000:81:00.0");
+	assert_pci(nic, "pci0000:80/0000:80:01.0/0000:81:00.0");
 	assert_int_equal(nic->speed_mbps, 400000);
 }
 
-static void test_soft_roce(void **state)
+TEST(soft_roce)
 {
-	struct machine *machine = *state;
-	struct mesh_nic *n0p0 = nic_add(machine, "n0p0", "02:00:00:00:00:01", "10.1.0.1/24");
-	struct mesh_nic *n1p1 = nic_add(machine, "n1p1", "02:00:00:00:00:02", NULL);
+	struct mesh_nic *n0p0 = nic_add("n0p0", "02:00:00:00:00:01", "10.1.0.1/24");
+	struct mesh_nic *n1p1 = nic_add("n1p1", "02:00:00:00:00:02", NULL);
 
-	sysfs_fixture_soft_roce(&machine->fixture);
-	machine_load(machine);
+	sysfs_fixture_soft_roce(&machine.fixture);
+	machine_load();
 	assert_string_equal(n0p0->rdma.device, "rxe_n0p0");
 	assert_int_equal(n0p0->rdma.num_gids, 2);
 	assert_string_equal(n0p0->pci_path, "");
@@ -405,11 +379,10 @@ static void test_soft_roce(void **state)
 	assert_string_equal(n1p1->rdma.device, "rxe_n1p1");
 }
 
-static void test_soft_roce_without_gids(void **state)
+TEST(soft_roce_without_gids)
 {
-	struct machine *machine = *state;
-	struct mesh_nic *nic = nic_add(machine, "n0p0", "02:00:00:00:00:01", NULL);
-	const struct sysfs_fixture *fixture = &machine->fixture;
+	struct mesh_nic *nic = nic_add("n0p0", "02:00:00:00:00:01", NULL);
+	const struct sysfs_fixture *fixture = &machine.fixture;
 	char gids[PATH_MAX];
 
 	sysfs_fixture_netdev(fixture, "n0p0", NULL, "02:00:00:00:00:01", "10000");
@@ -418,45 +391,42 @@ static void test_soft_roce_without_gids(void **state)
 	sysfs_fixture_file(fixture, "n0p0", "class/infiniband/rxe0/parent");
 	snprintf(gids, sizeof(gids), "%s/class/infiniband/rxe0/ports/1/gids", fixture->root);
 	assert_int_equal(mkdir(gids, 0755), 0);
-	machine_load(machine);
+	machine_load();
 	assert_string_equal(nic->rdma.device, "rxe0");
 	assert_int_equal(nic->rdma.num_gids, 0);
 	assert_int_equal(nic->speed_mbps, 10000);
 }
 
 /* A container's eth0 is not the host's eth0, whose RDMA device the container sees too. */
-static void test_same_name_elsewhere(void **state)
+TEST(same_name_elsewhere)
 {
-	struct machine *machine = *state;
-	struct mesh_nic *nic = nic_add(machine, "n0p0", "02:42:ac:11:00:02", "172.17.0.2/16");
+	struct mesh_nic *nic = nic_add("n0p0", "02:42:ac:11:00:02", "172.17.0.2/16");
 
-	sysfs_fixture_soft_roce(&machine->fixture);
-	sysfs_fixture_file(&machine->fixture, "02:42:ac:11:00:02", "class/net/n0p0/address");
-	machine_load(machine);
+	sysfs_fixture_soft_roce(&machine.fixture);
+	sysfs_fixture_file(&machine.fixture, "02:42:ac:11:00:02", "class/net/n0p0/address");
+	machine_load();
 	assert_string_equal(nic->rdma.device, "");
 	assert_int_equal(nic->rdma.num_gids, 0);
 }
 
 /* A representor sits on the same function, but the GIDs say that they are another netdev's. */
-static void test_representor(void **state)
+TEST(representor)
 {
 	static const char device[] = "pci0000:00/0000:00:00.0/0000:01:00.0";
-	struct machine *machine = *state;
-	struct mesh_nic *nic = nic_add(machine, "pf0vf0", "4c:bb:47:00:00:77", NULL);
+	struct mesh_nic *nic = nic_add("pf0vf0", "4c:bb:47:00:00:77", NULL);
 
-	sysfs_fixture_dgx_spark(&machine->fixture);
-	sysfs_fixture_netdev(&machine->fixture, "pf0vf0", device, "4c:bb:47:00:00:77", "200000");
-	machine_load(machine);
+	sysfs_fixture_dgx_spark(&machine.fixture);
+	sysfs_fixture_netdev(&machine.fixture, "pf0vf0", device, "4c:bb:47:00:00:77", "200000");
+	machine_load();
 	assert_string_equal(nic->rdma.device, "");
 }
 
 /* One address on two cards (moved by hand): the card that the netdev sits on is the right one. */
-static void test_other_card(void **state)
+TEST(other_card)
 {
 	static const char device[] = "pci0000:00/0000:00:07.0/0000:07:00.0";
-	struct machine *machine = *state;
-	struct mesh_nic *nic = nic_add(machine, "ens1f0", "b4:96:91:00:00:10", "10.4.0.1/24");
-	const struct sysfs_fixture *fixture = &machine->fixture;
+	struct mesh_nic *nic = nic_add("ens1f0", "b4:96:91:00:00:10", "10.4.0.1/24");
+	const struct sysfs_fixture *fixture = &machine.fixture;
 
 	sysfs_fixture_e810(fixture);
 	sysfs_fixture_device(fixture, device, "pci");
@@ -464,28 +434,26 @@ static void test_other_card(void **state)
 	sysfs_fixture_port(fixture, "a0", 1, "Ethernet", "4: ACTIVE", "100 Gb/sec");
 	sysfs_fixture_gid(fixture, "a0", 1, 0, "0000:0000:0000:0000:0000:ffff:0a04:0001", "RoCE v2",
 			  "ens1f0");
-	machine_load(machine);
+	machine_load();
 	assert_string_equal(nic->rdma.device, "irdma0");
 }
 
 /* One address on two netdevs (of two namespaces): the GID says whose it is. */
-static void test_other_netdev(void **state)
+TEST(other_netdev)
 {
-	struct machine *machine = *state;
-	struct mesh_nic *nic = nic_add(machine, "eth0", "02:42:ac:11:00:02", "10.1.0.1/24");
+	struct mesh_nic *nic = nic_add("eth0", "02:42:ac:11:00:02", "10.1.0.1/24");
 
-	sysfs_fixture_soft_roce(&machine->fixture);
-	sysfs_fixture_netdev(&machine->fixture, "eth0", NULL, "02:42:ac:11:00:02", NULL);
-	machine_load(machine);
+	sysfs_fixture_soft_roce(&machine.fixture);
+	sysfs_fixture_netdev(&machine.fixture, "eth0", NULL, "02:42:ac:11:00:02", NULL);
+	machine_load();
 	assert_string_equal(nic->rdma.device, "");
 }
 
 /* siw: iWARP without hardware; nothing but the GID says whose it is. Two devices: the first. */
-static void test_soft_iwarp(void **state)
+TEST(soft_iwarp)
 {
-	struct machine *machine = *state;
-	struct mesh_nic *nic = nic_add(machine, "n0p0", "02:00:00:00:00:01", NULL);
-	const struct sysfs_fixture *fixture = &machine->fixture;
+	struct mesh_nic *nic = nic_add("n0p0", "02:00:00:00:00:01", NULL);
+	const struct sysfs_fixture *fixture = &machine.fixture;
 	static const char *const names[] = {"siw2", "siw10"};
 	int i;
 
@@ -496,40 +464,38 @@ static void test_soft_iwarp(void **state)
 		sysfs_fixture_gid(fixture, names[i], 1, 0,
 				  "0200:0000:0001:0000:0000:0000:0000:0000", NULL, NULL);
 	}
-	machine_load(machine);
+	machine_load();
 	assert_string_equal(nic->rdma.device, "siw2");
 	assert_int_equal(nic->speed_mbps, 10000);
 }
 
 /* An InfiniBand port is nothing for an Ethernet netdev, whatever else fits. */
-static void test_other_link_layer(void **state)
+TEST(other_link_layer)
 {
 	static const char device[] = "pci0000:00/0000:00:01.0/0000:01:00.0";
-	struct machine *machine = *state;
-	struct mesh_nic *nic = nic_add(machine, "eth0", "00:02:c9:00:00:01", NULL);
-	const struct sysfs_fixture *fixture = &machine->fixture;
+	struct mesh_nic *nic = nic_add("eth0", "00:02:c9:00:00:01", NULL);
+	const struct sysfs_fixture *fixture = &machine.fixture;
 
 	sysfs_fixture_device(fixture, device, "pci");
 	sysfs_fixture_netdev(fixture, "eth0", device, "00:02:c9:00:00:01", NULL);
 	sysfs_fixture_rdma(fixture, "mlx4_0", device, "0002:c903:00ef:1234");
 	sysfs_fixture_port(fixture, "mlx4_0", 1, "InfiniBand", "1: DOWN", "10 Gb/sec");
-	machine_load(machine);
+	machine_load();
 	assert_string_equal(nic->rdma.device, "");
 }
 
-static void test_many_gids(void **state)
+TEST(many_gids)
 {
-	struct machine *machine = *state;
-	struct mesh_nic *nic = nic_add(machine, "n0p0", "02:00:00:00:00:01", "10.1.0.1/24");
+	struct mesh_nic *nic = nic_add("n0p0", "02:00:00:00:00:01", "10.1.0.1/24");
 	char gid[64];
 	int i;
 
-	sysfs_fixture_soft_roce(&machine->fixture);
+	sysfs_fixture_soft_roce(&machine.fixture);
 	for (i = 3; i < 60; i++) {
 		snprintf(gid, sizeof(gid), "fd00:0000:0000:0000:0000:0000:0000:%04x", i);
-		sysfs_fixture_gid(&machine->fixture, "rxe_n0p0", 1, i, gid, "RoCE v2", "n0p0");
+		sysfs_fixture_gid(&machine.fixture, "rxe_n0p0", 1, i, gid, "RoCE v2", "n0p0");
 	}
-	machine_load(machine);
+	machine_load();
 	assert_int_equal(nic->rdma.num_gids, MESH_NIC_GIDS_MAX);
 	assert_int_equal(nic->rdma.gids[MESH_NIC_GIDS_MAX - 1].index, 32);
 	assert_int_equal(nic->num_addrs, 1); /* what lies behind the GIDs is as it was */
@@ -537,11 +503,10 @@ static void test_many_gids(void **state)
 }
 
 /* If every file has invalid text, the NIC has no RDMA, and the reader ends normally. */
-static void test_nonsense(void **state)
+TEST(nonsense)
 {
-	struct machine *machine = *state;
-	struct mesh_nic *nic = nic_add(machine, "eth0", "52:54:00:00:00:01", "10.0.0.1/24");
-	const struct sysfs_fixture *fixture = &machine->fixture;
+	struct mesh_nic *nic = nic_add("eth0", "52:54:00:00:00:01", "10.0.0.1/24");
+	const struct sysfs_fixture *fixture = &machine.fixture;
 
 	sysfs_fixture_netdev(fixture, "eth0", NULL, "not a MAC", "fast");
 	sysfs_fixture_rdma(fixture, "x0", NULL, "guid");
@@ -553,7 +518,7 @@ static void test_nonsense(void **state)
 	sysfs_fixture_file(fixture, "", "class/infiniband/x0/ports/2/gids/junk");
 	sysfs_fixture_gid(fixture, "x0", 2, 0, "0000:0000:0000:0000:0000:ffff:0a00:0001", "v9",
 			  "a-name-longer-than-any-netdev");
-	machine_load(machine);
+	machine_load();
 	assert_int_equal(nic->speed_mbps, 0);
 	/* The GID's address is ours, so the port is; what could not be read is unknown. */
 	assert_string_equal(nic->rdma.device, "x0");
@@ -562,39 +527,4 @@ static void test_nonsense(void **state)
 	assert_string_equal(nic->rdma.state, "");
 	assert_int_equal(nic->rdma.num_gids, 1);
 	assert_int_equal(nic->rdma.gids[0].type, MESH_GID_UNKNOWN);
-}
-
-#define MACHINE_TEST(test) cmocka_unit_test_setup_teardown(test, machine_setup, machine_teardown)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		MACHINE_TEST(test_read),
-		MACHINE_TEST(test_read_nul),
-		cmocka_unit_test(test_no_sysfs),
-		MACHINE_TEST(test_plain),
-		MACHINE_TEST(test_numa_node),
-		MACHINE_TEST(test_pci_link),
-		MACHINE_TEST(test_other_bus),
-		MACHINE_TEST(test_wireless),
-		MACHINE_TEST(test_lower),
-		MACHINE_TEST(test_other_namespace),
-		MACHINE_TEST(test_connectx3),
-		MACHINE_TEST(test_dual_port_by_number),
-		MACHINE_TEST(test_dgx_spark),
-		MACHINE_TEST(test_e810),
-		MACHINE_TEST(test_bond_pod),
-		MACHINE_TEST(test_soft_roce),
-		MACHINE_TEST(test_soft_roce_without_gids),
-		MACHINE_TEST(test_same_name_elsewhere),
-		MACHINE_TEST(test_representor),
-		MACHINE_TEST(test_other_card),
-		MACHINE_TEST(test_other_netdev),
-		MACHINE_TEST(test_soft_iwarp),
-		MACHINE_TEST(test_other_link_layer),
-		MACHINE_TEST(test_many_gids),
-		MACHINE_TEST(test_nonsense),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

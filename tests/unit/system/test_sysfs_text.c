@@ -1,19 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* test_sysfs_text.c - the texts that sysfs files hold, good and bad. */
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 
 #include "system/sysfs_text.h"
 
-static void test_number(void **state)
+#include "unit.h"
+
+TEST(number)
 {
 	uint64_t value = 7;
 
-	(void)state;
 	assert_int_equal(mesh_sysfs_number_parse("0", 10, &value), 0);
 	assert_int_equal(value, 0);
 	assert_int_equal(mesh_sysfs_number_parse("0x1f", 255, &value), 0);
@@ -33,7 +29,7 @@ static void test_number(void **state)
 	assert_int_equal(value, 7);
 }
 
-static void test_rate(void **state)
+TEST(rate)
 {
 	static const char *const bad[] = {"",
 					  "100",
@@ -51,7 +47,6 @@ static void test_rate(void **state)
 	int mbps = 0;
 	size_t i;
 
-	(void)state;
 	assert_int_equal(mesh_sysfs_rate_parse("100 Gb/sec (4X EDR)", &mbps), 0);
 	assert_int_equal(mbps, 100000);
 	assert_int_equal(mesh_sysfs_rate_parse("2.5 Gb/sec (1X SDR)", &mbps), 0);
@@ -65,14 +60,13 @@ static void test_rate(void **state)
 	assert_int_equal(mbps, 40000);
 }
 
-static void test_pci_speed(void **state)
+TEST(pci_speed)
 {
 	static const char *const bad[] = {"",	       "GT/s",	    "8.0",	 "8.0 GT/s PCIe x",
 					  "-8.0 GT/s", "8.55 GT/s", "1001 GT/s", " 8.0 GT/s"};
 	int mts = 1;
 	size_t i;
 
-	(void)state;
 	assert_int_equal(mesh_sysfs_pci_speed_parse("8.0 GT/s PCIe", &mts), 0);
 	assert_int_equal(mts, 8000);
 	assert_int_equal(mesh_sysfs_pci_speed_parse("2.5 GT/s PCIe", &mts), 0);
@@ -86,11 +80,10 @@ static void test_pci_speed(void **state)
 	assert_int_equal(mts, 0);
 }
 
-static void test_speed(void **state)
+TEST(speed)
 {
 	int mbps = 1;
 
-	(void)state;
 	assert_int_equal(mesh_sysfs_speed_parse("-1", &mbps), 0);
 	assert_int_equal(mbps, 0);
 	assert_int_equal(mesh_sysfs_speed_parse("200000", &mbps), 0);
@@ -101,7 +94,7 @@ static void test_speed(void **state)
 	assert_int_equal(mesh_sysfs_speed_parse("fast", &mbps), -EINVAL);
 }
 
-static void test_gid(void **state)
+TEST(gid)
 {
 	static const uint8_t wanted[16] = {0xfe, 0x80, [8] = 2, 2,    0xc9,
 					   0xff, 0xfe, 0xef,	0x12, 0x34};
@@ -118,7 +111,6 @@ static void test_gid(void **state)
 	uint64_t guid = 0;
 	size_t i;
 
-	(void)state;
 	assert_int_equal(mesh_sysfs_gid_parse("fe80:0000:0000:0000:0202:c9ff:feef:1234", bytes), 0);
 	assert_memory_equal(bytes, wanted, 16);
 	for (i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
@@ -129,11 +121,10 @@ static void test_gid(void **state)
 	assert_int_equal(mesh_sysfs_guid_parse("0x0002c90300ef1234", &guid), -EINVAL);
 }
 
-static void test_gid_type(void **state)
+TEST(gid_type)
 {
 	enum mesh_gid_type type = MESH_GID_UNKNOWN;
 
-	(void)state;
 	assert_int_equal(mesh_sysfs_gid_type_parse("RoCE v2", MESH_LINK_LAYER_ETHERNET, &type), 0);
 	assert_int_equal(type, MESH_GID_ROCE_V2);
 	assert_int_equal(mesh_sysfs_gid_type_parse("IB/RoCE v1", MESH_LINK_LAYER_ETHERNET, &type),
@@ -146,13 +137,12 @@ static void test_gid_type(void **state)
 			 -EINVAL);
 }
 
-static void test_mac(void **state)
+TEST(mac)
 {
 	static const uint8_t ethernet[8] = {2, 0, 0, 0xaa, 0xbb, 0xcc, 0, 0};
 	static const uint8_t infiniband[8] = {0, 2, 0xc9, 3, 0, 0xef, 0x12, 0x35};
 	uint8_t mac[8];
 
-	(void)state;
 	assert_int_equal(mesh_sysfs_mac_parse("02:00:00:aa:bb:cc", mac), 0);
 	assert_memory_equal(mac, ethernet, 8);
 	assert_int_equal(
@@ -170,7 +160,7 @@ static void test_mac(void **state)
 			 -EINVAL);
 }
 
-static void test_pci_name(void **state)
+TEST(pci_name)
 {
 	static const char *const bad[] = {"",
 					  "virtio2",
@@ -186,22 +176,9 @@ static void test_pci_name(void **state)
 					  "000g:01:00.0"};
 	size_t i;
 
-	(void)state;
 	assert_true(mesh_sysfs_is_pci_function("0000:01:00.0"));
 	assert_true(mesh_sysfs_is_pci_function("10000:e1:00.7"));
 	assert_true(mesh_sysfs_is_pci_function("1000000:e1:00.7")); /* 15 characters */
 	for (i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
 		assert_false(mesh_sysfs_is_pci_function(bad[i]));
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_number), cmocka_unit_test(test_rate),
-		cmocka_unit_test(test_speed),  cmocka_unit_test(test_pci_speed),
-		cmocka_unit_test(test_gid),    cmocka_unit_test(test_gid_type),
-		cmocka_unit_test(test_mac),    cmocka_unit_test(test_pci_name),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

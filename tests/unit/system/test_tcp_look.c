@@ -2,37 +2,34 @@
 /* test_tcp_look.c - the kernel's state of connections over lo. */
 #include <arpa/inet.h>
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
-#include <cmocka.h>
 
 #include "base/clock.h"
 #include "system/tcp_look.h"
 
 #include "namespace.h"
 #include "tcp_pair.h"
+#include "unit.h"
 
 static int ends[2];
 
-static int setup(void **state)
+static int setup(void)
 {
-	(void)state;
 	tcp_pair_open(ends);
 	return 0;
 }
 
-static int teardown(void **state)
+static int teardown(void)
 {
-	(void)state;
 	close(ends[0]);
 	close(ends[1]);
 	return 0;
 }
+
+TESTS_USE(setup, teardown);
 
 static struct mesh_tcp_look look(int fd)
 {
@@ -43,13 +40,12 @@ static struct mesh_tcp_look look(int fd)
 	return look;
 }
 
-static void test_counts(void **state)
+TEST(counts)
 {
 	uint64_t deadline = mesh_clock_ms() + 10000;
 	struct mesh_tcp_look before = look(ends[0]), after;
 	static char bytes[1000];
 
-	(void)state;
 	assert_int_equal(before.queued, 0);
 	assert_true(before.cookie && before.cookie == mesh_socket_cookie(ends[0]));
 	assert_true(before.cookie != look(ends[1]).cookie);
@@ -64,13 +60,12 @@ static void test_counts(void **state)
 }
 
 /* The reader does not read: what is queued stays, and nothing of it is in flight in the end. */
-static void test_closed_window(void **state)
+TEST(closed_window)
 {
 	uint64_t deadline = mesh_clock_ms() + 10000;
 	static char bytes[1 << 20];
 	struct mesh_tcp_look now;
 
-	(void)state;
 	while (send(ends[0], bytes, sizeof(bytes), MSG_DONTWAIT) > 0)
 		;
 	do
@@ -81,13 +76,12 @@ static void test_closed_window(void **state)
 }
 
 /* A connection that has been silent for longer than idle_s is asked at once. */
-static void test_asks_at_once(void **state)
+TEST(asks_at_once)
 {
 	const struct mesh_tcp_keepalive keepalive = {.idle_s = 1, .interval_s = 60, .count = 9};
 	uint64_t deadline = mesh_clock_ms() + 10000;
 	struct mesh_tcp_look before, after;
 
-	(void)state;
 	do
 		before = look(ends[0]);
 	while (before.heard_ago_ms < 1200 && mesh_clock_ms() < deadline);
@@ -101,12 +95,11 @@ static void test_asks_at_once(void **state)
 	assert_true(after.heard_ago_ms < before.heard_ago_ms);
 }
 
-static void test_no_connection(void **state)
+TEST(no_connection)
 {
 	struct mesh_tcp_look none;
 	int fd = socket(AF_INET, SOCK_STREAM, 0), pair[2];
 
-	(void)state;
 	assert_int_equal(mesh_tcp_look(fd, &none), -ENOTCONN);
 	close(fd);
 	assert_int_equal(mesh_tcp_look(fd, &none), -ENOTCONN);
@@ -117,12 +110,14 @@ static void test_no_connection(void **state)
 	close(pair[1]);
 }
 
-/* What the kernel met without ending the connection; it is reported once. */
-static void test_error(void **state)
+/*
+ * What the kernel met without ending the connection; it is reported once. The last test, because it
+ * enters another namespace.
+ */
+TEST(error)
 {
 	int pair[2];
 
-	(void)state;
 	assert_int_equal(mesh_tcp_error_take(ends[0]), 0);
 	assert_int_equal(mesh_tcp_error_take(-1), 0);
 	if (!namespace_enter()) {
@@ -138,16 +133,8 @@ static void test_error(void **state)
 	close(pair[1]);
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-
-int main(void)
+void tests_begin(void)
 {
-	const struct CMUnitTest tests[] = {
-		TEST(test_counts),	  TEST(test_closed_window), TEST(test_asks_at_once),
-		TEST(test_no_connection), TEST(test_error), /* last: it enters another namespace */
-	};
-
 	if (!tcp_pair_has_info())
-		return 77;
-	return cmocka_run_group_tests(tests, NULL, NULL);
+		exit(77);
 }

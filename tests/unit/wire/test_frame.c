@@ -2,15 +2,12 @@
 /* test_frame.c - frames: whole ones are read, all others refused. */
 #include <errno.h>
 #include <limits.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
-#include <cmocka.h>
 
 #include "wire/frame.h"
+
+#include "unit.h"
 
 /* Offsets in a frame, with its header of 8 bytes. */
 #define VERSION_OFFSET 4
@@ -90,11 +87,10 @@ static void frame_round_trip(struct mesh_frame *frame, enum mesh_frame_type type
 		frame_refused(bytes, len, 0);
 }
 
-static void test_frames(void **state)
+TEST(frames)
 {
 	struct mesh_frame frame;
 
-	(void)state;
 	memset(&frame, 0, sizeof(frame));
 	frame.accept = (struct mesh_frame_accept){1, 2, 3, 0};
 	frame_round_trip(&frame, MESH_FRAME_ACCEPT, 8 + 16);
@@ -116,12 +112,11 @@ static void test_frames(void **state)
 	frame_round_trip(&frame, MESH_FRAME_REFUSE, 8 + 16);
 }
 
-static void test_hello(void **state)
+TEST(hello)
 {
 	struct mesh_frame frame;
 	int n;
 
-	(void)state;
 	for (n = 0; n <= MESH_NICS_MAX; n++) {
 		hello_init(&frame, n);
 		frame_round_trip(&frame, MESH_FRAME_HELLO, 8 + 248 + 24 * (size_t)n);
@@ -143,11 +138,10 @@ static void hello_with(int num_nics, size_t offset, uint8_t value, int expected)
 		assert_int_equal(decode_exact(&frame, size, &got), (int)size);
 }
 
-static void test_hello_fields(void **state)
+TEST(hello_fields)
 {
 	const size_t nic1 = HELLO_AT(nics) + sizeof(struct mesh_wire_nic);
 
-	(void)state;
 	hello_with(2, HELLO_AT(num_nics), 1, -EPROTO);
 	hello_with(2, HELLO_AT(num_nics), 3, -EPROTO);
 	hello_with(16, HELLO_AT(num_nics), 17, -EPROTO);
@@ -174,12 +168,11 @@ static void test_hello_fields(void **state)
 }
 
 /* A node name of 64 characters has no end, and a site's name of 16 has none. */
-static void test_hello_text_end(void **state)
+TEST(hello_text_end)
 {
 	struct mesh_frame frame, got;
 	size_t size;
 
-	(void)state;
 	hello_init(&frame, 1);
 	size = mesh_frame_finish(&frame, MESH_FRAME_HELLO);
 	memset(frame.hello.node_name, 'n', MESH_NODE_NAME_MAX);
@@ -192,12 +185,11 @@ static void test_hello_text_end(void **state)
 }
 
 /* They go into the log. */
-static void test_hello_name_is_printable(void **state)
+TEST(hello_name_is_printable)
 {
 	struct mesh_frame frame, got;
 	size_t size;
 
-	(void)state;
 	hello_init(&frame, 1);
 	size = mesh_frame_finish(&frame, MESH_FRAME_HELLO);
 	strcpy(frame.hello.node_name, "a b~\n\x1b[2J\x7f\x9b\xff.c");
@@ -240,7 +232,7 @@ static void valid_init(struct mesh_frame *frame, unsigned int type)
 }
 
 /* Every length but the right one, for every type; the memory is large enough for all of them. */
-static void test_frame_lengths(void **state)
+TEST(frame_lengths)
 {
 	/* HELLO with two NICs; 0: not a type. */
 	static const uint16_t lengths[256] = {
@@ -255,7 +247,6 @@ static void test_frame_lengths(void **state)
 	struct mesh_frame frame, got;
 	unsigned int type, length;
 
-	(void)state;
 	memset(bytes, 0, sizeof(bytes));
 	for (type = 0; type < 256; type++) {
 		unsigned int right = lengths[type];
@@ -278,12 +269,11 @@ static void test_frame_lengths(void **state)
 }
 
 /* The header alone shows another version, whatever type and length it uses, except in a HELLO. */
-static void test_frame_version(void **state)
+TEST(frame_version)
 {
 	struct mesh_frame frame, got;
 	unsigned int version;
 
-	(void)state;
 	hello_init(&frame, 1);
 	mesh_frame_finish(&frame, MESH_FRAME_HELLO);
 	for (version = 0; version < 256; version++) {
@@ -339,22 +329,20 @@ static void foreign_hello_decode(uint8_t version, size_t shared)
 	assert_string_equal(got.hello.version, "");
 }
 
-static void test_foreign_hello(void **state)
+TEST(foreign_hello)
 {
-	(void)state;
 	foreign_hello_decode(MESH_PROTOCOL_VERSION + 1, MESH_HELLO_LISTENER_BYTES);
 	foreign_hello_decode(MESH_DIALLED_VERSION_MIN, MESH_HELLO_LISTENER_BYTES);
 	foreign_hello_decode(MESH_DIALLED_VERSION_MIN - 1, MESH_HELLO_FROZEN_BYTES);
 }
 
 /* Noise is refused at its first byte, before the rest has arrived. */
-static void test_frame_noise(void **state)
+TEST(frame_noise)
 {
 	static const char http[] = "GET / HTTP/1.1\r\nHost: node1\r\n\r\n";
 	struct mesh_frame frame;
 	size_t len, i;
 
-	(void)state;
 	for (len = 1; len < sizeof(http); len++)
 		frame_refused(http, len, -EPROTO);
 	hello_init(&frame, 1);
@@ -369,14 +357,13 @@ static void test_frame_noise(void **state)
 	}
 }
 
-static void test_wire_nic(void **state)
+TEST(wire_nic)
 {
 	static const char *const addrs[] = {"10.1.2.3/32", "0.0.0.0/0", "fd00::1/128", "fe80::1/0"};
 	struct mesh_endpoint_addr endpoint, got;
 	struct mesh_wire_nic wire;
 	size_t i;
 
-	(void)state;
 	for (i = 0; i < sizeof(addrs) / sizeof(addrs[0]); i++) {
 		memset(&endpoint, 0, sizeof(endpoint));
 		assert_int_equal(mesh_addr_parse(addrs[i], &endpoint.addr), 0);
@@ -399,13 +386,12 @@ static void test_wire_nic(void **state)
 }
 
 /* No bits are compared of an address that is none. */
-static void test_wire_nic_family(void **state)
+TEST(wire_nic_family)
 {
 	struct mesh_wire_nic wire = {.provider = MESH_PROVIDER_TCP};
 	struct mesh_endpoint_addr got;
 	unsigned int family;
 
-	(void)state;
 	for (family = 0; family < 256; family++) {
 		bool known = family == MESH_FAMILY_IPV4 || family == MESH_FAMILY_IPV6;
 
@@ -415,7 +401,7 @@ static void test_wire_nic_family(void **state)
 }
 
 /* Unknown stays unknown, slow is not unknown, and what is too fast for 16 bits is the fastest. */
-static void test_wire_speed(void **state)
+TEST(wire_speed)
 {
 	static const struct {
 		int mbps, arrives;
@@ -424,7 +410,6 @@ static void test_wire_speed(void **state)
 	struct mesh_wire_nic wire;
 	size_t i;
 
-	(void)state;
 	for (i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		endpoint.speed_mbps = cases[i].mbps;
 		mesh_wire_nic_encode(&endpoint, &wire);
@@ -434,12 +419,11 @@ static void test_wire_speed(void **state)
 }
 
 /* A CONNECT names a path that exists. */
-static void test_connect(void **state)
+TEST(connect)
 {
 	struct mesh_frame frame, got;
 	unsigned int path, num;
 
-	(void)state;
 	for (num = 0; num < 12; num++) {
 		for (path = 0; path < 12; path++) {
 			size_t size;
@@ -469,12 +453,11 @@ static int frame_decode_as(struct mesh_frame *frame, enum mesh_frame_type type)
 }
 
 /* A route has 1 to 15 relays, none twice, and names one of them. */
-static void test_open_route(void **state)
+TEST(open_route)
 {
 	struct mesh_frame frame;
 	unsigned int num, at, i;
 
-	(void)state;
 	open_init(&frame);
 	frame_round_trip(&frame, MESH_FRAME_OPEN, 8 + 480);
 	for (num = 0; num < 20; num++) {
@@ -503,7 +486,7 @@ static void test_open_route(void **state)
 }
 
 /* The relay's memory is not empty, and its size does not wrap. */
-static void test_opened(void **state)
+TEST(opened)
 {
 	static const struct {
 		uint32_t granule;
@@ -519,7 +502,6 @@ static void test_opened(void **state)
 	struct mesh_frame frame;
 	size_t i;
 
-	(void)state;
 	memset(&frame, 0, sizeof(frame));
 	frame.opened = (struct mesh_frame_opened){
 		.to_comm = 1, .granule = 4096, .limit = MESH_GRANULES, .via = "b,c"};
@@ -538,12 +520,11 @@ static void test_opened(void **state)
 	assert_int_equal(frame_decode_as(&frame, MESH_FRAME_OPENED), -EPROTO);
 }
 
-static void test_circuit(void **state)
+TEST(circuit)
 {
 	struct mesh_frame frame;
 	uint32_t event;
 
-	(void)state;
 	memset(&frame, 0, sizeof(frame));
 	frame.circuit =
 		(struct mesh_frame_circuit){1, MESH_CIRCUIT_LOST, {2}, 0, "c", "b", 3, 4, 5, 0};
@@ -558,40 +539,14 @@ static void test_circuit(void **state)
 	assert_int_equal(frame_decode_as(&frame, MESH_FRAME_CIRCUIT), -EPROTO);
 }
 
-static void test_refusals(void **state)
+TEST(refusals)
 {
 	unsigned int a, b;
 
-	(void)state;
 	for (a = 0; a < 10; a++) {
 		assert_true(strlen(mesh_refusal_text((enum mesh_refusal)a)) > 10);
 		for (b = MESH_REFUSAL_VERSION; b <= MESH_REFUSAL_NO_WRITES && b < a; b++)
 			assert_string_not_equal(mesh_refusal_text((enum mesh_refusal)a),
 						mesh_refusal_text((enum mesh_refusal)b));
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_frames),
-		cmocka_unit_test(test_hello),
-		cmocka_unit_test(test_hello_fields),
-		cmocka_unit_test(test_hello_text_end),
-		cmocka_unit_test(test_hello_name_is_printable),
-		cmocka_unit_test(test_frame_lengths),
-		cmocka_unit_test(test_frame_version),
-		cmocka_unit_test(test_foreign_hello),
-		cmocka_unit_test(test_frame_noise),
-		cmocka_unit_test(test_wire_nic),
-		cmocka_unit_test(test_wire_nic_family),
-		cmocka_unit_test(test_wire_speed),
-		cmocka_unit_test(test_connect),
-		cmocka_unit_test(test_open_route),
-		cmocka_unit_test(test_opened),
-		cmocka_unit_test(test_circuit),
-		cmocka_unit_test(test_refusals),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,16 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* test_handle.c - the 128 bytes: all fields are decoded, and damage is detected. */
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
-#include <cmocka.h>
 
 #include "wire/checksum.h"
 #include "wire/handle.h"
+
+#include "unit.h"
 
 /* Of the wire format: where the connector's note begins, and which byte is the version. */
 #define CHECKSUM_OFFSET 116
@@ -82,21 +79,19 @@ static void round_trip(const struct mesh_handle *handle, const int *kept, int nu
 		endpoint_equal(&got.endpoints[i], &handle->endpoints[kept[i]]);
 }
 
-static void test_empty(void **state)
+TEST(empty)
 {
 	struct mesh_handle handle;
 
-	(void)state;
 	handle_init(&handle);
 	round_trip(&handle, NULL, 0);
 }
 
-static void test_mixed(void **state)
+TEST(mixed)
 {
 	static const int order[] = {0, 2, 3, 1, 4};
 	struct mesh_handle handle;
 
-	(void)state;
 	handle_init(&handle);
 	endpoint_add(&handle, "10.1.0.1/30");
 	endpoint_add(&handle, "fd00:1::1/64");
@@ -106,13 +101,12 @@ static void test_mixed(void **state)
 	round_trip(&handle, order, 5);
 }
 
-static void test_ten_ipv4(void **state)
+TEST(ten_ipv4)
 {
 	static const int order[] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9};
 	struct mesh_handle handle;
 	int i;
 
-	(void)state;
 	handle_init(&handle);
 	for (i = 0; i < 10; i++)
 		endpoint_add(&handle, "10.1.0.1/24");
@@ -124,13 +118,12 @@ static void test_ten_ipv4(void **state)
 	round_trip(&handle, order, 10);
 }
 
-static void test_four_ipv6(void **state)
+TEST(four_ipv6)
 {
 	static const int order[] = {0, 1, 2, 3};
 	struct mesh_handle handle;
 	int i;
 
-	(void)state;
 	handle_init(&handle);
 	for (i = 0; i < 5; i++)
 		endpoint_add(&handle, "fd00::1/64");
@@ -138,13 +131,12 @@ static void test_four_ipv6(void **state)
 }
 
 /* 3 * 20 + 2 * 8 bytes leave 6 of the 82. */
-static void test_full_mix(void **state)
+TEST(full_mix)
 {
 	static const int order[] = {1, 3, 0, 2, 4};
 	struct mesh_handle handle;
 	int i;
 
-	(void)state;
 	handle_init(&handle);
 	endpoint_add(&handle, "fd00::1/64");
 	for (i = 0; i < 2; i++) {
@@ -157,13 +149,12 @@ static void test_full_mix(void **state)
 }
 
 /* The caller's order decides which addresses are left out, whatever the family. */
-static void test_first_come(void **state)
+TEST(first_come)
 {
 	static const int order[] = {4, 0, 1, 2, 3};
 	struct mesh_handle handle;
 	int i;
 
-	(void)state;
 	handle_init(&handle);
 	for (i = 0; i < 4; i++)
 		endpoint_add(&handle, "fd00::1/64");
@@ -179,13 +170,12 @@ static void test_first_come(void **state)
 }
 
 /* A smaller address behind one that does not fit may still do. */
-static void test_smaller_fits(void **state)
+TEST(smaller_fits)
 {
 	static const int order[] = {3, 5, 0, 1, 2};
 	struct mesh_handle handle;
 	int i;
 
-	(void)state;
 	handle_init(&handle);
 	for (i = 0; i < 3; i++)
 		endpoint_add(&handle, "fd00::1/64");
@@ -217,13 +207,12 @@ static void assert_refused(const uint8_t *bytes, int error)
 }
 
 /* Every other value of every byte but the connector's own. */
-static void test_corruption(void **state)
+TEST(corruption)
 {
 	uint8_t bytes[MESH_HANDLE_BYTES];
 	struct mesh_handle got;
 	int i, flip;
 
-	(void)state;
 	full_handle_encode(bytes);
 	for (i = 0; i < CONNECT_ID_OFFSET; i++) {
 		for (flip = 1; flip < 256; flip++) {
@@ -239,14 +228,13 @@ static void test_corruption(void **state)
 }
 
 /* A handle of another version leads to its listener, if it is not damaged, and not too old. */
-static void test_foreign(void **state)
+TEST(foreign)
 {
 	uint8_t bytes[MESH_HANDLE_BYTES];
 	struct mesh_handle own, got;
 	uint32_t checksum;
 	int version;
 
-	(void)state;
 	full_handle_encode(bytes);
 	assert_int_equal(mesh_handle_decode(bytes, &own), 0);
 	assert_false(own.foreign);
@@ -271,12 +259,11 @@ static void test_foreign(void **state)
 }
 
 /* Two bytes that change places, as a field read from the wrong offset would. */
-static void test_swaps(void **state)
+TEST(swaps)
 {
 	uint8_t bytes[MESH_HANDLE_BYTES];
 	int i, j;
 
-	(void)state;
 	full_handle_encode(bytes);
 	for (i = VERSION_OFFSET + 1; i < CONNECT_ID_OFFSET; i++) {
 		for (j = i + 1; j < CONNECT_ID_OFFSET; j++) {
@@ -294,12 +281,11 @@ static void test_swaps(void **state)
 }
 
 /* NCCL carries 128 bytes; one that carried fewer would leave zeros, or rubbish, behind them. */
-static void test_truncation(void **state)
+TEST(truncation)
 {
 	uint8_t whole[MESH_HANDLE_BYTES], cut[MESH_HANDLE_BYTES];
 	int len;
 
-	(void)state;
 	full_handle_encode(whole);
 	for (len = 0; len < CONNECT_ID_OFFSET; len++) {
 		if (whole[len] == 0 && len >= 116)
@@ -314,7 +300,7 @@ static void test_truncation(void **state)
 }
 
 /* The name has what the addresses leave: 82 bytes, less 8 for an IPv4 and 20 for an IPv6 NIC. */
-static void test_node_name(void **state)
+TEST(node_name)
 {
 	static const char name[] = "a-node-whose-name-is-longer-than-the-rest-of-a-handle-can-hold";
 	uint8_t bytes[MESH_HANDLE_BYTES];
@@ -322,7 +308,6 @@ static void test_node_name(void **state)
 	struct mesh_handle handle, got;
 	size_t room;
 
-	(void)state;
 	handle_init(&handle);
 	mesh_handle_encode(&handle, bytes);
 	assert_int_equal(mesh_handle_decode(bytes, &got), 0);
@@ -344,13 +329,12 @@ static void test_node_name(void **state)
 }
 
 /* A node of another version is called by its name; its checksum and the rest may be different. */
-static void test_name_of_other_versions(void **state)
+TEST(name_of_other_versions)
 {
 	uint8_t bytes[MESH_HANDLE_BYTES];
 	char node[MESH_NODE_NAME_MAX];
 	struct mesh_handle handle;
 
-	(void)state;
 	handle_init(&handle);
 	strcpy(handle.node, "spark-2");
 	mesh_handle_encode(&handle, bytes);
@@ -389,13 +373,12 @@ static void forge(const uint8_t *whole, int offset, uint8_t value, uint8_t *forg
 }
 
 /* What a foreign name holds behind a zero byte is no part of the name and is not kept. */
-static void test_name_with_zero(void **state)
+TEST(name_with_zero)
 {
 	static const char zeros[MESH_NODE_NAME_MAX];
 	uint8_t bytes[MESH_HANDLE_BYTES], forged[MESH_HANDLE_BYTES];
 	struct mesh_handle handle, got;
 
-	(void)state;
 	handle_init(&handle);
 	strcpy(handle.node, "spark-2");
 	mesh_handle_encode(&handle, bytes);
@@ -405,7 +388,7 @@ static void test_name_with_zero(void **state)
 	assert_memory_equal(got.node + 5, zeros, sizeof(got.node) - 5);
 }
 
-static void test_forged(void **state)
+TEST(forged)
 {
 	/* Offsets of the wire format: counts at 5 and 6, entries from 34 on. */
 	static const struct {
@@ -440,7 +423,6 @@ static void test_forged(void **state)
 	struct mesh_handle got;
 	size_t i;
 
-	(void)state;
 	full_handle_encode(whole);
 	for (i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		forge(whole, cases[i].offset, cases[i].value, forged);
@@ -452,13 +434,12 @@ static void test_forged(void **state)
 }
 
 /* One entry more than there is room for would be read from the checksum, which is good at times. */
-static void test_forged_beyond_the_entries(void **state)
+TEST(forged_beyond_the_entries)
 {
 	uint8_t whole[MESH_HANDLE_BYTES], forged[MESH_HANDLE_BYTES];
 	struct mesh_handle handle;
 	unsigned int i;
 
-	(void)state;
 	handle_init(&handle);
 	for (i = 0; i < 10; i++)
 		endpoint_add(&handle, "10.1.0.1/24");
@@ -473,13 +454,12 @@ static void test_forged_beyond_the_entries(void **state)
 }
 
 /* NICs that become known later: each once, and as many as there is room for. */
-static void test_nics_added(void **state)
+TEST(nics_added)
 {
 	struct mesh_handle handle;
 	struct mesh_endpoint_addr more = {.nic = 3, .provider = MESH_PROVIDER_TCP};
 	int i;
 
-	(void)state;
 	handle_init(&handle);
 	endpoint_add(&handle, "10.1.0.1/24");
 	assert_true(mesh_handle_lacks_nics(&handle));
@@ -496,12 +476,11 @@ static void test_nics_added(void **state)
 	assert_int_equal(handle.num_endpoints, MESH_NICS_MAX);
 }
 
-static void test_connect_id(void **state)
+TEST(connect_id)
 {
 	uint8_t room[MESH_HANDLE_BYTES + 1], *bytes = room + 1;
 	struct mesh_handle got;
 
-	(void)state;
 	full_handle_encode(bytes);
 	mesh_handle_connect_id_set(bytes, UINT64_MAX - 1);
 	assert_int_equal(mesh_handle_decode(bytes, &got), 0);
@@ -509,40 +488,12 @@ static void test_connect_id(void **state)
 	assert_true(got.cookie == 0xfedcba9876543210);
 }
 
-static void test_noise(void **state)
+TEST(noise)
 {
 	uint8_t bytes[MESH_HANDLE_BYTES];
 
-	(void)state;
 	memset(bytes, 0, sizeof(bytes));
 	assert_refused(bytes, -EPROTO);
 	memset(bytes, 0xff, sizeof(bytes));
 	assert_refused(bytes, -EPROTO);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_empty),
-		cmocka_unit_test(test_mixed),
-		cmocka_unit_test(test_ten_ipv4),
-		cmocka_unit_test(test_four_ipv6),
-		cmocka_unit_test(test_full_mix),
-		cmocka_unit_test(test_first_come),
-		cmocka_unit_test(test_smaller_fits),
-		cmocka_unit_test(test_corruption),
-		cmocka_unit_test(test_foreign),
-		cmocka_unit_test(test_swaps),
-		cmocka_unit_test(test_truncation),
-		cmocka_unit_test(test_node_name),
-		cmocka_unit_test(test_name_with_zero),
-		cmocka_unit_test(test_name_of_other_versions),
-		cmocka_unit_test(test_forged),
-		cmocka_unit_test(test_forged_beyond_the_entries),
-		cmocka_unit_test(test_nics_added),
-		cmocka_unit_test(test_connect_id),
-		cmocka_unit_test(test_noise),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

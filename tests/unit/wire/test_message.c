@@ -1,16 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* test_message.c - messages and immediates: whole ones are read, all others refused. */
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
-#include <cmocka.h>
 
 #include "wire/immediate.h"
 #include "wire/message.h"
+
+#include "unit.h"
 
 /* Puts @length bytes behind a header; checks it in memory of exactly that size. */
 static int message_check(struct mesh_message_header header, size_t size)
@@ -31,11 +28,10 @@ static int message_check(struct mesh_message_header header, size_t size)
 	return ret;
 }
 
-static void test_messages(void **state)
+TEST(messages)
 {
 	unsigned int type, length;
 
-	(void)state;
 	for (type = 0; type < 256; type++) {
 		for (length = 0; length < 64; length++) {
 			struct mesh_message_header header = {
@@ -55,7 +51,7 @@ static void test_messages(void **state)
 	}
 }
 
-static void test_arrived(void **state)
+TEST(arrived)
 {
 	static const struct {
 		uint32_t limit;
@@ -72,7 +68,6 @@ static void test_arrived(void **state)
 	} bytes;
 	size_t i;
 
-	(void)state;
 	memset(&bytes, 0, sizeof(bytes));
 	bytes.header.type = MESH_MESSAGE_ARRIVED;
 	bytes.header.length = sizeof(bytes.arrived);
@@ -84,7 +79,7 @@ static void test_arrived(void **state)
 }
 
 /* A segment that the receiver has no bit for is refused here. */
-static void test_written(void **state)
+TEST(written)
 {
 	static const struct {
 		struct mesh_message_written written;
@@ -108,7 +103,6 @@ static void test_written(void **state)
 	} bytes;
 	size_t i;
 
-	(void)state;
 	for (i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		bytes.header = header;
 		bytes.written = cases[i].written;
@@ -118,9 +112,8 @@ static void test_written(void **state)
 }
 
 /* 64 bits always say all, 32 only that the grant is filled. */
-static void test_immediate_suffices(void **state)
+TEST(immediate_suffices)
 {
-	(void)state;
 	assert_true(mesh_immediate_suffices(64, false));
 	assert_true(mesh_immediate_suffices(64, true));
 	assert_false(mesh_immediate_suffices(32, false));
@@ -128,7 +121,7 @@ static void test_immediate_suffices(void **state)
 	assert_false(mesh_immediate_suffices(0, true));
 }
 
-static void test_relayed(void **state)
+TEST(relayed)
 {
 	static const struct {
 		struct mesh_message_relayed relayed;
@@ -156,7 +149,6 @@ static void test_relayed(void **state)
 	} bytes;
 	size_t i;
 
-	(void)state;
 	for (i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		memset(&bytes, 0, sizeof(bytes));
 		bytes.header.type = MESH_MESSAGE_RELAYED;
@@ -166,12 +158,11 @@ static void test_relayed(void **state)
 	}
 }
 
-static void test_grants(void **state)
+TEST(grants)
 {
 	struct mesh_message_header header = {.type = MESH_MESSAGE_GRANT};
 	unsigned int count, paths;
 
-	(void)state;
 	for (count = 0; count < 256; count++) {
 		for (paths = 0; paths < 256; paths += paths < 10 ? 1 : 49) {
 			bool legal = count && count <= MESH_GRANTS_PER_MESSAGE && paths &&
@@ -188,12 +179,11 @@ static void test_grants(void **state)
 	}
 }
 
-static void test_message_truncated(void **state)
+TEST(message_truncated)
 {
 	struct mesh_message_header header = {.type = MESH_MESSAGE_DATA, .length = 100};
 	size_t size;
 
-	(void)state;
 	for (size = 0; size < 24 + 100; size++)
 		assert_int_equal(message_check(header, size), -EPROTO);
 	assert_int_equal(message_check(header, 24 + 100), 0);
@@ -203,11 +193,10 @@ static void test_message_truncated(void **state)
 	assert_int_equal(message_check(header, 24), -EPROTO);
 }
 
-static void test_immediate_bits(void **state)
+TEST(immediate_bits)
 {
 	struct mesh_immediate immediate = {0}, got;
 
-	(void)state;
 	assert_int_equal(MESH_IMMEDIATE_COMM_BITS + MESH_IMMEDIATE_SEQ_BITS +
 				 MESH_IMMEDIATE_SEGMENT_BITS + 1,
 			 31);
@@ -225,12 +214,11 @@ static void test_immediate_bits(void **state)
 	assert_int_equal(got.segment, 0);
 }
 
-static void test_immediate_round_trip(void **state)
+TEST(immediate_round_trip)
 {
 	uint64_t bits = 1;
 	uint32_t i;
 
-	(void)state;
 	for (i = 0; i < 200000; i++) {
 		struct mesh_immediate decoded = mesh_immediate_decode(bits);
 
@@ -239,21 +227,4 @@ static void test_immediate_round_trip(void **state)
 		assert_true(mesh_immediate_encode(&decoded) == (bits & ~1ull));
 		bits = bits * 6364136223846793005u + 1442695040888963407u;
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_messages),
-		cmocka_unit_test(test_arrived),
-		cmocka_unit_test(test_written),
-		cmocka_unit_test(test_relayed),
-		cmocka_unit_test(test_grants),
-		cmocka_unit_test(test_message_truncated),
-		cmocka_unit_test(test_immediate_bits),
-		cmocka_unit_test(test_immediate_suffices),
-		cmocka_unit_test(test_immediate_round_trip),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

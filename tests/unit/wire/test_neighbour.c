@@ -1,15 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* test_neighbour.c - questions and answers: all fields are decoded, and damage is detected. */
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
-#include <cmocka.h>
 
 #include "wire/neighbour.h"
+
+#include "unit.h"
 
 /* A question with @num_processes, with something in each field. */
 static size_t question_make(struct mesh_neighbour *made, int num_processes)
@@ -48,14 +45,13 @@ static size_t question_make(struct mesh_neighbour *made, int num_processes)
 	return mesh_neighbour_finish(made, MESH_NEIGHBOUR_QUESTION);
 }
 
-static void test_round_trip(void **state)
+TEST(round_trip)
 {
 	struct mesh_neighbour made, got;
 	struct mesh_addr addr;
 	char text[MESH_ADDR_TEXT_MAX];
 	int num;
 
-	(void)state;
 	for (num = 0; num <= MESH_NEIGHBOUR_PROCESSES_MAX; num++) {
 		size_t size = question_make(&made, num);
 
@@ -74,13 +70,12 @@ static void test_round_trip(void **state)
 	assert_false(mesh_neighbour_has_addr(&got, &addr));
 }
 
-static void test_addresses_are_bounded(void **state)
+TEST(addresses_are_bounded)
 {
 	struct mesh_neighbour made;
 	struct mesh_addr addr;
 	int i;
 
-	(void)state;
 	question_make(&made, 0);
 	assert_int_equal(mesh_addr_parse("10.1.0.9/24", &addr), 0);
 	for (i = made.num_addrs; i < MESH_NEIGHBOUR_ADDRS_MAX; i++)
@@ -90,14 +85,13 @@ static void test_addresses_are_bounded(void **state)
 }
 
 /* Any other length than the counts give is refused: cut and oversized datagrams. */
-static void test_lengths(void **state)
+TEST(lengths)
 {
 	uint8_t bytes[sizeof(struct mesh_neighbour) + 64] = {0};
 	struct mesh_neighbour made, got;
 	size_t size = question_make(&made, 3), n;
 	uint16_t length;
 
-	(void)state;
 	for (n = 0; n <= sizeof(bytes); n++) {
 		memcpy(bytes, &made, sizeof(made));
 		assert_int_equal(mesh_neighbour_decode(bytes, n, &got), n == size ? 0 : -EPROTO);
@@ -114,11 +108,10 @@ static void refused(const struct mesh_neighbour *made)
 	assert_int_equal(mesh_neighbour_decode(made, made->length, &got), -EPROTO);
 }
 
-static void test_fields(void **state)
+TEST(fields)
 {
 	struct mesh_neighbour made;
 
-	(void)state;
 	question_make(&made, 3);
 	made.magic++;
 	refused(&made);
@@ -153,11 +146,10 @@ static void test_fields(void **state)
 	refused(&made);
 }
 
-static void test_texts(void **state)
+TEST(texts)
 {
 	struct mesh_neighbour made, got;
 
-	(void)state;
 	question_make(&made, 1);
 	memset(made.node, 'n', sizeof(made.node));
 	refused(&made);
@@ -173,11 +165,10 @@ static void test_texts(void **state)
 }
 
 /* Of another version only its product and node are read, whatever the rest is. */
-static void test_other_version(void **state)
+TEST(other_version)
 {
 	struct mesh_neighbour made, got, zero = {0};
 
-	(void)state;
 	question_make(&made, 3);
 	made.version = 200;
 	made.type = 99;
@@ -196,12 +187,11 @@ static void test_other_version(void **state)
 }
 
 /* `fi_mesh serve --relay`: with its job's key for that job, with none for all. */
-static void test_serves(void **state)
+TEST(serves)
 {
 	struct mesh_neighbour_process process = {
 		.role = MESH_NEIGHBOUR_SERVICE, .control_port = 4711, .job = 7};
 
-	(void)state;
 	assert_true(mesh_neighbour_serves(&process, 7));
 	assert_false(mesh_neighbour_serves(&process, 8));
 	assert_false(mesh_neighbour_serves(&process, 0));
@@ -213,16 +203,4 @@ static void test_serves(void **state)
 	process.control_port = 4711;
 	process.role = MESH_NEIGHBOUR_RANK;
 	assert_false(mesh_neighbour_serves(&process, 7));
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_round_trip), cmocka_unit_test(test_addresses_are_bounded),
-		cmocka_unit_test(test_lengths),	   cmocka_unit_test(test_fields),
-		cmocka_unit_test(test_texts),	   cmocka_unit_test(test_other_version),
-		cmocka_unit_test(test_serves),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

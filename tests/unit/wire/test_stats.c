@@ -2,10 +2,6 @@
 /* test_stats.c - the page of counters: its entries, its reader's checks, its files. */
 #include <errno.h>
 #include <fcntl.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,32 +9,32 @@
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
-#include <cmocka.h>
 
 #include "system/stats_file.h"
 #include "wire/stats.h"
 
 #include "log_capture.h"
+#include "unit.h"
 
 static struct mesh_stats_page page, copy;
 static char folder[64], path[PATH_MAX];
 
-static int setup(void **state)
+static int setup(void)
 {
-	(void)state;
 	mesh_stats_init(&page, 7, 42, "a", "train", 1000);
 	strcpy(folder, "/tmp/mesh-stats-XXXXXX");
 	return mkdtemp(folder) ? 0 : -1;
 }
 
-static int teardown(void **state)
+static int teardown(void)
 {
 	char command[128];
 
-	(void)state;
 	snprintf(command, sizeof(command), "rm -rf %s", folder);
 	return system(command);
 }
+
+TESTS_USE(setup, teardown);
 
 static struct mesh_stats_link link_to(const char *remote, const char *peer)
 {
@@ -55,13 +51,12 @@ static struct mesh_stats_link link_to(const char *remote, const char *peer)
 
 /* ---- entries ----------------------------------------------------------------------------- */
 
-static void test_open_and_close(void **state)
+TEST(open_and_close)
 {
 	struct mesh_stats_link link = link_to("10.1.0.2", "b");
 	struct mesh_counters *first, *second;
 	struct mesh_addr local, remote;
 
-	(void)state;
 	first = mesh_stats_open(&page, &link, 2000);
 	second = mesh_stats_open(&page, &link, 3000);
 	assert_non_null(first);
@@ -99,14 +94,13 @@ static void test_open_and_close(void **state)
 	assert_int_equal(copy.entries[1].state, MESH_STATS_FREE);
 }
 
-static void test_other_links_stay_apart(void **state)
+TEST(other_links_stay_apart)
 {
 	struct mesh_stats_link links[] = {link_to("10.1.0.2", "b"), link_to("10.1.0.3", "b"),
 					  link_to("10.1.0.2", "c"), link_to("10.1.0.2", "b"),
 					  link_to("10.1.0.2", "b")};
 	size_t i;
 
-	(void)state;
 	links[3].sending = false;
 	links[4].nic = "ac";
 	for (i = 0; i < 5; i++)
@@ -116,12 +110,11 @@ static void test_other_links_stay_apart(void **state)
 	assert_int_equal(page.entries[5].state, MESH_STATS_FREE);
 }
 
-static void test_full(void **state)
+TEST(full)
 {
 	struct mesh_stats_link link = link_to("10.1.0.2", "b");
 	int i;
 
-	(void)state;
 	for (i = 0; i < MESH_STATS_PATHS; i++)
 		assert_non_null(mesh_stats_open(&page, &link, 1));
 	assert_null(mesh_stats_open(&page, &link, 1));
@@ -132,11 +125,10 @@ static void test_full(void **state)
 }
 
 /* Closed circuits between two nodes are one entry; those of other nodes or NICs are not. */
-static void test_circuits(void **state)
+TEST(circuits)
 {
 	struct mesh_circuit_counters *first, *second, *other;
 
-	(void)state;
 	first = mesh_stats_circuit_open(&page, "a", "c", "ba", "bc", 2000);
 	second = mesh_stats_circuit_open(&page, "a", "c", "ba", "bc", 3000);
 	other = mesh_stats_circuit_open(&page, "c", "a", "bc", "ba", 3000);
@@ -176,11 +168,10 @@ static void test_circuits(void **state)
 	assert_int_equal(copy.circuits[2].counters.bytes, 7);
 }
 
-static void test_circuits_full(void **state)
+TEST(circuits_full)
 {
 	int i;
 
-	(void)state;
 	for (i = 0; i < MESH_STATS_CIRCUITS; i++)
 		assert_non_null(mesh_stats_circuit_open(&page, "a", "c", "ba", "bc", 1));
 	assert_null(mesh_stats_circuit_open(&page, "a", "c", "ba", "bc", 1));
@@ -200,13 +191,12 @@ static int decode_changed(void *at, char value, size_t size)
 	return ret;
 }
 
-static void test_decode_refuses(void **state)
+TEST(decode_refuses)
 {
 	struct mesh_stats_link link = link_to("10.1.0.2", "b");
 	struct mesh_stats_entry *entry = &page.entries[0];
 	const size_t all = sizeof(page);
 
-	(void)state;
 	mesh_stats_open(&page, &link, 1);
 	assert_int_equal(mesh_stats_decode(&page, all, &copy), 0);
 	assert_int_equal(mesh_stats_decode(&page, all - 1, &copy), -EPROTO);
@@ -229,7 +219,7 @@ static void test_decode_refuses(void **state)
 	assert_int_equal(mesh_stats_decode(&page, all, &copy), -EPROTO);
 }
 
-static void test_decode_refuses_circuits(void **state)
+TEST(decode_refuses_circuits)
 {
 	struct mesh_stats_circuit *circuit = &page.circuits[MESH_STATS_CIRCUITS - 1];
 	char *const texts[] = {circuit->origin, circuit->target, circuit->nic_up,
@@ -239,7 +229,6 @@ static void test_decode_refuses_circuits(void **state)
 	const size_t all = sizeof(page);
 	size_t i;
 
-	(void)state;
 	assert_int_equal(decode_changed(&page.header.circuit_size, 1, all), -EPROTO);
 	assert_int_equal(decode_changed((char *)&page.header.num_circuits + 3, 1, all), -EPROTO);
 	assert_int_equal(decode_changed(&page.header.num_circuits, 0, all), 0);
@@ -257,11 +246,10 @@ static void test_decode_refuses_circuits(void **state)
 }
 
 /* Root looks at what other users' programs wrote. */
-static void test_texts_are_printable(void **state)
+TEST(texts_are_printable)
 {
 	struct mesh_stats_link link = link_to("10.1.0.2", "b\x1b[2J");
 
-	(void)state;
 	mesh_stats_open(&page, &link, 1);
 	strcpy(page.header.node, "a\n");
 	strcpy(page.header.program, "p\xff");
@@ -275,11 +263,10 @@ static void test_texts_are_printable(void **state)
 	assert_string_equal(copy.entries[0].peer, "b?[2J");
 }
 
-static void test_decode_fewer_entries(void **state)
+TEST(decode_fewer_entries)
 {
 	struct mesh_stats_link link = link_to("10.1.0.2", "b");
 
-	(void)state;
 	mesh_stats_open(&page, &link, 1);
 	mesh_stats_open(&page, &link, 1);
 	page.header.num_entries = 1;
@@ -316,7 +303,7 @@ static struct seen seen_in(const char *setting)
 	return seen;
 }
 
-static void test_file(void **state)
+TEST(file)
 {
 	struct mesh_stats_link link = link_to("10.1.0.2", "b");
 	struct mesh_counters *counters;
@@ -324,7 +311,6 @@ static void test_file(void **state)
 	struct seen seen;
 	struct stat stat_of;
 
-	(void)state;
 	assert_int_equal(mesh_stats_file_open(folder, 7, "a", &file), 0);
 	assert_int_equal(fstat(file.fd, &stat_of), 0);
 	assert_int_equal(stat_of.st_mode & 0777, 0600);
@@ -341,11 +327,10 @@ static void test_file(void **state)
 	assert_non_null(mkdtemp(strcpy(folder, "/tmp/mesh-stats-XXXXXX")));
 }
 
-static void test_file_none(void **state)
+TEST(file_none)
 {
 	struct mesh_stats_file file;
 
-	(void)state;
 	assert_int_equal(mesh_stats_file_open("none", 7, "a", &file), 0);
 	assert_null(file.page);
 	mesh_stats_file_close(&file);
@@ -380,11 +365,10 @@ static int files_in_folder(void)
 	return count;
 }
 
-static void test_dead_files_go(void **state)
+TEST(dead_files_go)
 {
 	struct mesh_stats_file file;
 
-	(void)state;
 	file_left_behind();
 	assert_int_equal(files_in_folder(), 1);
 	assert_int_equal(seen_in(folder).count, 0);
@@ -396,14 +380,13 @@ static void test_dead_files_go(void **state)
 }
 
 /* `ulimit -f 0`, or a container's limit: the kernel ends a process that makes a larger file. */
-static void test_file_size_limit(void **state)
+TEST(file_size_limit)
 {
 	struct rlimit limit = {0, 0};
 	struct mesh_stats_file file;
 	int status, bad;
 	pid_t pid;
 
-	(void)state;
 	pid = fork();
 	if (!pid) {
 		if (setrlimit(RLIMIT_FSIZE, &limit))
@@ -421,14 +404,13 @@ static void test_file_size_limit(void **state)
 }
 
 /* A data loader that outlives its process is not its process. */
-static void test_child_lives_on(void **state)
+TEST(child_lives_on)
 {
 	struct mesh_stats_file file;
 	int life[2], born[2], status;
 	char byte = 0;
 	pid_t pid;
 
-	(void)state;
 	assert_int_equal(pipe(life), 0);
 	assert_int_equal(pipe(born), 0);
 	pid = fork();
@@ -463,9 +445,8 @@ static void write_file(const char *name, const char *text)
 	fclose(file);
 }
 
-static void test_other_files_stay(void **state)
+TEST(other_files_stay)
 {
-	(void)state;
 	write_file("notes", "mine");
 	write_file("1-00000000000000aa.mesh.bak", "mine");
 	write_file("new-1-00000000000000aa.mesh", "just being made");
@@ -473,12 +454,11 @@ static void test_other_files_stay(void **state)
 	assert_int_equal(files_in_folder(), 3);
 }
 
-static void test_links_are_not_followed(void **state)
+TEST(links_are_not_followed)
 {
 	struct mesh_stats_file file;
 	char name[PATH_MAX];
 
-	(void)state;
 	/* A link in place of the folder. */
 	snprintf(path, sizeof(path), "%s/link", folder);
 	assert_int_equal(symlink("/tmp", path), 0);
@@ -495,46 +475,17 @@ static void test_links_are_not_followed(void **state)
 	assert_int_equal(unlink(path), 0);
 }
 
-static void test_folder_that_others_can_write_to(void **state)
+TEST(folder_that_others_can_write_to)
 {
 	struct mesh_stats_file file;
 
-	(void)state;
 	assert_int_equal(chmod(folder, 0777), 0);
 	assert_int_equal(mesh_stats_file_open(folder, 7, "a", &file), -EPERM);
 	assert_null(file.page);
 	assert_int_equal(mesh_stats_files_read(folder, see, NULL), -EPERM);
 }
 
-static void test_no_folder(void **state)
+TEST(no_folder)
 {
-	(void)state;
 	assert_int_equal(mesh_stats_files_read("/nowhere/at/all", see, NULL), -ENOENT);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(test_open_and_close, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_other_links_stay_apart, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_full, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_circuits, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_circuits_full, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_decode_refuses, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_decode_refuses_circuits, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_texts_are_printable, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_decode_fewer_entries, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_file, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_file_none, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_dead_files_go, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_file_size_limit, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_child_lives_on, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_other_files_stay, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_links_are_not_followed, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_folder_that_others_can_write_to, setup,
-						teardown),
-		cmocka_unit_test_setup_teardown(test_no_folder, setup, teardown),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }
