@@ -360,11 +360,10 @@ static void begin(uint32_t options)
 {
 	static const enum mesh_provider_id providers[] = {MESH_PROVIDER_TCP, MESH_PROVIDER_TCP_RXM};
 	struct mesh_process *process = &fixture.setup.process;
-	void *state = NULL;
 	int i, num_paths, ends[2];
 
 	run.sending = options & 1;
-	fixture_setup(&state);
+	fixture_setup();
 	mesh_log_sink_set(lines_read);
 	fake.rx_size = 16;
 	fake.payload_max = MACHINE_PAYLOAD;
@@ -413,7 +412,6 @@ static void end(void)
 {
 	struct mesh_process *process = &fixture.setup.process;
 	struct mesh_peer *peer;
-	void *state = NULL;
 	int i;
 
 	for (i = 0; i < COMMS; i++) {
@@ -437,7 +435,7 @@ static void end(void)
 	mesh_lock_release(&process->lock);
 	fake.before = NULL;
 	check(!process->engine.timers.first);
-	check_equal(fixture_teardown(&state), 0);
+	check_equal(fixture_teardown(), 0);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

@@ -512,5 +512,5 @@ void relay_end(void)
 		mesh_domain_close(relay_run.domains[i]);
 	}
 	mesh_lock_destroy(&process->lock);
-	check_equal(fake_teardown(NULL), 0);
+	check_equal(fake_teardown(), 0);
 }

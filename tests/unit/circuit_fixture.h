@@ -7,10 +7,7 @@
 #define MESH_TESTS_CIRCUIT_FIXTURE_H
 
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <string.h>
-#include <cmocka.h>
 
 #include <rdma/fi_errno.h>
 
@@ -21,6 +18,7 @@
 #include "fake_clock.h"
 #include "log_capture.h"
 #include "relay_chain.h"
+#include "unit.h"
 
 /* a - b - c - d - e, with three relays. */
 #define RELAYS 3
@@ -137,12 +135,11 @@ static void circuit_open(void)
 	assert_true(came.opened.comm);
 }
 
-static int setup(void **state)
+static int setup(void)
 {
 	uint64_t memory[RELAYS] = {64 << 20, 64 << 20, 64 << 20};
 	int i;
 
-	(void)state;
 	log_capture_start();
 	memset(&came, 0, sizeof(came));
 	chain_open(RELAYS, 1, memory);
@@ -156,9 +153,8 @@ static int setup(void **state)
 	return 0;
 }
 
-static int teardown(void **state)
+static int teardown(void)
 {
-	(void)state;
 	chain.stopped = 0;
 	chain_break(chain.nodes[0].right);
 	while (chain_learn_step())

@@ -1,14 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* comm_fixture.h - comm_stage.h for unit tests, which use cmocka. */
+/* comm_fixture.h - comm_stage.h for unit tests, whose frame is unit.h. */
 #ifndef MESH_TESTS_COMM_FIXTURE_H
 #define MESH_TESTS_COMM_FIXTURE_H
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
-
 #include "comm_stage.h"
+#include "unit.h"
 
 #endif

@@ -24,11 +24,10 @@
 struct comm_fixture fixture;
 char fixture_memory[FIXTURE_MEMORY];
 
-int fixture_setup(void **state)
+int fixture_setup(void)
 {
 	struct mesh_process *process = &fixture.setup.process;
 
-	(void)state;
 	fake_reset();
 	memset(&fixture, 0, sizeof(fixture));
 	mesh_lock_init(&process->lock);
@@ -94,7 +93,7 @@ void fixture_peer_enter(struct mesh_peer *peer, uint64_t process_id, uint16_t co
 	mesh_peer_index_add(peer);
 }
 
-int fixture_teardown(void **state)
+int fixture_teardown(void)
 {
 	int i;
 
@@ -109,7 +108,7 @@ int fixture_teardown(void **state)
 		close(fixture.frames);
 	}
 	mesh_lock_destroy(&fixture.setup.process.lock);
-	return fake_teardown(state);
+	return fake_teardown();
 }
 
 struct mesh_comm *fixture_comm_open(bool sending)

@@ -43,9 +43,9 @@ struct comm_fixture {
 extern struct comm_fixture fixture;
 extern char fixture_memory[FIXTURE_MEMORY];
 
-/** A setup of cmocka's: a node without paths; and teardown. Log lines are captured meanwhile. */
-int fixture_setup(void **state);
-int fixture_teardown(void **state);
+/** A test's setup: a node without paths; and teardown. Log lines are captured meanwhile. */
+int fixture_setup(void);
+int fixture_teardown(void);
 
 /** Opens domains and peers for so many paths. Set what @fake offers before. */
 void fixture_paths_open(enum mesh_provider_id provider, int num_paths);

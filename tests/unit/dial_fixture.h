@@ -6,18 +6,15 @@
 #ifndef MESH_TESTS_DIAL_FIXTURE_H
 #define MESH_TESTS_DIAL_FIXTURE_H
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <string.h>
-#include <cmocka.h>
 
 #include "control/peer.h"
 #include "control/peer_index.h"
 #include "nic/addr.h"
 #include "setup/connect_try.h"
 #include "setup/setup.h"
+
+#include "unit.h"
 
 #define DIAL_NICS_MAX 3 /* of each node */
 #define CONTROL_PORT 4000
@@ -80,10 +77,9 @@ static inline void dial_begin(int here, int there)
 	mesh_lock_take(&process->lock);
 }
 
-/* A teardown of cmocka's. */
-static inline int dial_end(void **state)
+/* A test's teardown. */
+static inline int dial_end(void)
 {
-	(void)state;
 	mesh_connect_try_end(&attempt);
 	mesh_lock_release(&process->lock);
 	mesh_lock_destroy(&process->lock);

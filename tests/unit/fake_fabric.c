@@ -39,9 +39,8 @@ void fake_reset(void)
 	fake.payload_max = 8192;
 }
 
-int fake_teardown(void **state)
+int fake_teardown(void)
 {
-	(void)state;
 	fake_hints_forget();
 	if (fake_open_objects() || fake.busy_closes)
 		fprintf(stderr, "%d objects are open, %d were closed too early\n",

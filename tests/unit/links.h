@@ -3,13 +3,9 @@
 #ifndef MESH_TESTS_LINKS_H
 #define MESH_TESTS_LINKS_H
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
-
 #include "fabric/pace.h"
+
+#include "unit.h"
 
 #define MS 1000000ull
 #define LINKS_MAX 4

@@ -13,11 +13,11 @@
 
 static struct mesh_peer *peer; /* the first of the fixture's */
 
-static inline int setup(void **state)
+static inline int setup(void)
 {
 	int i;
 
-	fixture_setup(state);
+	fixture_setup();
 	fixture_paths_open(MESH_PROVIDER_TCP, 2);
 	fixture.setup.process.config.connect_timeout_s = 6;
 	for (i = 0; i < fixture.num_paths; i++) {
@@ -29,7 +29,7 @@ static inline int setup(void **state)
 	return 0;
 }
 
-static inline int teardown(void **state)
+static inline int teardown(void)
 {
 	int i;
 
@@ -42,7 +42,7 @@ static inline int teardown(void **state)
 		close(fixture.frames);
 		fixture.frames = -1;
 	}
-	return fixture_teardown(state);
+	return fixture_teardown();
 }
 
 /* The peer at the first one's address, with this control port and cookie. */

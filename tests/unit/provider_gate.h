@@ -10,6 +10,7 @@
 #include <time.h>
 
 #include "fake_fabric.h"
+#include "unit.h"
 
 /* After which a thread that should have gone on has not. */
 #define LIMIT_MS 10000

@@ -1,11 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* relay_chain.c - a line of nodes in one process, of which the relays are the product's. */
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
-#include <cmocka.h>
 
 #include "base/clock.h"
 #include "fabric/fence.h"
@@ -16,6 +13,7 @@
 
 #include "fake_fabric.h"
 #include "relay_chain.h"
+#include "unit.h"
 
 /* Receives that each domain posts; none is used. */
 #define RECEIVES 4
@@ -550,5 +548,5 @@ void chain_close(void)
 		end_close(&chain.ends[i]);
 	for (i = 0; i < chain.num_nodes; i++)
 		mesh_lock_destroy(&chain.nodes[i].process.lock);
-	assert_int_equal(fake_teardown(NULL), 0);
+	assert_int_equal(fake_teardown(), 0);
 }

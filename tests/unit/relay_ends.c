@@ -1,17 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* relay_ends.c - the two ends of circuits through a chain of relays, as a model. */
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
-#include <cmocka.h>
 
 #include <rdma/fi_errno.h>
 
 #include "wire/immediate.h"
 
 #include "relay_ends.h"
+#include "unit.h"
 
 #define IN_FLIGHT 32
 #define EAGER_CREDIT 48
@@ -580,21 +578,17 @@ void ends_close(void)
 		mesh_mr_close(memory_mrs[i]);
 }
 
-int ends_source_open(void **state)
+void ends_source_open(void)
 {
 	size_t i, size = CIRCUITS * SEGMENTS * SEGMENT_MAX;
 
-	(void)state;
 	source = malloc(size);
 	assert_non_null(source);
 	for (i = 0; i < size; i++)
 		source[i] = (uint8_t)(i / SEGMENT_MAX * 31 + i * 7 + (i >> 8));
-	return 0;
 }
 
-int ends_source_close(void **state)
+void ends_source_close(void)
 {
-	(void)state;
 	free(source);
-	return 0;
 }

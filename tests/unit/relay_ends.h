@@ -73,8 +73,8 @@ void ends_open(void);
 void ends_close(void);
 
 /** Setup and teardown of a group: the memory that all segments of the program are written from. */
-int ends_source_open(void **state);
-int ends_source_close(void **state);
+void ends_source_open(void);
+void ends_source_close(void);
 
 struct chain_end *connector_end(const struct circuit *circuit);
 struct chain_end *listener_end(const struct circuit *circuit);

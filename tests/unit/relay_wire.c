@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* relay_wire.c - what the nodes of relay_chain.h post, until it has arrived and is complete. */
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
-#include <cmocka.h>
 
 #include <rdma/fi_errno.h>
 
@@ -13,6 +10,7 @@
 
 #include "fake_fabric.h"
 #include "relay_chain.h"
+#include "unit.h"
 
 static int sends_taken, writes_taken, injects_taken;
 

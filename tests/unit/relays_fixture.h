@@ -97,8 +97,8 @@ static inline void relays_open(int num, bool incoming)
 	}
 }
 
-/* A teardown of cmocka's. */
-static inline int relays_close(void **state)
+/* A test's teardown. */
+static inline int relays_close(void)
 {
 	int i;
 
@@ -107,7 +107,7 @@ static inline int relays_close(void **state)
 		close(relay_frames[i]);
 	}
 	fixture.num_paths = num_relays;
-	return fixture_teardown(state);
+	return fixture_teardown();
 }
 
 /*

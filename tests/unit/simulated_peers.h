@@ -7,14 +7,10 @@
 #ifndef MESH_TESTS_SIMULATED_PEERS_H
 #define MESH_TESTS_SIMULATED_PEERS_H
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
-
 #include "control/process.h"
 #include "wire/handle.h"
+
+#include "unit.h"
 
 #define SIMULATED_PEERS_MAX 512
 #define SIMULATED_COMMS_MAX 8 /* of each, in each direction */

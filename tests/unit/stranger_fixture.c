@@ -18,12 +18,11 @@
 
 struct stranger_fixture stranger;
 
-int stranger_setup(void **state)
+int stranger_setup(void)
 {
 	uint8_t bytes[MESH_HANDLE_BYTES];
 	struct mesh_process *process;
 
-	(void)state;
 	stranger.fd = -1;
 	assert_int_equal(mesh_net_open(&stranger.net), 0);
 	assert_int_equal(mesh_net_listen(stranger.net, 0, bytes, &stranger.listener), 0);
@@ -40,9 +39,8 @@ int stranger_setup(void **state)
 	return 0;
 }
 
-int stranger_teardown(void **state)
+int stranger_teardown(void)
 {
-	(void)state;
 	if (stranger.fd >= 0)
 		close(stranger.fd);
 	mesh_listener_close(stranger.listener);

@@ -7,15 +7,12 @@
 #define MESH_TESTS_STRANGER_FIXTURE_H
 
 #include <netinet/in.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 
 #include "setup/listener.h"
 #include "setup/setup.h"
 #include "wire/frame.h"
+
+#include "unit.h"
 
 /* Seconds after which reading fails the test. */
 #define STRANGER_LIMIT_S 20
@@ -29,9 +26,9 @@ struct stranger_fixture {
 
 extern struct stranger_fixture stranger;
 
-/** cmocka's setup: the listener, and a log without earlier lines, captured; and teardown. */
-int stranger_setup(void **state);
-int stranger_teardown(void **state);
+/** A test's setup: the listener, and a log without earlier lines, captured; and teardown. */
+int stranger_setup(void);
+int stranger_teardown(void);
 
 /** 127.0.0.1 with @port. */
 struct sockaddr_in stranger_loopback(uint16_t port);

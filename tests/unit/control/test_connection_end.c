@@ -15,6 +15,8 @@
 #include "peers_fixture.h"
 #include "tcp_pair.h"
 
+TESTS_USE(setup, teardown);
+
 enum end {
 	END_IN_ORDER,
 	END_RESET,     /* by its kernel, because it left bytes unread */
@@ -84,28 +86,15 @@ static void end_is_read(enum end how)
 		close(ends[0]);
 }
 
-static void test_last_words_are_read(void **state)
+TEST(last_words_are_read)
 {
 	end_is_read(END_IN_ORDER);
-	assert_int_equal(teardown(state), 0);
-	setup(state);
+	assert_int_equal(teardown(), 0);
+	setup();
 	end_is_read(END_RESET);
 }
 
-static void test_reset_is_no_end(void **state)
+TEST(reset_is_no_end)
 {
-	(void)state;
 	end_is_read(END_RESET_MET);
-}
-
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(test_last_words_are_read),
-		TEST(test_reset_is_no_end),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,16 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* test_engine.c - which events the plugin's own thread watches for. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
 #include <unistd.h>
-#include <cmocka.h>
 
 #include "base/lock.h"
 #include "control/engine.h"
+
+#include "unit.h"
 
 static int calls; /* of epoll_ctl() */
 
@@ -50,7 +47,7 @@ static uint32_t found(const struct mesh_engine *engine)
 }
 
 /* A watch follows each change of its events, and costs no system call without one. */
-static void test_rewatch(void **state)
+TEST(rewatch)
 {
 	const struct mesh_engine_work work = {.timeout = never, .tick = nothing};
 	struct mesh_watch watch = {.ready = unexpected};
@@ -58,7 +55,6 @@ static void test_rewatch(void **state)
 	struct mesh_lock lock;
 	int ends[2], i;
 
-	(void)state;
 	mesh_lock_init(&lock);
 	assert_int_equal(mesh_engine_open(&engine, &lock, &work, NULL), 0);
 	for (i = 0; i < 2; i++) { /* a watch may get another descriptor */
@@ -85,13 +81,4 @@ static void test_rewatch(void **state)
 	}
 	mesh_engine_close(&engine);
 	mesh_lock_destroy(&lock);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_rewatch),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

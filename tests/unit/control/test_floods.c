@@ -1,16 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* test_floods.c - messages that unknown clients can cause at any rate are limited. */
 #include <arpa/inet.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
-#include <cmocka.h>
 
 #include "setup/listener.h"
 #include "setup/net.h"
@@ -19,6 +14,8 @@
 
 #include "log_capture.h"
 #include "stranger_fixture.h"
+
+TESTS_USE(stranger_setup, stranger_teardown);
 
 /* While the engine may log. */
 static int lines_of(enum mesh_log_level level)
@@ -32,13 +29,12 @@ static int lines_of(enum mesh_log_level level)
 }
 
 /* A port scanner: some lines, and the rest is counted. */
-static void test_many_strangers_are_quiet(void **state)
+TEST(many_strangers_are_quiet)
 {
 	struct mesh_log_limit *limit = &stranger.net->process->limits.strangers;
 	unsigned int held = 0;
 	int i;
 
-	(void)state;
 	for (i = 0; i < 40; i++) {
 		stranger_dial();
 		close(stranger.fd);
@@ -72,13 +68,12 @@ static uint64_t pauses_await(int num)
 }
 
 /* It is retried every 200 ms, and reported once. */
-static void test_descriptors_run_out(void **state)
+TEST(descriptors_run_out)
 {
 	const struct sockaddr_in to = stranger_loopback(stranger.handle.control_port);
 	struct rlimit limit, none;
 	int fd;
 
-	(void)state;
 	fd = socket(AF_INET, SOCK_STREAM, 0);
 	assert_true(fd >= 0);
 	assert_int_equal(getrlimit(RLIMIT_NOFILE, &limit), 0);
@@ -93,16 +88,8 @@ static void test_descriptors_run_out(void **state)
 	close(fd);
 }
 
-int main(void)
+void tests_begin(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(test_many_strangers_are_quiet, stranger_setup,
-						stranger_teardown),
-		cmocka_unit_test_setup_teardown(test_descriptors_run_out, stranger_setup,
-						stranger_teardown),
-	};
-
 	setenv("NCCL_MESH_NICS", "=lo", 1);
 	setenv("NCCL_MESH_PROVIDER", "tcp", 1);
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

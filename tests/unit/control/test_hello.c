@@ -39,26 +39,18 @@ static void hello_fails(int error, const char *why)
 	log_capture_stop();
 }
 
-static void test_bad_name(void **state)
+TEST(bad_name)
 {
-	(void)state;
 	hello_fails(-EPROTO, "endpoint name does not match");
 }
 
-static void test_no_room(void **state)
+TEST(no_room)
 {
-	(void)state;
 	hello_fails(-ENOMEM, "libfabric cannot add its address");
 	hello_fails(-EINVAL, "libfabric cannot add its address");
 }
 
-int main(void)
+void tests_begin(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_bad_name),
-		cmocka_unit_test(test_no_room),
-	};
-
 	setenv("NCCL_MESH_NICS", "=lo", 1);
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -91,9 +91,9 @@ static void peer_enter(struct mesh_peer *peer)
 	mesh_peer_index_add(peer);
 }
 
-static int setup(void **state)
+static int setup(void)
 {
-	int ret = fixture_setup(state);
+	int ret = fixture_setup();
 
 	fixture.setup.process.config.recovery = 1;
 	fixture_paths_open(MESH_PROVIDER_TCP, 2);
@@ -115,7 +115,7 @@ static int setup(void **state)
 	return ret;
 }
 
-static int teardown(void **state)
+static int teardown(void)
 {
 	if (before->link)
 		mesh_link_leave(before);
@@ -123,12 +123,13 @@ static int teardown(void **state)
 	mesh_peer_index_remove(&again);
 	mesh_peer_index_remove(before);
 	mesh_lock_release(&fixture.setup.process.lock);
-	return fixture_teardown(state);
+	return fixture_teardown();
 }
 
-static void test_circuits_are_fenced_before(void **state)
+TESTS_USE(setup, teardown);
+
+TEST(circuits_are_fenced_before)
 {
-	(void)state;
 	assert_true(mesh_link_settle(&again));
 	assert_int_equal(before->state, MESH_PEER_LOST);
 	assert_int_equal(circuit.lost, 1);
@@ -140,21 +141,10 @@ static void test_circuits_are_fenced_before(void **state)
 }
 
 /* The way on of a circuit: nothing of it is written into our memory. */
-static void test_nothing_may_arrive(void **state)
+TEST(nothing_may_arrive)
 {
-	(void)state;
 	circuit.open = false;
 	assert_true(mesh_link_settle(&again));
 	assert_int_equal(before->state, MESH_PEER_UP);
 	assert_int_equal(fences, 0);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(test_circuits_are_fenced_before, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_nothing_may_arrive, setup, teardown),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

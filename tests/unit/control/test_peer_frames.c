@@ -14,28 +14,29 @@
 
 static struct mesh_peer *peer; /* the fixture's: gives an address */
 
-static int setup(void **state)
+static int setup(void)
 {
-	fixture_setup(state);
+	fixture_setup();
 	fixture_paths_open(MESH_PROVIDER_TCP, 1);
 	peer = &fixture.peers[0];
 	mesh_lock_take(&fixture.setup.process.lock);
 	return 0;
 }
 
-static int teardown(void **state)
+static int teardown(void)
 {
 	mesh_lock_release(&fixture.setup.process.lock);
-	return fixture_teardown(state);
+	return fixture_teardown();
 }
 
+TESTS_USE(setup, teardown);
+
 /* If the engine cannot watch it, the caller still owns the descriptor, and no state is left. */
-static void test_accept_fails(void **state)
+TEST(accept_fails)
 {
 	int ends[2];
 	char byte;
 
-	(void)state;
 	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, ends), 0);
 	fixture.setup.process.engine.epoll_fd = -1;
 	assert_int_equal(mesh_peer_accept(&fixture.setup.process, 0, ends[0], &peer->address.addr),
@@ -77,7 +78,7 @@ static size_t frames_take(uint8_t *bytes, size_t size, uint32_t *count)
 }
 
 /* What the socket does not take at once follows when there is room, from where it was cut. */
-static void test_frames_wait_for_the_socket(void **state)
+TEST(frames_wait_for_the_socket)
 {
 	const int room = 2600; /* no multiple of a frame */
 	uint32_t sent = 0, read = 0;
@@ -89,7 +90,6 @@ static void test_frames_wait_for_the_socket(void **state)
 	int ends[2];
 	ssize_t n;
 
-	(void)state;
 	fixture.setup.process.engine.epoll_fd = epoll_create1(EPOLL_CLOEXEC);
 	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, ends), 0);
 	assert_int_equal(setsockopt(ends[0], SOL_SOCKET, SO_SNDBUF, &room, sizeof(room)), 0);
@@ -117,16 +117,4 @@ static void test_frames_wait_for_the_socket(void **state)
 	close(ends[1]);
 	close(fixture.setup.process.engine.epoll_fd);
 	fixture.setup.process.engine.epoll_fd = -1;
-}
-
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(test_accept_fails),
-		TEST(test_frames_wait_for_the_socket),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

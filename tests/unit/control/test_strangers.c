@@ -3,18 +3,13 @@
 #include <arpa/inet.h>
 #include <netinet/tcp.h>
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdatomic.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/time.h>
 #include <unistd.h>
-#include <cmocka.h>
 
 #include "base/version.h"
 #include "setup/listener.h"
@@ -44,12 +39,14 @@ bool __wrap_mesh_route_leads(const struct mesh_addr *from, unsigned int ifindex,
 	       __real_mesh_route_leads(from, ifindex, to);
 }
 
-static int setup(void **state)
+static int setup(void)
 {
-	stranger_setup(state);
+	stranger_setup();
 	stranger_dial();
 	return 0;
 }
+
+TESTS_USE(setup, stranger_teardown);
 
 /* The engine works under this lock: what it did with a connection is over, and can be seen. */
 static uint64_t refused_count(void)
@@ -80,12 +77,11 @@ static struct mesh_frame hello_make(void)
 
 /* ---- HELLO --------------------------------------------------------------------------------- */
 
-static void test_hello_is_answered(void **state)
+TEST(hello_is_answered)
 {
 	struct mesh_frame frame = hello_make();
 	const struct mesh_process *process = stranger.net->process;
 
-	(void)state;
 	stranger_send(&frame, MESH_FRAME_HELLO);
 	frame = stranger_frame_read(MESH_FRAME_HELLO);
 	assert_true(frame.hello.node_id == process->node_id);
@@ -102,11 +98,10 @@ static void test_hello_is_answered(void **state)
 }
 
 /* One answer of the kernel decides: a route may come back before it is asked once more. */
-static void test_route_comes_back(void **state)
+TEST(route_comes_back)
 {
 	struct mesh_frame frame = hello_make();
 
-	(void)state;
 	frame.hello.routed = 1;
 	atomic_store(&route_is_away, true);
 	stranger_send(&frame, MESH_FRAME_HELLO);
@@ -115,13 +110,12 @@ static void test_route_comes_back(void **state)
 }
 
 /* Byte by byte: frames are put together again. */
-static void test_hello_in_pieces(void **state)
+TEST(hello_in_pieces)
 {
 	struct mesh_frame frame = hello_make();
 	size_t size = mesh_frame_finish(&frame, MESH_FRAME_HELLO), i;
 	const int on = 1;
 
-	(void)state;
 	setsockopt(stranger.fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
 	for (i = 0; i < size; i++)
 		assert_int_equal(send(stranger.fd, (char *)&frame + i, 1, MSG_NOSIGNAL), 1);
@@ -142,22 +136,20 @@ static void refused_with(struct mesh_frame *hello, enum mesh_refusal refusal, ui
 }
 
 /* It claims to be a process whose id it has learnt. */
-static void test_wrong_secret(void **state)
+TEST(wrong_secret)
 {
 	struct mesh_frame frame = hello_make();
 
-	(void)state;
 	frame.hello.secret[1] ^= 1;
 	refused_with(&frame, MESH_REFUSAL_COOKIE, stranger.handle.endpoints[0].provider);
 }
 
 /* Both the listener's number and its cookie must be right. */
-static void test_wrong_cookie(void **state)
+TEST(wrong_cookie)
 {
 	const uint32_t provider = (uint32_t)stranger.handle.endpoints[0].provider;
 	struct mesh_frame frame = hello_make();
 
-	(void)state;
 	frame.hello.cookie ^= 1;
 	refused_with(&frame, MESH_REFUSAL_COOKIE, provider);
 	hung_up("names no listener");
@@ -170,34 +162,31 @@ static void test_wrong_cookie(void **state)
 }
 
 /* Its NCCL would choose other algorithms than ours. */
-static void test_wrong_tuner(void **state)
+TEST(wrong_tuner)
 {
 	struct mesh_frame frame = hello_make();
 
-	(void)state;
 	frame.hello.tuner = 1;
 	refused_with(&frame, MESH_REFUSAL_TUNER, (uint32_t)stranger.handle.endpoints[0].provider);
 	hung_up("set NCCL_MESH_TUNER and NCCL_MESH_PLAN to the same on all nodes");
 }
 
-static void test_wrong_provider(void **state)
+TEST(wrong_provider)
 {
 	struct mesh_frame frame = hello_make();
 
-	(void)state;
 	frame.hello.provider = MESH_PROVIDER_VERBS_RXM;
 	refused_with(&frame, MESH_REFUSAL_PROVIDER,
 		     (uint32_t)stranger.handle.endpoints[0].provider);
 	hung_up("another libfabric provider");
 }
 
-static void test_wrong_version(void **state)
+TEST(wrong_version)
 {
 	struct mesh_frame frame = hello_make();
 	size_t size = mesh_frame_finish(&frame, MESH_FRAME_HELLO);
 	char why[160];
 
-	(void)state;
 	frame.header.version = MESH_PROTOCOL_VERSION + 1;
 	strcpy(frame.hello.version, "7.8.9");
 	memset(&frame.hello.node_id, 0xee, size - sizeof(frame.header) - MESH_HELLO_FROZEN_BYTES);
@@ -213,21 +202,19 @@ static void test_wrong_version(void **state)
 	assert_true(refused_count() == 1);
 }
 
-static void test_noise(void **state)
+TEST(noise)
 {
-	(void)state;
 	assert_int_equal(send(stranger.fd, "GET / HTTP/1.0\r\n\r\n", 18, MSG_NOSIGNAL), 18);
 	hung_up("bytes that are not frames of this plugin");
 	assert_true(refused_count() == 1);
 }
 
 /* Only the port is used, and only with the address of the TCP connection. */
-static void test_endpoint_elsewhere(void **state)
+TEST(endpoint_elsewhere)
 {
 	struct sockaddr_in name = stranger_loopback(9);
 	int i;
 
-	(void)state;
 	for (i = 0; i < 3; i++) {
 		struct mesh_frame frame = hello_make();
 
@@ -246,12 +233,11 @@ static void test_endpoint_elsewhere(void **state)
 }
 
 /* The number of silent connections is limited: the oldest goes, and a peer is answered at once. */
-static void test_too_many_strangers(void **state)
+TEST(too_many_strangers)
 {
 	int fds[STRANGERS_MAX], i;
 	char byte;
 
-	(void)state;
 	for (i = 0; i < STRANGERS_MAX; i++) { /* the first is there already */
 		fds[i] = stranger.fd;
 		stranger_dial();
@@ -269,20 +255,18 @@ static void test_too_many_strangers(void **state)
 
 /* ---- unexpected frames ----------------------------------------------------------------------- */
 
-static void test_connect_before_hello(void **state)
+TEST(connect_before_hello)
 {
 	struct mesh_frame frame = stranger_connect_make(1, 0, 1);
 
-	(void)state;
 	stranger_send(&frame, MESH_FRAME_CONNECT);
 	hung_up("sent CONNECT before HELLO");
 }
 
-static void test_refusal_of_nothing(void **state)
+TEST(refusal_of_nothing)
 {
 	struct mesh_frame frame;
 
-	(void)state;
 	memset(&frame, 0, sizeof(frame));
 	frame.refuse.refusal = MESH_REFUSAL_COOKIE;
 	stranger_send(&frame, MESH_FRAME_REFUSE);
@@ -290,7 +274,7 @@ static void test_refusal_of_nothing(void **state)
 }
 
 /* They have no comm and are dropped. */
-static void test_frames_for_no_comm(void **state)
+TEST(frames_for_no_comm)
 {
 	static const enum mesh_frame_type types[] = {
 		MESH_FRAME_CLOSE, MESH_FRAME_CLOSED, MESH_FRAME_ASK,	 MESH_FRAME_SENT,
@@ -298,7 +282,6 @@ static void test_frames_for_no_comm(void **state)
 	struct mesh_frame frame;
 	size_t i;
 
-	(void)state;
 	for (i = 0; i < sizeof(types) / sizeof(types[0]); i++) {
 		memset(&frame, 0, sizeof(frame));
 		frame.to_comm = NO_COMM;
@@ -313,11 +296,10 @@ static void test_frames_for_no_comm(void **state)
 
 /* ---- CONNECT ------------------------------------------------------------------------------- */
 
-static void test_connect_without_right(void **state)
+TEST(connect_without_right)
 {
 	struct mesh_frame frame;
 
-	(void)state;
 	stranger_introduced();
 	frame = stranger_connect_make(7, 0, 1);
 	frame.connect.cookie ^= 1;
@@ -330,12 +312,11 @@ static void test_connect_without_right(void **state)
 }
 
 /* NCCL gets a comm when all its paths exist; a wrong key, number or order adds none. */
-static void test_paths_of_one_comm(void **state)
+TEST(paths_of_one_comm)
 {
 	struct mesh_comm *comm = NULL;
 	struct mesh_frame frame;
 
-	(void)state;
 	stranger_introduced();
 	frame = stranger_connect_make(10, 0, 2);
 	stranger_send(&frame, MESH_FRAME_CONNECT);
@@ -365,12 +346,11 @@ static void test_paths_of_one_comm(void **state)
 }
 
 /* A listener's queue is bounded; when it closes, the queued connectors are refused. */
-static void test_listener_is_full(void **state)
+TEST(listener_is_full)
 {
 	struct mesh_frame frame;
 	int i;
 
-	(void)state;
 	stranger_introduced();
 	for (i = 0; i < MESH_LISTENER_QUEUE; i++) {
 		frame = stranger_connect_make((uint32_t)i + 1, 0, 1);
@@ -384,32 +364,9 @@ static void test_listener_is_full(void **state)
 		assert_int_equal(stranger_frame_read(MESH_FRAME_CLOSED).to_comm, i + 1);
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, stranger_teardown)
-
-int main(void)
+void tests_begin(void)
 {
-	const struct CMUnitTest tests[] = {
-		TEST(test_hello_is_answered),
-		TEST(test_route_comes_back),
-		TEST(test_hello_in_pieces),
-		TEST(test_wrong_cookie),
-		TEST(test_wrong_secret),
-		TEST(test_wrong_tuner),
-		TEST(test_wrong_provider),
-		TEST(test_wrong_version),
-		TEST(test_noise),
-		TEST(test_endpoint_elsewhere),
-		TEST(test_too_many_strangers),
-		TEST(test_connect_before_hello),
-		TEST(test_refusal_of_nothing),
-		TEST(test_frames_for_no_comm),
-		TEST(test_connect_without_right),
-		TEST(test_paths_of_one_comm),
-		TEST(test_listener_is_full),
-	};
-
 	setenv("NCCL_MESH_NICS", "=lo", 1);
 	setenv("NCCL_MESH_PROVIDER", "tcp", 1);
 	setenv("NCCL_MESH_DEAD_PEER_TIMEOUT", "2", 1);
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

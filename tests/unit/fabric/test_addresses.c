@@ -3,36 +3,32 @@
  * test_addresses.c - which addresses of peers libfabric has: each once, as long as something may
  * use it. libfabric uses memory that is freed if an operation names one that was removed.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
-
 #include <rdma/fi_errno.h>
 
 #include "fabric/remote.h"
 
 #include "fake_fabric.h"
 #include "log_capture.h"
+#include "unit.h"
 
 static struct mesh_domain *domain;
 
-static int setup(void **state)
+static int setup(void)
 {
-	(void)state;
 	fake_reset();
 	log_capture_start();
 	domain = fake_domain_open(MESH_PROVIDER_TCP);
 	return 0;
 }
 
-static int teardown(void **state)
+static int teardown(void)
 {
 	mesh_domain_close(domain);
 	log_capture_stop();
-	return fake_teardown(state);
+	return fake_teardown();
 }
+
+TESTS_USE(setup, teardown);
 
 static void assert_calls(int inserted, int removed)
 {
@@ -41,11 +37,10 @@ static void assert_calls(int inserted, int removed)
 }
 
 /* As when a link flaps on verbs: each time the peer has a new endpoint. */
-static void test_each_is_removed(void **state)
+TEST(each_is_removed)
 {
 	int i;
 
-	(void)state;
 	for (i = 1; i <= 100; i++) {
 		mesh_remote_close(domain, fake_remote_open(domain, (uint16_t)i));
 		assert_calls(i, i);
@@ -53,11 +48,10 @@ static void test_each_is_removed(void **state)
 }
 
 /* libfabric counts the uses of an equal address, but not those in ofi_rxm's own table. */
-static void test_equal_ones(void **state)
+TEST(equal_ones)
 {
 	struct mesh_remote *first = fake_remote_open(domain, 1), *second, *third;
 
-	(void)state;
 	second = fake_remote_open(domain, 1);
 	assert_int_equal(first->fi_addr, second->fi_addr);
 	mesh_remote_close(domain, first);
@@ -71,11 +65,10 @@ static void test_equal_ones(void **state)
 }
 
 /* Nothing is removed that was not inserted. */
-static void test_refused(void **state)
+TEST(refused)
 {
 	struct mesh_remote *remote;
 
-	(void)state;
 	fake_fail(FAKE_AV_INSERT, 0, 1, -FI_ENOMEM);
 	assert_true(mesh_remote_open(domain, domain->name, domain->name_len, &remote) < 0);
 	assert_calls(1, 0);
@@ -91,12 +84,11 @@ static void nothing(struct mesh_buffer *buffer, int error)
 }
 
 /* A message may complete, or fail, after the peer is gone. */
-static void test_in_flight(void **state)
+TEST(in_flight)
 {
 	struct mesh_remote *remote = fake_remote_open(domain, 1);
 	struct mesh_buffer *buffer = mesh_remote_buffer_get(domain, remote);
 
-	(void)state;
 	assert_non_null(buffer);
 	buffer->size = 10;
 	buffer->sent = nothing;
@@ -109,18 +101,4 @@ static void test_in_flight(void **state)
 	mesh_domain_poll(domain);
 	mesh_remote_close(domain, fake_remote_open(domain, 3));
 	assert_calls(3, 3);
-}
-
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(test_each_is_removed),
-		TEST(test_equal_ones),
-		TEST(test_refused),
-		TEST(test_in_flight),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,14 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* test_breakage.c - messages and actions when a connection of verbs breaks. */
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdatomic.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <string.h>
 #include <time.h>
-#include <cmocka.h>
 
 #include <rdma/fi_domain.h>
 #include <rdma/fi_endpoint.h>
@@ -23,6 +18,7 @@
 
 #include "fake_fabric.h"
 #include "log_capture.h"
+#include "unit.h"
 
 static struct mesh_domain *domain;
 static struct mesh_remote *remote;
@@ -72,22 +68,23 @@ static void opened(enum mesh_provider_id provider)
 	log_capture_start();
 }
 
-static int setup(void **state)
+static int setup(void)
 {
-	(void)state;
 	fake_reset();
 	ends = end_error = 0;
 	opened(MESH_PROVIDER_VERBS_RXM);
 	return 0;
 }
 
-static int teardown(void **state)
+static int teardown(void)
 {
 	log_capture_stop();
 	mesh_remote_close(domain, remote);
 	mesh_domain_close(domain);
-	return fake_teardown(state);
+	return fake_teardown();
 }
+
+TESTS_USE(setup, teardown);
 
 static void end_note(struct mesh_op *op, int error)
 {
@@ -113,11 +110,10 @@ static void write_fails(struct mesh_op *op, int error, int status)
 }
 
 /* The first error of a connection is logged, with both addresses, cause and remedy. */
-static void test_said(void **state)
+TEST(said)
 {
 	struct mesh_op op = {0};
 
-	(void)state;
 	write_fails(&op, FI_EIO, MESH_RDMA_RETRIES_EXCEEDED);
 	assert_int_equal(ends, 1);
 	assert_int_equal(end_error, -ETIMEDOUT);
@@ -129,12 +125,11 @@ static void test_said(void **state)
 }
 
 /* A peer can connect and break the connection any number of times. */
-static void test_said_seldom(void **state)
+TEST(said_seldom)
 {
 	struct mesh_op ops[20];
 	int i;
 
-	(void)state;
 	memset(ops, 0, sizeof(ops));
 	for (i = 0; i < 20; i++)
 		write_fails(&ops[i], FI_EIO, MESH_RDMA_RETRIES_EXCEEDED);
@@ -143,12 +138,11 @@ static void test_said_seldom(void **state)
 }
 
 /* The MTU that the peer reported is compared with ours. */
-static void test_mtus(void **state)
+TEST(mtus)
 {
 	char text[MESH_RDMA_ERROR_MAX];
 	struct mesh_op op = {0};
 
-	(void)state;
 	mesh_remote_mtu_set(domain, remote, 1500);
 	write_fails(&op, FI_EIO, MESH_RDMA_RETRIES_EXCEEDED);
 	assert_true(log_captured(MESH_LOG_WARN, "the MTU is 9000 here and 1500 there"));
@@ -159,11 +153,10 @@ static void test_mtus(void **state)
 }
 
 /* rdma_cm timed out: that counts as no answer, too. Other errors are reported as they are. */
-static void test_silence(void **state)
+TEST(silence)
 {
 	char text[MESH_RDMA_ERROR_MAX];
 
-	(void)state;
 	mesh_remote_silence_explain(domain, remote, 4321, -ECONNRESET, text);
 	assert_non_null(strstr(text, "UDP port 4791"));
 	mesh_remote_silence_explain(domain, remote, 4321, -ENOMEM, text);
@@ -171,21 +164,19 @@ static void test_silence(void **state)
 }
 
 /* The rest of the connection's operations is flushed, which is not logged again. */
-static void test_flushed(void **state)
+TEST(flushed)
 {
 	struct mesh_op op = {0};
 
-	(void)state;
 	write_fails(&op, FI_ECANCELED, MESH_RDMA_FLUSHED);
 	assert_int_equal(end_error, -ECONNRESET);
 	assert_int_equal(log_captured_lines(MESH_LOG_WARN), 0);
 }
 
-static void test_message(void **state)
+TEST(message)
 {
 	struct mesh_buffer *buffer = mesh_remote_buffer_get(domain, remote);
 
-	(void)state;
 	buffer->size = 8;
 	mesh_remote_send(buffer);
 	fake_complete_status(fake.sends.posts[0].context, FI_EIO, MESH_RDMA_REMOTE_OPERATION);
@@ -194,9 +185,8 @@ static void test_message(void **state)
 }
 
 /* A receive has no address: any peer may send to it. */
-static void test_receive(void **state)
+TEST(receive)
 {
-	(void)state;
 	fake_complete_status(fake.receives.posts[0].context, FI_EIO, MESH_RDMA_LOCAL_PROTECTION);
 	mesh_domain_poll(domain);
 	assert_true(log_captured(MESH_LOG_WARN, "to a peer failed"));
@@ -204,12 +194,12 @@ static void test_receive(void **state)
 }
 
 /* On tcp the provider's own number means something else. */
-static void test_tcp(void **state)
+TEST(tcp)
 {
 	char text[MESH_RDMA_ERROR_MAX];
 	struct mesh_op op = {0};
 
-	teardown(state);
+	teardown();
 	opened(MESH_PROVIDER_TCP);
 	mesh_remote_silence_explain(domain, remote, 4321, 0, text);
 	assert_non_null(strstr(text, "tcp does not answer on port 4321"));
@@ -241,9 +231,8 @@ static void fence(void)
 }
 
 /* The peer's NIC refuses a write to nowhere, which ends the connection; that is no failure. */
-static void test_fence(void **state)
+TEST(fence)
 {
-	(void)state;
 	fake.writes_end_with = MESH_RDMA_REMOTE_ACCESS;
 	fence();
 	assert_int_equal(fake.writes.num, 1);
@@ -257,9 +246,8 @@ static void test_fence(void **state)
 }
 
 /* Before 1.20 libfabric keeps the broken connection, and the two processes are parted. */
-static void test_fence_is_final(void **state)
+TEST(fence_is_final)
 {
-	(void)state;
 	version = FI_VERSION(1, 19);
 	fake.writes_end_with = MESH_RDMA_REMOTE_ACCESS;
 	fence();
@@ -269,9 +257,8 @@ static void test_fence_is_final(void **state)
 }
 
 /* A remote that is already lost is fenced as well: that is the usual case. */
-static void test_fence_lost(void **state)
+TEST(fence_lost)
 {
-	(void)state;
 	fake.writes_end_with = MESH_RDMA_FLUSHED;
 	mesh_lock_take(&domain->lock);
 	mesh_remote_lose(domain, remote);
@@ -282,9 +269,8 @@ static void test_fence_lost(void **state)
 }
 
 /* libfabric keeps reporting that there is no connection, so nothing can arrive. */
-static void test_fence_not_connected(void **state)
+TEST(fence_not_connected)
 {
-	(void)state;
 	fake_fail(FAKE_WRITE, 0, 1 << 20, -FI_EAGAIN);
 	fence();
 	assert_true(fake.on[FAKE_WRITE].calls > 1);
@@ -295,9 +281,8 @@ static void test_fence_not_connected(void **state)
  * The peer's NIC is gone: the message says that it may return, and the completion may arrive at any
  * time.
  */
-static void test_fence_unanswered(void **state)
+TEST(fence_unanswered)
 {
-	(void)state;
 	fence();
 	assert_int_equal(log_captured_lines(MESH_LOG_WARN), 1);
 	assert_true(log_captured(MESH_LOG_WARN, "cannot cut the connection with 10.7.0.2"));
@@ -307,7 +292,7 @@ static void test_fence_unanswered(void **state)
 }
 
 /* Several wait at the same time: for the limit of one, 2 s. */
-static void test_fences_side_by_side(void **state)
+TEST(fences_side_by_side)
 {
 	struct mesh_fence two[2] = {
 		{.domain = domain, .remote = remote},
@@ -315,7 +300,6 @@ static void test_fences_side_by_side(void **state)
 	};
 	uint64_t began_ms = mesh_clock_ms();
 
-	(void)state;
 	mesh_remotes_fence(two, 2);
 	assert_true(mesh_clock_ms() - began_ms < 2100);
 	assert_int_equal(fake.writes.num, 2);
@@ -326,11 +310,10 @@ static void test_fences_side_by_side(void **state)
 }
 
 /* After one fence has timed out, those of the other comms wait only briefly. */
-static void test_fence_again(void **state)
+TEST(fence_again)
 {
 	uint64_t began_ms;
 
-	(void)state;
 	fake_fail(FAKE_WRITE, 0, 1 << 20, -FI_EAGAIN);
 	fence();
 	began_ms = mesh_clock_ms();
@@ -352,46 +335,17 @@ static void test_fence_again(void **state)
 }
 
 /* A NIC that accepts a write to an invalid address makes no fence. */
-static void test_fence_taken(void **state)
+TEST(fence_taken)
 {
-	(void)state;
 	fake.writes_end_with = -1;
 	fence();
 	assert_int_equal(log_captured_lines(MESH_LOG_WARN), 1);
 }
 
-static void test_fence_impossible(void **state)
+TEST(fence_impossible)
 {
-	(void)state;
 	fake_fail(FAKE_WRITE, 0, 1, -FI_ENOMEM);
 	fence();
 	assert_int_equal(log_captured_lines(MESH_LOG_WARN), 1);
 	assert_true(log_captured(MESH_LOG_WARN, "cannot cut the connection"));
-}
-
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(test_said),
-		TEST(test_said_seldom),
-		TEST(test_mtus),
-		TEST(test_silence),
-		TEST(test_flushed),
-		TEST(test_message),
-		TEST(test_receive),
-		TEST(test_tcp),
-		TEST(test_fence),
-		TEST(test_fence_is_final),
-		TEST(test_fence_lost),
-		TEST(test_fence_not_connected),
-		TEST(test_fence_unanswered),
-		TEST(test_fences_side_by_side),
-		TEST(test_fence_again),
-		TEST(test_fence_taken),
-		TEST(test_fence_impossible),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -4,14 +4,9 @@
  * takes until the test lets it go on, and no other thread may wait for that.
  */
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <pthread.h>
 #include <sched.h>
 #include <string.h>
-#include <cmocka.h>
 
 #include <rdma/fi_errno.h>
 
@@ -24,6 +19,7 @@
 #include "fake_fabric.h"
 #include "log_capture.h"
 #include "provider_gate.h"
+#include "unit.h"
 
 static struct mesh_domain *domain;
 static int sent, errors;
@@ -48,9 +44,8 @@ int __wrap_mesh_link_address_find(const struct mesh_addr *source, unsigned int i
 	return -EAGAIN;
 }
 
-static int setup(void **state)
+static int setup(void)
 {
-	(void)state;
 	fake_reset();
 	gate_init();
 	sent = errors = last_error = 0;
@@ -63,12 +58,14 @@ static int setup(void **state)
 	return 0;
 }
 
-static int teardown(void **state)
+static int teardown(void)
 {
 	mesh_domain_close(domain);
 	assert_int_equal(atomic_load(&gate.wrong), 0);
-	return fake_teardown(state);
+	return fake_teardown();
 }
+
+TESTS_USE(setup, teardown);
 
 /* A remote that nothing was sent to yet. */
 static struct mesh_remote *stranger_open(uint16_t port)
@@ -164,14 +161,13 @@ static void let_go(void)
 }
 
 /* Only sends on this NIC wait, and none of them holds a lock. */
-static void test_no_other_thread_waits(void **state)
+TEST(no_other_thread_waits)
 {
 	struct mesh_remote *remote = stranger_open(1), *other = fake_remote_open(domain, 2), *third;
 	struct mesh_sink sink = {0};
 	struct mesh_write write = {.data = domain->slab, .size = 8, .mr = domain->slab_mr};
 	struct mesh_op op = {0};
 
-	(void)state;
 	send_inside(remote);
 	assert_false(mesh_domain_poll(domain));
 	message_send(remote);
@@ -198,12 +194,11 @@ static void test_no_other_thread_waits(void **state)
 }
 
 /* A peer that is lost while its greeting connects: the message ends, after that. */
-static void test_lost_inside(void **state)
+TEST(lost_inside)
 {
 	struct mesh_remote *remote = stranger_open(1);
 	int i;
 
-	(void)state;
 	fake_fail(FAKE_SEND, 0, 1, -FI_EAGAIN);
 	send_inside(remote);
 	for (i = 0; i < 3; i++)
@@ -225,11 +220,10 @@ static void test_lost_inside(void **state)
 }
 
 /* A connection is made in several steps: the send is repeated, and polls come between. */
-static void test_repeated(void **state)
+TEST(repeated)
 {
 	struct mesh_remote *remote = stranger_open(1);
 
-	(void)state;
 	fake_fail(FAKE_SEND, 0, 3, -FI_EAGAIN);
 	message_send(remote);
 	connection_await(remote);
@@ -240,11 +234,10 @@ static void test_repeated(void **state)
 }
 
 /* An address that cannot be resolved is an error of the message, from a poll. */
-static void test_refused(void **state)
+TEST(refused)
 {
 	struct mesh_remote *remote = stranger_open(1);
 
-	(void)state;
 	fake_fail(FAKE_SEND, 0, 1, -FI_EHOSTUNREACH);
 	message_send(remote);
 	idle_await();
@@ -259,12 +252,11 @@ static void test_refused(void **state)
 }
 
 /* While the kernel asks for a peer's link address the NIC serves the others. */
-static void test_resolved_before(void **state)
+TEST(resolved_before)
 {
 	struct mesh_remote *remote = stranger_open(1), *other = fake_remote_open(domain, 2);
 	uint64_t limit_ms = mesh_clock_ms() + LIMIT_MS;
 
-	(void)state;
 	atomic_store(&is_unknown, true);
 	message_send(remote);
 	while (atomic_load(&asked) < 3) {
@@ -284,12 +276,11 @@ static void test_resolved_before(void **state)
 }
 
 /* Nothing answers for 2 s: the message fails, and the provider has not been asked. */
-static void test_never_resolved(void **state)
+TEST(never_resolved)
 {
 	struct mesh_remote *remote = stranger_open(1);
 	uint64_t begin_ms = mesh_clock_ms();
 
-	(void)state;
 	atomic_store(&is_unknown, true);
 	message_send(remote);
 	connection_await(remote);
@@ -322,14 +313,13 @@ static bool is_connecting(struct mesh_remote *remote)
 }
 
 /* Each takes long, and wants to be tried again: they take turns, and a fence need not wait. */
-static void test_turns(void **state)
+TEST(turns)
 {
 	struct mesh_remote *first = stranger_open(1), *second = stranger_open(2);
 	struct mesh_remote *third = stranger_open(3), *cut = fake_remote_open(domain, 4);
 	struct mesh_verbs_fence *fence;
 	uint64_t begin_ms;
 
-	(void)state;
 	fake.writes_end_with = 10;
 	fake_fail(FAKE_SEND, 0, 3, -FI_EAGAIN);
 	send_inside(third);
@@ -360,12 +350,11 @@ static void test_turns(void **state)
 }
 
 /* An operation that fails has broken its connection: the next message connects again. */
-static void test_after_a_break(void **state)
+TEST(after_a_break)
 {
 	struct mesh_remote *remote = fake_remote_open(domain, 1);
 	struct mesh_remote *other = fake_remote_open(domain, 2);
 
-	(void)state;
 	message_send(remote);
 	log_capture_start();
 	fake_complete_status(fake.sends.posts[0].context, FI_EIO, 12);
@@ -382,13 +371,12 @@ static void test_after_a_break(void **state)
 }
 
 /* If only a write waits, an empty message connects; the peer ignores it. */
-static void test_write_connects(void **state)
+TEST(write_connects)
 {
 	struct mesh_write write = {.data = domain->slab, .size = 8, .mr = domain->slab_mr};
 	struct mesh_remote *remote = stranger_open(1);
 	struct mesh_op op = {0};
 
-	(void)state;
 	assert_int_equal(mesh_domain_write(domain, remote, &write, &op), -EAGAIN);
 	idle_await();
 	assert_int_equal(fake.sends.num, 1);
@@ -403,13 +391,12 @@ static void test_write_connects(void **state)
 }
 
 /* A fence waits for its turn, longer than it would for the provider. */
-static void test_fence_waits(void **state)
+TEST(fence_waits)
 {
 	struct mesh_remote *remote = stranger_open(1), *other = fake_remote_open(domain, 2);
 	struct mesh_verbs_fence *fence;
 	uint64_t begin_ms = mesh_clock_ms();
 
-	(void)state;
 	fake.writes_end_with = 10; /* a refusal of the peer's NIC */
 	send_inside(remote);
 	fence = mesh_verbs_fence_begin(domain, other, 0);
@@ -440,12 +427,11 @@ static struct mesh_verbs_fence *fence_inside(struct mesh_remote *remote, uint64_
 }
 
 /* Its write may connect: who steps it does not wait, and no other thread does. */
-static void test_fence_connects(void **state)
+TEST(fence_connects)
 {
 	struct mesh_remote *remote = stranger_open(1), *other = fake_remote_open(domain, 2);
 	struct mesh_verbs_fence *fence = fence_inside(remote, 0);
 
-	(void)state;
 	fake.writes_end_with = 10;
 	assert_int_equal(mesh_verbs_fence_step(fence), -EAGAIN);
 	assert_false(mesh_domain_poll(domain));
@@ -475,11 +461,10 @@ static void fence_outlasts(struct mesh_verbs_fence *fence, struct mesh_remote *r
 	mesh_remote_close(domain, remote);
 }
 
-static void test_fence_outlasts(void **state)
+TEST(fence_outlasts)
 {
 	struct mesh_remote *remote = stranger_open(1);
 
-	(void)state;
 	fence_outlasts(fence_inside(remote, 50), remote);
 	assert_false(LIST_EMPTY(&domain->abandoned));
 	fake_complete_error(fake.writes.posts[0].context, FI_EIO);
@@ -487,11 +472,10 @@ static void test_fence_outlasts(void **state)
 	assert_true(LIST_EMPTY(&domain->abandoned));
 }
 
-static void test_failed_fence_outlasts(void **state)
+TEST(failed_fence_outlasts)
 {
 	struct mesh_remote *remote = stranger_open(1);
 
-	(void)state;
 	fake_fail(FAKE_WRITE, 0, 1, -FI_EHOSTUNREACH);
 	fence_outlasts(fence_inside(remote, 50), remote);
 	assert_true(LIST_EMPTY(&domain->abandoned));
@@ -507,13 +491,12 @@ static void *close_main(void *arg)
 }
 
 /* A domain is closed only after the connector has returned from the provider. */
-static void test_close_waits(void **state)
+TEST(close_waits)
 {
 	struct mesh_remote *remote = stranger_open(1);
 	pthread_t thread;
 	int i;
 
-	(void)state;
 	atomic_store(&domain_closed, false);
 	send_inside(remote);
 	mesh_remote_close(domain, remote);
@@ -530,12 +513,11 @@ static void test_close_waits(void **state)
 }
 
 /* The other providers connect without waiting: no thread, and the first message goes at once. */
-static void test_tcp_has_none(void **state)
+TEST(tcp_has_none)
 {
 	struct mesh_domain *tcp;
 	struct mesh_remote *remote;
 
-	(void)state;
 	fake.before = NULL;
 	tcp = fake_domain_open(MESH_PROVIDER_TCP);
 	remote = fake_remote_open(tcp, 1);
@@ -545,29 +527,4 @@ static void test_tcp_has_none(void **state)
 	assert_int_equal(mesh_remote_inject(tcp, remote, "now", 4), 0);
 	mesh_remote_close(tcp, remote);
 	mesh_domain_close(tcp);
-}
-
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(test_no_other_thread_waits),
-		TEST(test_lost_inside),
-		TEST(test_repeated),
-		TEST(test_refused),
-		TEST(test_resolved_before),
-		TEST(test_never_resolved),
-		TEST(test_turns),
-		TEST(test_after_a_break),
-		TEST(test_write_connects),
-		TEST(test_fence_waits),
-		TEST(test_fence_connects),
-		TEST(test_fence_outlasts),
-		TEST(test_failed_fence_outlasts),
-		TEST(test_close_waits),
-		TEST(test_tcp_has_none),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

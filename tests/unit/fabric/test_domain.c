@@ -1,15 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* test_domain.c - a domain is opened whole or not at all, and closed in the right order. */
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
-#include <cmocka.h>
 
 #include <rdma/fi_errno.h>
 
@@ -17,6 +12,7 @@
 
 #include "fake_fabric.h"
 #include "log_capture.h"
+#include "unit.h"
 
 /* What the machine allows, 0: anything; and which provider is opened. */
 static unsigned long memlock_kib;
@@ -39,21 +35,21 @@ long __wrap_syscall(long number, ...)
 	return -1;
 }
 
-static int setup(void **state)
+static int setup(void)
 {
-	(void)state;
 	memlock_kib = 0;
 	provider = MESH_PROVIDER_TCP;
 	fake_reset();
 	return 0;
 }
 
-static void test_open(void **state)
+TESTS_USE(setup, fake_teardown);
+
+TEST(open)
 {
 	struct mesh_domain *domain = fake_domain_open(MESH_PROVIDER_TCP);
 	struct mesh_addr addr;
 
-	(void)state;
 	assert_int_equal(domain->provider, MESH_PROVIDER_TCP);
 	assert_int_equal(domain->port, FAKE_PORT);
 	assert_int_equal(mesh_addr_from_sockaddr((struct sockaddr *)domain->name, domain->name_len,
@@ -67,12 +63,11 @@ static void test_open(void **state)
 }
 
 /* Receives are posted before a peer can send: as many as the provider accepts, each elsewhere. */
-static void test_receives_posted(void **state)
+TEST(receives_posted)
 {
 	struct mesh_domain *domain;
 	int i;
 
-	(void)state;
 	fake.rx_size = 10;
 	domain = fake_domain_open(MESH_PROVIDER_TCP);
 	assert_int_equal(fake.receives.num, 10);
@@ -94,22 +89,20 @@ static void test_receives_posted(void **state)
 }
 
 /* On tcp all of them pass through the processor's cache in turn: a few, for all comms. */
-static void test_receives_few_on_tcp(void **state)
+TEST(receives_few_on_tcp)
 {
 	struct mesh_domain *domain = fake_domain_open(MESH_PROVIDER_TCP);
 
-	(void)state;
 	assert_in_range(fake.receives.num, 16, 64);
 	mesh_domain_close(domain);
 }
 
 /* Each peer may keep one for as long as it takes to send the rest of a message. */
-static void test_receives_grow_with_peers(void **state)
+TEST(receives_grow_with_peers)
 {
 	struct mesh_domain *domain = fake_domain_open(MESH_PROVIDER_TCP);
 	int few = fake.receives.num, i;
 
-	(void)state;
 	for (i = 0; i < 10; i++)
 		fake_remote_open(domain, (uint16_t)(1000 + i));
 	assert_int_equal(fake.receives.num, few);
@@ -125,9 +118,8 @@ static void test_receives_grow_with_peers(void **state)
 	mesh_domain_close(domain);
 }
 
-static void test_close_null(void **state)
+TEST(close_null)
 {
-	(void)state;
 	mesh_domain_close(NULL);
 }
 
@@ -154,12 +146,11 @@ static void step_fails(enum fake_call call, int skip, int error, const char *sai
 	assert_true(log_captured(MESH_LOG_WARN, said));
 	assert_true(log_captured(MESH_LOG_WARN, fi_strerror(-error)));
 	log_capture_stop();
-	assert_int_equal(fake_teardown(NULL), 0);
+	assert_int_equal(fake_teardown(), 0);
 }
 
-static void test_open_fails(void **state)
+TEST(open_fails)
 {
-	(void)state;
 	step_fails(FAKE_FABRIC, 0, -FI_EIO, "open the fabric");
 	step_fails(FAKE_DOMAIN, 0, -FI_ENOMEM, "open the domain");
 	step_fails(FAKE_AV, 0, -FI_EINVAL, "address vector");
@@ -174,23 +165,20 @@ static void test_open_fails(void **state)
 	step_fails(FAKE_RECV, 9, -FI_ENOMEM, "post a receive");
 }
 
-static void test_emfile_hint(void **state)
+TEST(emfile_hint)
 {
-	(void)state;
 	step_fails(FAKE_CQ, 0, -FI_EMFILE, "ulimit -n");
 }
 
-static void test_address_hints(void **state)
+TEST(address_hints)
 {
-	(void)state;
 	step_fails(FAKE_ENDPOINT, 0, -FI_EADDRNOTAVAIL, "did this NIC lose its address");
 	step_fails(FAKE_ENABLE, 0, -FI_EADDRINUSE, "FI_TCP_PORT_LOW_RANGE");
 }
 
 /* Locked memory runs out while RDMA's queues and buffers are made; the message has the limit. */
-static void test_memlock_hint(void **state)
+TEST(memlock_hint)
 {
-	(void)state;
 	memlock_kib = 8192;
 	step_fails(FAKE_MR, 0, -FI_ENOMEM, "only 8192 KiB of memory (ulimit -l)");
 	provider = MESH_PROVIDER_VERBS_RXM;
@@ -204,14 +192,13 @@ static void test_memlock_hint(void **state)
 }
 
 /* The limits of libfabric are read; if they are too small, an error is logged. */
-static void test_too_little(void **state)
+TEST(too_little)
 {
 	struct mesh_domain_options options = {
 		.nic = fake_nic(), .provider = MESH_PROVIDER_TCP, .payload_max = 4096};
 	struct mesh_domain *domain;
 	int i;
 
-	(void)state;
 	for (i = 0; i < 2; i++) {
 		fake_reset();
 		if (i)
@@ -229,9 +216,8 @@ static void test_too_little(void **state)
 }
 
 /* Every operation that can be posted has room in the completion queue. */
-static void test_completions(void **state)
+TEST(completions)
 {
-	(void)state;
 	fake.rx_size = 20000;
 	fake.tx_size = 5000;
 	mesh_domain_close(fake_domain_open(MESH_PROVIDER_TCP));
@@ -243,7 +229,7 @@ static void test_completions(void **state)
 }
 
 /* The name must be an address that others can use. */
-static void test_strange_name(void **state)
+TEST(strange_name)
 {
 	static const char *const names[] = {
 		"",
@@ -255,7 +241,6 @@ static void test_strange_name(void **state)
 	struct mesh_domain *domain;
 	size_t i;
 
-	(void)state;
 	for (i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
 		fake.name = names[i];
 		log_capture_start();
@@ -267,14 +252,13 @@ static void test_strange_name(void **state)
 	}
 }
 
-static void test_no_provider(void **state)
+TEST(no_provider)
 {
 	static const struct fake_offer nothing[] = {{0}};
 	struct mesh_domain_options options = {
 		.nic = fake_nic(), .provider = MESH_PROVIDER_TCP, .payload_max = 4096};
 	struct mesh_domain *domain;
 
-	(void)state;
 	fake.offers = nothing;
 	log_capture_start();
 	assert_int_equal(mesh_domain_open(&options, &domain), -ENODEV);
@@ -284,11 +268,10 @@ static void test_no_provider(void **state)
 }
 
 /* What each provider is relied on for. */
-static void test_limits(void **state)
+TEST(limits)
 {
 	struct mesh_domain *domain = fake_domain_open(MESH_PROVIDER_TCP);
 
-	(void)state;
 	assert_int_equal(domain->immediate_bits, 64);
 	assert_true(domain->send_flags & FI_COMPLETION);
 	mesh_domain_close(domain);
@@ -302,14 +285,13 @@ static void test_limits(void **state)
 }
 
 /* Messages are sent from registered memory if the provider requires it. */
-static void test_local_registration(void **state)
+TEST(local_registration)
 {
 	struct mesh_domain *domain;
 	const struct fake_mr *slab;
 	const uint8_t *start;
 	int i;
 
-	(void)state;
 	fake.mr_mode = FI_MR_LOCAL | FI_MR_VIRT_ADDR | FI_MR_PROV_KEY;
 	domain = fake_domain_open(MESH_PROVIDER_VERBS_RXM);
 	assert_int_equal(fake.open[FAKE_MR], 1);
@@ -326,37 +308,11 @@ static void test_local_registration(void **state)
 }
 
 /* The domain frees remotes that were not closed. */
-static void test_close_with_remotes(void **state)
+TEST(close_with_remotes)
 {
 	struct mesh_domain *domain = fake_domain_open(MESH_PROVIDER_TCP);
 	struct mesh_remote *remote;
 
-	(void)state;
 	assert_int_equal(mesh_remote_open(domain, domain->name, domain->name_len, &remote), 0);
 	mesh_domain_close(domain);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(test_open, setup, fake_teardown),
-		cmocka_unit_test_setup_teardown(test_receives_posted, setup, fake_teardown),
-		cmocka_unit_test_setup_teardown(test_receives_few_on_tcp, setup, fake_teardown),
-		cmocka_unit_test_setup_teardown(test_receives_grow_with_peers, setup,
-						fake_teardown),
-		cmocka_unit_test_setup_teardown(test_close_null, setup, fake_teardown),
-		cmocka_unit_test_setup_teardown(test_open_fails, setup, fake_teardown),
-		cmocka_unit_test_setup_teardown(test_emfile_hint, setup, fake_teardown),
-		cmocka_unit_test_setup_teardown(test_address_hints, setup, fake_teardown),
-		cmocka_unit_test_setup_teardown(test_memlock_hint, setup, fake_teardown),
-		cmocka_unit_test_setup_teardown(test_too_little, setup, fake_teardown),
-		cmocka_unit_test_setup_teardown(test_completions, setup, fake_teardown),
-		cmocka_unit_test_setup_teardown(test_strange_name, setup, fake_teardown),
-		cmocka_unit_test_setup_teardown(test_no_provider, setup, fake_teardown),
-		cmocka_unit_test_setup_teardown(test_limits, setup, fake_teardown),
-		cmocka_unit_test_setup_teardown(test_local_registration, setup, fake_teardown),
-		cmocka_unit_test_setup_teardown(test_close_with_remotes, setup, fake_teardown),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

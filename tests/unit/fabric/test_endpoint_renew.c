@@ -5,12 +5,7 @@
  * afterwards uses the new one.
  */
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdatomic.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 
 #include <rdma/fi_errno.h>
 
@@ -21,6 +16,7 @@
 
 #include "fake_fabric.h"
 #include "log_capture.h"
+#include "unit.h"
 
 #define LIMIT_MS 10000
 
@@ -51,9 +47,8 @@ static void written_note(struct mesh_op *op, int error)
 	last_error = error;
 }
 
-static int setup(void **state)
+static int setup(void)
 {
-	(void)state;
 	fake_reset();
 	sent = written = last_error = 0;
 	atomic_store(&tries, 0);
@@ -65,12 +60,14 @@ static int setup(void **state)
 	return 0;
 }
 
-static int teardown(void **state)
+static int teardown(void)
 {
 	mesh_domain_close(domain);
 	log_capture_stop();
-	return fake_teardown(state);
+	return fake_teardown();
 }
+
+TESTS_USE(setup, teardown);
 
 static void message_send(struct mesh_remote *remote)
 {
@@ -141,13 +138,12 @@ static void endpoint_renew(void)
 }
 
 /* The provider says nothing about them; their owners hear of it when the endpoint is closed. */
-static void test_all_ends_once(void **state)
+TEST(all_ends_once)
 {
 	struct mesh_remote *remote = fake_remote_open(domain, 1);
 	struct mesh_op ops[3] = {0};
 	int i, endpoints = fake.on[FAKE_ENDPOINT].calls;
 
-	(void)state;
 	message_send(remote);
 	for (i = 0; i < 3; i++)
 		write_await(remote, &ops[i]);
@@ -169,12 +165,11 @@ static void test_all_ends_once(void **state)
 }
 
 /* The remote of an earlier endpoint is lost; another one of the same peer is not. */
-static void test_remotes(void **state)
+TEST(remotes)
 {
 	struct mesh_remote *old = fake_remote_open(domain, 1), *fresh;
 	struct mesh_op op = {0};
 
-	(void)state;
 	endpoint_renew();
 	assert_true(mesh_remote_is_outdated(domain, old));
 	assert_int_equal(write_post(old, &op), -ECONNRESET);
@@ -196,11 +191,10 @@ static void test_remotes(void **state)
  * A message that was not read yet is read before the endpoint is closed, which posts its receive
  * there once more. Then every receive is posted to the new endpoint.
  */
-static void test_receives(void **state)
+TEST(receives)
 {
 	int receives = domain->num_receive_buffers;
 
-	(void)state;
 	assert_int_equal(fake.receives.num, receives);
 	fake_deliver("", 0);
 	endpoint_renew();
@@ -209,12 +203,11 @@ static void test_receives(void **state)
 }
 
 /* A fence after that has nothing to do: it does not write, and it does not wait. */
-static void test_fence_is_over(void **state)
+TEST(fence_is_over)
 {
 	struct mesh_remote *remote = fake_remote_open(domain, 1);
 	struct mesh_fence fence = {.domain = domain, .remote = remote};
 
-	(void)state;
 	endpoint_renew();
 	mesh_remotes_fence(&fence, 1);
 	assert_int_equal(fence.result, 0);
@@ -249,27 +242,13 @@ static void cannot_open(enum fake_call call)
 	mesh_remote_close(domain, fresh);
 }
 
-static void test_cannot_open(void **state)
+TEST(cannot_open)
 {
-	(void)state;
 	cannot_open(FAKE_ENABLE);
 }
 
 /* It is open, and cannot be used. */
-static void test_has_no_name(void **state)
+TEST(has_no_name)
 {
-	(void)state;
 	cannot_open(FAKE_GETNAME);
-}
-
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(test_all_ends_once), TEST(test_remotes),	  TEST(test_receives),
-		TEST(test_fence_is_over), TEST(test_cannot_open), TEST(test_has_no_name),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,13 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* test_flow.c - several users of one flow: its room, its buffers, and short messages. */
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
-#include <cmocka.h>
 
 #include <rdma/fi_errno.h>
 
@@ -15,23 +10,24 @@
 
 #include "fake_fabric.h"
 #include "log_capture.h"
+#include "unit.h"
 
-static int setup(void **state)
+static int setup(void)
 {
-	(void)state;
 	fake_reset();
 	return 0;
 }
 
+TESTS_USE(setup, fake_teardown);
+
 /* A remote that takes nothing leaves as many buffers free as it holds: others always find some. */
-static void test_buffers_shared(void **state)
+TEST(buffers_shared)
 {
 	struct mesh_domain *domain = fake_domain_open(MESH_PROVIDER_TCP);
 	struct mesh_remote *stuck[4], *other;
 	struct mesh_buffer *buffer;
 	int i;
 
-	(void)state;
 	fake_fail(FAKE_SEND, 0, 1 << 30, -FI_EAGAIN);
 	for (i = 0; i < 4; i++) {
 		stuck[i] = fake_remote_open(domain, (uint16_t)(i + 1));
@@ -55,14 +51,13 @@ static void test_buffers_shared(void **state)
 /* ---- the flow itself ------------------------------------------------------------------------ */
 
 /* All users of one endpoint share its flow; another endpoint has another flow. */
-static void test_flow_shared(void **state)
+TEST(flow_shared)
 {
 	struct mesh_domain *domain = fake_domain_open(MESH_PROVIDER_TCP);
 	struct mesh_remote *a = fake_remote_open(domain, 1), *b = fake_remote_open(domain, 1);
 	struct mesh_remote *c = fake_remote_open(domain, 2);
 	struct mesh_flow *flow = a->flow;
 
-	(void)state;
 	assert_ptr_equal(a->flow, b->flow);
 	assert_ptr_not_equal(a->flow, c->flow);
 	mesh_remote_close(domain, a);
@@ -76,13 +71,12 @@ static void test_flow_shared(void **state)
 }
 
 /* A flow with something in flight outlives its remotes, and is found again. */
-static void test_flow_outlives(void **state)
+TEST(flow_outlives)
 {
 	struct mesh_domain *domain = fake_domain_open(MESH_PROVIDER_TCP);
 	struct mesh_remote *remote = fake_remote_open(domain, 1);
 	struct mesh_flow *flow = remote->flow;
 
-	(void)state;
 	mesh_pace_posted(&flow->pace, 100, 1);
 	mesh_remote_close(domain, remote);
 	remote = fake_remote_open(domain, 1);
@@ -121,14 +115,13 @@ static void least_keep(uint64_t *least, uint64_t ns)
 }
 
 /* Opening and closing a remote costs the same beside some others and beside thousands. */
-static void test_many_remotes(void **state)
+TEST(many_remotes)
 {
 	struct mesh_domain *domain = fake_domain_open(MESH_PROVIDER_TCP);
 	struct mesh_remote **remotes = calloc(PEERS, sizeof(remotes[0]));
 	uint64_t ns, few[2] = {UINT64_MAX, UINT64_MAX}, many[2] = {UINT64_MAX, UINT64_MAX};
 	int open, block;
 
-	(void)state;
 	assert_non_null(remotes);
 	for (open = 1; open >= 0; open--) {
 		for (block = 0; block < PEERS / PEERS_BLOCK; block++) {
@@ -168,9 +161,8 @@ static uint64_t window_of(enum mesh_provider_id provider, size_t segment_bytes)
 }
 
 /* What the cache holds where a processor copies; several segments where it does not. */
-static void test_window_of_the_provider(void **state)
+TEST(window_of_the_provider)
 {
-	(void)state;
 	assert_int_equal(window_of(MESH_PROVIDER_TCP, 4 << 20), 2 << 20);
 	assert_int_equal(window_of(MESH_PROVIDER_TCP_RXM, 4 << 20), 2 << 20);
 	assert_int_equal(window_of(MESH_PROVIDER_VERBS_RXM, 0), 16 << 20);
@@ -231,7 +223,7 @@ static void customer_turn(struct mesh_waiter *waiter)
 }
 
 /* Each poll with a completion resumes the longest waiter; no waiter is skipped. */
-static void test_turns(void **state)
+TEST(turns)
 {
 	struct mesh_domain *domain = fake_domain_open(MESH_PROVIDER_TCP);
 	struct mesh_remote *remote = fake_remote_open(domain, 1);
@@ -239,7 +231,6 @@ static void test_turns(void **state)
 	struct customer customers[3];
 	int i;
 
-	(void)state;
 	post(domain, flow, MESH_PACE_WINDOW_MIN);
 	for (i = 0; i < 3; i++) {
 		customers[i] = (struct customer){
@@ -274,7 +265,7 @@ static void test_turns(void **state)
 }
 
 /* Large segments get as much as small ones, which need no more room than they do. */
-static void test_large_beside_small(void **state)
+TEST(large_beside_small)
 {
 	struct mesh_domain *domain = fake_domain_open(MESH_PROVIDER_TCP);
 	struct mesh_remote *remote = fake_remote_open(domain, 1);
@@ -288,7 +279,6 @@ static void test_large_beside_small(void **state)
 	struct customer small = large;
 	int i;
 
-	(void)state;
 	small.piece = 64 << 10;
 	small.wants = 32 << 20;
 	customer_push(&small); /* fills the window */
@@ -313,7 +303,7 @@ static void count_turn(struct mesh_waiter *waiter);
  * A comm waits on all of its paths, also on one that has room but would take longer. There it looks
  * again after each completion, and not in each poll.
  */
-static void test_wait_with_room(void **state)
+TEST(wait_with_room)
 {
 	struct mesh_domain *domain = fake_domain_open(MESH_PROVIDER_TCP);
 	struct mesh_remote *remote = fake_remote_open(domain, 1);
@@ -321,7 +311,6 @@ static void test_wait_with_room(void **state)
 	struct customer looker = {.waiter.resume = count_turn, .domain = domain};
 	int i;
 
-	(void)state;
 	for (i = 0; i < 4; i++)
 		post(domain, flow, 1000);
 	complete(domain, flow, 1000);
@@ -355,7 +344,7 @@ static void posted(struct mesh_domain *domain, struct mesh_flow *flow, uint64_t 
 }
 
 /* Where the provider copies, it copies only so much between two polls, on all flows together. */
-static void test_copies(void **state)
+TEST(copies)
 {
 	struct mesh_domain *domain = fake_domain_open(MESH_PROVIDER_TCP);
 	struct mesh_remote *remote = fake_remote_open(domain, 1);
@@ -363,7 +352,6 @@ static void test_copies(void **state)
 	struct customer customer = {.waiter.resume = count_turn, .domain = domain};
 	int i;
 
-	(void)state;
 	for (i = 0; i < 2; i++) {
 		posted(domain, remote->flow, MESH_COPY_MAX - 1);
 		assert_true(mesh_flow_has_room(domain, other->flow));
@@ -385,13 +373,12 @@ static void test_copies(void **state)
 }
 
 /* What a poll has copied itself, because the socket was full before, counts as well. */
-static void test_copies_of_a_poll(void **state)
+TEST(copies_of_a_poll)
 {
 	struct mesh_domain *domain = fake_domain_open(MESH_PROVIDER_TCP);
 	struct mesh_remote *remote = fake_remote_open(domain, 1);
 	struct mesh_remote *other = fake_remote_open(domain, 2);
 
-	(void)state;
 	post(domain, remote->flow, MESH_COPY_MAX);
 	assert_true(mesh_domain_poll(domain));
 	mesh_lock_take(&domain->lock);
@@ -408,12 +395,11 @@ static void test_copies_of_a_poll(void **state)
 }
 
 /* On verbs the NIC copies, whatever we do meanwhile. */
-static void test_no_copies(void **state)
+TEST(no_copies)
 {
 	struct mesh_domain *domain = fake_domain_open(MESH_PROVIDER_VERBS_RXM);
 	struct mesh_remote *remote = fake_remote_open(domain, 1);
 
-	(void)state;
 	posted(domain, remote->flow, 15 << 20);
 	assert_true(mesh_flow_has_room(domain, remote->flow));
 	complete(domain, remote->flow, 15 << 20);
@@ -423,13 +409,12 @@ static void test_no_copies(void **state)
 }
 
 /* The last completion arrives between the check for room and the wait: the next poll resumes. */
-static void test_wait_on_idle(void **state)
+TEST(wait_on_idle)
 {
 	struct mesh_domain *domain = fake_domain_open(MESH_PROVIDER_TCP);
 	struct mesh_remote *remote = fake_remote_open(domain, 1);
 	struct customer customer = {.waiter.resume = count_turn, .domain = domain};
 
-	(void)state;
 	mesh_flow_wait(domain, remote->flow, &customer.waiter);
 	mesh_domain_poll(domain);
 	assert_int_equal(customer.turns, 1);
@@ -443,13 +428,12 @@ static void count_turn(struct mesh_waiter *waiter)
 }
 
 /* A waiter of a flow that finds the provider busy waits for the next poll instead. */
-static void test_line_changed(void **state)
+TEST(line_changed)
 {
 	struct mesh_domain *domain = fake_domain_open(MESH_PROVIDER_TCP);
 	struct mesh_remote *remote = fake_remote_open(domain, 1);
 	struct customer customer = {.waiter.resume = count_turn, .domain = domain};
 
-	(void)state;
 	post(domain, remote->flow, 100);
 	mesh_flow_wait(domain, remote->flow, &customer.waiter);
 	mesh_domain_poll(domain);
@@ -466,14 +450,13 @@ static void test_line_changed(void **state)
 
 /* ---- short messages ----------------------------------------------------------------------- */
 
-static void test_inject(void **state)
+TEST(inject)
 {
 	const char text[] = "short";
 	struct mesh_domain *domain;
 	struct mesh_remote *remote;
 	struct mesh_buffer *buffer;
 
-	(void)state;
 	fake.inject_size = sizeof(text);
 	domain = fake_domain_open(MESH_PROVIDER_TCP);
 	remote = fake_remote_open(domain, 1);
@@ -503,27 +486,7 @@ static void test_inject(void **state)
 	mesh_domain_close(domain);
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, fake_teardown)
-
-int main(void)
+void tests_begin(void)
 {
-	const struct CMUnitTest tests[] = {
-		TEST(test_buffers_shared),
-		TEST(test_flow_shared),
-		TEST(test_flow_outlives),
-		TEST(test_many_remotes),
-		TEST(test_window_of_the_provider),
-		TEST(test_turns),
-		TEST(test_line_changed),
-		TEST(test_wait_on_idle),
-		TEST(test_inject),
-		TEST(test_large_beside_small),
-		TEST(test_wait_with_room),
-		TEST(test_copies),
-		TEST(test_copies_of_a_poll),
-		TEST(test_no_copies),
-	};
-
 	log_capture_start();
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,12 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* test_fork_verbs.c - fork protection is switched on once, before verbs is used. */
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <string.h>
-#include <cmocka.h>
 
 #include <rdma/fabric.h>
 
@@ -14,6 +9,7 @@
 
 #include "fake_fabric.h"
 #include "log_capture.h"
+#include "unit.h"
 
 /* libibverbs. */
 static struct {
@@ -71,11 +67,10 @@ static int find(struct mesh_nic *nic, enum mesh_provider_id wanted)
 }
 
 /* It cannot be undone in one process, so this is all one test. */
-static void test_once_and_first(void **state)
+TEST(once_and_first)
 {
 	struct mesh_nic nic = *fake_nic();
 
-	(void)state;
 	fake_reset();
 	log_capture_start();
 	assert_int_equal(find(&nic, MESH_PROVIDER_TCP), 0);
@@ -89,14 +84,5 @@ static void test_once_and_first(void **state)
 	find(&nic, MESH_PROVIDER_VERBS_RXM);
 	assert_int_equal(verbs.calls, 1);
 	log_capture_stop();
-	fake_teardown(state);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_once_and_first),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	fake_teardown();
 }

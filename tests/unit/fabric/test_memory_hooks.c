@@ -1,18 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* test_memory_hooks.c - libfabric's cache of registrations is off before libfabric starts. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
-#include <cmocka.h>
 
 #include <rdma/fabric.h>
 
 #include "fabric/provider.h"
+
+#include "unit.h"
 
 #define COUNT "FI_MR_CACHE_MAX_COUNT"
 #define MONITOR "FI_MR_CACHE_MONITOR"
@@ -57,17 +54,15 @@ static int count_is(const char *count)
 	return WIFEXITED(status) && !WEXITSTATUS(status);
 }
 
-static void test_cache_is_off(void **state)
+TEST(cache_is_off)
 {
-	(void)state;
 	unsetenv(COUNT);
 	unsetenv(MONITOR);
 	assert_true(count_is("0"));
 }
 
-static void test_own_choice_stays(void **state)
+TEST(own_choice_stays)
 {
-	(void)state;
 	unsetenv(MONITOR);
 	setenv(COUNT, "512", 1);
 	assert_true(count_is("512"));
@@ -75,14 +70,4 @@ static void test_own_choice_stays(void **state)
 	setenv(MONITOR, "userfaultfd", 1);
 	assert_true(count_is("none"));
 	unsetenv(MONITOR);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_cache_is_off),
-		cmocka_unit_test(test_own_choice_stays),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,13 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* test_messages.c - messages through a provider that is busy, breaks off or loses its peer. */
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
-#include <cmocka.h>
 
 #include <rdma/fi_errno.h>
 
@@ -15,6 +10,7 @@
 
 #include "fake_fabric.h"
 #include "log_capture.h"
+#include "unit.h"
 
 #define PAYLOAD_MAX 4096
 
@@ -26,13 +22,14 @@ struct ends {
 
 static struct ends ends;
 
-static int setup(void **state)
+static int setup(void)
 {
-	(void)state;
 	fake_reset();
 	memset(&ends, 0, sizeof(ends));
 	return 0;
 }
+
+TESTS_USE(setup, fake_teardown);
 
 static void end_note(struct mesh_buffer *buffer, int error)
 {
@@ -71,12 +68,11 @@ static void remote_lose(struct mesh_domain *domain, struct mesh_remote *remote)
 	mesh_lock_release(&domain->lock);
 }
 
-static void test_send(void **state)
+TEST(send)
 {
 	struct mesh_domain *domain = fake_domain_open(MESH_PROVIDER_TCP);
 	struct mesh_remote *remote = fake_remote_open(domain, 1);
 
-	(void)state;
 	message_send(domain, remote, 5);
 	assert_int_equal(fake.sends.num, 1);
 	assert_int_equal(sent_number(0), 5);
@@ -97,13 +93,12 @@ static void test_send(void **state)
  * What the provider does not accept waits, and all later messages behind it; they are sent in
  * order.
  */
-static void test_backlog_order(void **state)
+TEST(backlog_order)
 {
 	struct mesh_domain *domain = fake_domain_open(MESH_PROVIDER_TCP);
 	struct mesh_remote *remote = fake_remote_open(domain, 1);
 	int i;
 
-	(void)state;
 	fake_fail(FAKE_SEND, 2, 3, -FI_EAGAIN);
 	for (i = 0; i < 6; i++)
 		message_send(domain, remote, i);
@@ -124,13 +119,12 @@ static void test_backlog_order(void **state)
 }
 
 /* Half of a backlog is sent, then the provider is busy again. */
-static void test_backlog_in_parts(void **state)
+TEST(backlog_in_parts)
 {
 	struct mesh_domain *domain = fake_domain_open(MESH_PROVIDER_TCP);
 	struct mesh_remote *remote = fake_remote_open(domain, 1);
 	int i;
 
-	(void)state;
 	fake_fail(FAKE_SEND, 0, 1, -FI_EAGAIN);
 	for (i = 0; i < 8; i++)
 		message_send(domain, remote, i);
@@ -149,13 +143,12 @@ static void test_backlog_in_parts(void **state)
 }
 
 /* A stalled peer does not block the others. */
-static void test_backlogs_apart(void **state)
+TEST(backlogs_apart)
 {
 	struct mesh_domain *domain = fake_domain_open(MESH_PROVIDER_TCP);
 	struct mesh_remote *busy = fake_remote_open(domain, 1),
 			   *other = fake_remote_open(domain, 2);
 
-	(void)state;
 	fake_fail(FAKE_SEND, 0, 1, -FI_EAGAIN);
 	message_send(domain, busy, 1);
 	message_send(domain, other, 2);
@@ -176,13 +169,12 @@ static void test_backlogs_apart(void **state)
 }
 
 /* A message that cannot be sent ends alone, from the next poll, with its error. */
-static void test_one_fails(void **state)
+TEST(one_fails)
 {
 	struct mesh_domain *domain = fake_domain_open(MESH_PROVIDER_TCP);
 	struct mesh_remote *remote = fake_remote_open(domain, 1);
 	int i;
 
-	(void)state;
 	fake_fail(FAKE_SEND, 0, 2, -FI_EIO);
 	for (i = 0; i < 3; i++)
 		message_send(domain, remote, i);
@@ -200,13 +192,12 @@ static void test_one_fails(void **state)
 }
 
 /* Several fail in one poll, of two peers; each is reported once. */
-static void test_many_fail(void **state)
+TEST(many_fail)
 {
 	struct mesh_domain *domain = fake_domain_open(MESH_PROVIDER_TCP);
 	struct mesh_remote *a = fake_remote_open(domain, 1), *b = fake_remote_open(domain, 2);
 	int i, seen = 0;
 
-	(void)state;
 	fake_fail(FAKE_SEND, 0, 1000, -FI_EHOSTUNREACH);
 	for (i = 0; i < 10; i++)
 		message_send(domain, i % 2 ? a : b, i);
@@ -224,13 +215,12 @@ static void test_many_fail(void **state)
 	mesh_domain_close(domain);
 }
 
-static void test_lost_remote(void **state)
+TEST(lost_remote)
 {
 	struct mesh_domain *domain = fake_domain_open(MESH_PROVIDER_TCP);
 	struct mesh_remote *remote = fake_remote_open(domain, 1), *again;
 	int i;
 
-	(void)state;
 	fake_fail(FAKE_SEND, 1, 1, -FI_EAGAIN);
 	for (i = 0; i < 4; i++)
 		message_send(domain, remote, i);
@@ -264,12 +254,11 @@ static void test_lost_remote(void **state)
 }
 
 /* Two peers at one endpoint (we connect, and are connected to): the end of one spares the other. */
-static void test_remotes_at_one_endpoint(void **state)
+TEST(remotes_at_one_endpoint)
 {
 	struct mesh_domain *domain = fake_domain_open(MESH_PROVIDER_TCP);
 	struct mesh_remote *a = fake_remote_open(domain, 1), *b = fake_remote_open(domain, 1);
 
-	(void)state;
 	assert_ptr_not_equal(a, b);
 	remote_lose(domain, a);
 	message_send(domain, b, 1);
@@ -283,12 +272,11 @@ static void test_remotes_at_one_endpoint(void **state)
 }
 
 /* What waits for a remote that was closed ends with an error; then it is freed (ASan). */
-static void test_remote_closed_with_backlog(void **state)
+TEST(remote_closed_with_backlog)
 {
 	struct mesh_domain *domain = fake_domain_open(MESH_PROVIDER_TCP);
 	struct mesh_remote *a = fake_remote_open(domain, 1);
 
-	(void)state;
 	fake_fail(FAKE_SEND, 0, 1, -FI_EAGAIN);
 	message_send(domain, a, 1);
 	mesh_remote_close(domain, a);
@@ -301,12 +289,11 @@ static void test_remote_closed_with_backlog(void **state)
 	mesh_domain_close(domain);
 }
 
-static void test_remote_refused(void **state)
+TEST(remote_refused)
 {
 	struct mesh_domain *domain = fake_domain_open(MESH_PROVIDER_TCP);
 	struct mesh_remote *remote = (struct mesh_remote *)&ends;
 
-	(void)state;
 	log_capture_start();
 	assert_int_equal(mesh_remote_open(domain, domain->name, 28, &remote), -EPROTO);
 	assert_int_equal(mesh_remote_open(domain, domain->name, 0, &remote), -EPROTO);
@@ -325,13 +312,12 @@ static void test_remote_refused(void **state)
 }
 
 /* A send that fails later, by a completion. */
-static void test_completion_error(void **state)
+TEST(completion_error)
 {
 	struct mesh_domain *domain = fake_domain_open(MESH_PROVIDER_TCP);
 	struct mesh_remote *remote = fake_remote_open(domain, 1);
 	int i;
 
-	(void)state;
 	for (i = 0; i < 3; i++)
 		message_send(domain, remote, i);
 	fake_complete_error(fake.sends.posts[1].context, FI_ETOOSMALL); /* beyond errno's range */
@@ -351,14 +337,13 @@ static void test_completion_error(void **state)
 }
 
 /* The number of buffers is limited, and each is returned, however its message ended. */
-static void test_buffers(void **state)
+TEST(buffers)
 {
 	struct mesh_domain *domain = fake_domain_open(MESH_PROVIDER_TCP);
 	struct mesh_remote *remote = fake_remote_open(domain, 1);
 	struct mesh_buffer *buffer;
 	int total = 0, round, i;
 
-	(void)state;
 	for (round = 0; round < 4; round++) {
 		int sends = fake.sends.num;
 
@@ -406,13 +391,12 @@ static void waiter_resume(struct mesh_waiter *waiter)
 		mesh_domain_wait(test->domain, waiter);
 }
 
-static void test_waiters(void **state)
+TEST(waiters)
 {
 	struct mesh_domain *domain = fake_domain_open(MESH_PROVIDER_TCP);
 	struct test_waiter a = {.waiter.resume = waiter_resume, .domain = domain};
 	struct test_waiter b = a, c = a;
 
-	(void)state;
 	a.again = true;
 	mesh_domain_wait(domain, &a.waiter);
 	mesh_domain_wait(domain, &c.waiter);
@@ -440,12 +424,11 @@ static void test_waiters(void **state)
 }
 
 /* Only one thread polls; the later one returns at once. */
-static void test_poll_busy(void **state)
+TEST(poll_busy)
 {
 	struct mesh_domain *domain = fake_domain_open(MESH_PROVIDER_TCP);
 	uint64_t polls = domain->polls;
 
-	(void)state;
 	assert_true(mesh_domain_poll(domain));
 	assert_true(domain->polls == polls + 1);
 	mesh_lock_take(&domain->lock);
@@ -456,11 +439,10 @@ static void test_poll_busy(void **state)
 }
 
 /* A queue that cannot be read only ends the poll; this is reported once. */
-static void test_poll_fails(void **state)
+TEST(poll_fails)
 {
 	struct mesh_domain *domain = fake_domain_open(MESH_PROVIDER_TCP);
 
-	(void)state;
 	log_capture_start();
 	fake_fail(FAKE_CQ_READ, 0, 3, -FI_EOVERRUN);
 	while (fake.on[FAKE_CQ_READ].calls < 3)
@@ -476,12 +458,11 @@ static void test_poll_fails(void **state)
 }
 
 /* However much has arrived, a poll ends, and the next one handles the rest. */
-static void test_poll_bounded(void **state)
+TEST(poll_bounded)
 {
 	struct mesh_domain *domain = fake_domain_open(MESH_PROVIDER_TCP);
 	int i, polls;
 
-	(void)state;
 	for (i = 0; i < 1000; i++)
 		fake_deliver_immediate(0);
 	mesh_domain_poll(domain);
@@ -501,12 +482,11 @@ static void noise_deliver(void)
 	fake_deliver("noise", 5);
 }
 
-static void test_receive_posted_again(void **state)
+TEST(receive_posted_again)
 {
 	struct mesh_domain *domain;
 	int i, posted;
 
-	(void)state;
 	fake.rx_size = 4;
 	domain = fake_domain_open(MESH_PROVIDER_TCP);
 	for (i = 0; i < 20; i++) {
@@ -522,12 +502,11 @@ static void test_receive_posted_again(void **state)
 }
 
 /* The provider does not take it now: it is not forgotten. */
-static void test_receive_busy(void **state)
+TEST(receive_busy)
 {
 	struct mesh_domain *domain;
 	int i;
 
-	(void)state;
 	fake.rx_size = 4;
 	domain = fake_domain_open(MESH_PROVIDER_TCP);
 	fake_fail(FAKE_RECV, 0, 6, -FI_EAGAIN);
@@ -545,12 +524,11 @@ static void test_receive_busy(void **state)
 }
 
 /* A receive that failed is posted again, also one that the provider took back itself. */
-static void test_receive_error(void **state)
+TEST(receive_error)
 {
 	struct mesh_domain *domain;
 	int i;
 
-	(void)state;
 	fake.rx_size = 4;
 	domain = fake_domain_open(MESH_PROVIDER_TCP);
 	fake_complete_error(fake.receives.posts[0].context, FI_ECONNRESET);
@@ -561,33 +539,4 @@ static void test_receive_error(void **state)
 	for (i = 0; i < 3; i++)
 		assert_ptr_equal(fake.receives.posts[4 + i].buffer, fake.receives.posts[i].buffer);
 	mesh_domain_close(domain);
-}
-
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, fake_teardown)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(test_send),
-		TEST(test_backlog_order),
-		TEST(test_backlog_in_parts),
-		TEST(test_backlogs_apart),
-		TEST(test_one_fails),
-		TEST(test_many_fail),
-		TEST(test_lost_remote),
-		TEST(test_remotes_at_one_endpoint),
-		TEST(test_remote_closed_with_backlog),
-		TEST(test_remote_refused),
-		TEST(test_completion_error),
-		TEST(test_buffers),
-		TEST(test_waiters),
-		TEST(test_poll_busy),
-		TEST(test_poll_bounded),
-		TEST(test_receive_posted_again),
-		TEST(test_poll_fails),
-		TEST(test_receive_busy),
-		TEST(test_receive_error),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -3,14 +3,9 @@
 #include <errno.h>
 #include <pthread.h>
 #include <semaphore.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-#include <cmocka.h>
 
 #include <rdma/fi_errno.h>
 
@@ -18,17 +13,19 @@
 
 #include "fake_fabric.h"
 #include "log_capture.h"
+#include "unit.h"
 
 #define LIMIT_S 60
 
 static char pool[4096];
 
-static int setup(void **state)
+static int setup(void)
 {
-	(void)state;
 	fake_reset();
 	return 0;
 }
+
+TESTS_USE(setup, fake_teardown);
 
 static struct mesh_mr *mr_open(struct mesh_domain *domain, size_t offset, size_t size)
 {
@@ -39,12 +36,11 @@ static struct mesh_mr *mr_open(struct mesh_domain *domain, size_t offset, size_t
 	return mr;
 }
 
-static void test_counted(void **state)
+TEST(counted)
 {
 	struct mesh_domain *domain = fake_domain_open(MESH_PROVIDER_TCP);
 	struct mesh_mr *a = mr_open(domain, 0, 4096), *b = mr_open(domain, 0, 4096);
 
-	(void)state;
 	assert_ptr_equal(a, b);
 	assert_int_equal(fake.num_mrs, 1);
 	assert_ptr_equal(fake.mrs[0].data, pool);
@@ -63,7 +59,7 @@ static void test_counted(void **state)
 }
 
 /* A range inside a registered one needs no registration; one that sticks out does. */
-static void test_containing(void **state)
+TEST(containing)
 {
 	static const struct {
 		size_t offset, size;
@@ -77,7 +73,6 @@ static void test_containing(void **state)
 	struct mesh_mr *whole = mr_open(domain, 1000, 1000), *part;
 	size_t i;
 
-	(void)state;
 	for (i = 0; i < sizeof(ranges) / sizeof(ranges[0]); i++) {
 		part = mr_open(domain, ranges[i].offset, ranges[i].size);
 		assert_int_equal(part == whole, ranges[i].inside);
@@ -90,13 +85,12 @@ static void test_containing(void **state)
 }
 
 /* Two that touch are two: libfabric would refuse a write across them. */
-static void test_neighbours(void **state)
+TEST(neighbours)
 {
 	struct mesh_domain *domain = fake_domain_open(MESH_PROVIDER_TCP);
 	struct mesh_mr *a = mr_open(domain, 0, 100), *b = mr_open(domain, 100, 100);
 	struct mesh_mr *across = mr_open(domain, 50, 100);
 
-	(void)state;
 	assert_int_equal(fake.open[FAKE_MR], 3);
 	mesh_mr_close(a);
 	mesh_mr_close(b);
@@ -105,12 +99,11 @@ static void test_neighbours(void **state)
 	mesh_domain_close(domain);
 }
 
-static void test_virtual_address(void **state)
+TEST(virtual_address)
 {
 	struct mesh_domain *domain = fake_domain_open(MESH_PROVIDER_TCP);
 	struct mesh_mr *mr = mr_open(domain, 64, 1024);
 
-	(void)state;
 	assert_true(mesh_mr_remote_address(mr, pool + 64) == (uintptr_t)(pool + 64));
 	assert_true(mesh_mr_remote_address(mr, pool + 65) == (uintptr_t)(pool + 65));
 	mesh_mr_close(mr);
@@ -118,12 +111,11 @@ static void test_virtual_address(void **state)
 }
 
 /* Offsets count from the registration that was found, not from the caller's own range. */
-static void test_offset(void **state)
+TEST(offset)
 {
 	struct mesh_domain *domain;
 	struct mesh_mr *mr, *part;
 
-	(void)state;
 	fake.mr_mode = 0;
 	domain = fake_domain_open(MESH_PROVIDER_TCP);
 	mr = mr_open(domain, 64, 1024);
@@ -137,14 +129,13 @@ static void test_offset(void **state)
 }
 
 /* A late write of a peer must find no region: no key is ever used again, failed ones included. */
-static void test_keys(void **state)
+TEST(keys)
 {
 	struct mesh_domain *domain = fake_domain_open(MESH_PROVIDER_TCP);
 	struct mesh_mr *mr;
 	uint64_t keys[20];
 	int i, j;
 
-	(void)state;
 	log_capture_start();
 	for (i = 0; i < 20; i++) {
 		fake_fail(FAKE_MR, 0, i % 3 == 0, -FI_ENOKEY);
@@ -162,12 +153,11 @@ static void test_keys(void **state)
 }
 
 /* On verbs the provider makes the keys, and sends need a descriptor. */
-static void test_provider_key(void **state)
+TEST(provider_key)
 {
 	struct mesh_domain *domain;
 	struct mesh_mr *mr;
 
-	(void)state;
 	fake.mr_mode = FI_MR_LOCAL | FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY;
 	domain = fake_domain_open(MESH_PROVIDER_VERBS_RXM);
 	mr = mr_open(domain, 0, 64);
@@ -185,13 +175,12 @@ static void test_provider_key(void **state)
 }
 
 /* Keys that are ours to choose fit the provider. */
-static void test_short_keys(void **state)
+TEST(short_keys)
 {
 	struct mesh_domain *domain;
 	struct mesh_mr *mr;
 	int i;
 
-	(void)state;
 	fake.mr_key_size = 2;
 	domain = fake_domain_open(MESH_PROVIDER_TCP);
 	for (i = 0; i < 20; i++) {
@@ -211,13 +200,12 @@ static struct mesh_domain *verbs_open(void)
 }
 
 /* Registrations on verbs bypass the cache without any setting. */
-static void test_no_cache(void **state)
+TEST(no_cache)
 {
 	struct mesh_domain *domain;
 	struct mesh_mr *mr;
 	int i;
 
-	(void)state;
 	fake.mr_cache = true;
 	log_capture_start();
 	domain = verbs_open();
@@ -232,11 +220,10 @@ static void test_no_cache(void **state)
 }
 
 /* A libfabric that does not know the flag: its cache is noticed, and without one all is well. */
-static void test_cache_cannot_be_left(void **state)
+TEST(cache_cannot_be_left)
 {
 	struct mesh_domain *domain;
 
-	(void)state;
 	fake.mr_flags_known = 0;
 	log_capture_start();
 	domain = verbs_open();
@@ -255,12 +242,11 @@ static void test_cache_cannot_be_left(void **state)
 }
 
 /* tcp has no cache: it is not asked, and gets no flag that it may not know. */
-static void test_cache_of_verbs_only(void **state)
+TEST(cache_of_verbs_only)
 {
 	struct mesh_domain *domain;
 	struct mesh_mr *mr;
 
-	(void)state;
 	fake.mr_flags_known = 0;
 	domain = fake_domain_open(MESH_PROVIDER_TCP);
 	assert_int_equal(fake.num_mrs, 0);
@@ -271,7 +257,7 @@ static void test_cache_of_verbs_only(void **state)
 }
 
 /* On verbs nothing waits while memory is pinned; on tcp a table changes. */
-static void test_traffic_goes_on(void **state)
+TEST(traffic_goes_on)
 {
 	static const enum mesh_provider_id providers[] = {MESH_PROVIDER_VERBS_RXM,
 							  MESH_PROVIDER_TCP, MESH_PROVIDER_TCP_RXM};
@@ -279,7 +265,6 @@ static void test_traffic_goes_on(void **state)
 	struct mesh_domain *domain;
 	int i, k;
 
-	(void)state;
 	for (i = 0; i < 3; i++) {
 		fake_reset();
 		domain = fake_domain_open(providers[i]);
@@ -314,14 +299,13 @@ static void *pinning_main(void *domain)
 }
 
 /* Gigabytes are pinned for NCCL: who needs a page does not wait, be it of the same memory. */
-static void test_beside_another(void **state)
+TEST(beside_another)
 {
 	struct mesh_domain *domain = fake_domain_open(MESH_PROVIDER_VERBS_RXM);
 	struct mesh_mr *mrs[3];
 	pthread_t thread;
 	void *pinned;
 
-	(void)state;
 	sem_init(&pins, 0, 0);
 	sem_init(&go, 0, 0);
 	tester = pthread_self();
@@ -343,12 +327,11 @@ static void test_beside_another(void **state)
 	mesh_domain_close(domain);
 }
 
-static void test_refused(void **state)
+TEST(refused)
 {
 	struct mesh_domain *domain = fake_domain_open(MESH_PROVIDER_TCP);
 	struct mesh_mr *mr = (struct mesh_mr *)pool;
 
-	(void)state;
 	fake_fail(FAKE_MR, 0, 2, -FI_ENOMEM);
 	log_capture_start();
 	assert_int_equal(mesh_mr_open(domain, pool, 4096, &mr), -ENOMEM);
@@ -363,28 +346,4 @@ static void test_refused(void **state)
 	assert_int_equal(fake.num_mrs, 1);
 	mesh_mr_close(mr);
 	mesh_domain_close(domain);
-}
-
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, fake_teardown)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(test_counted),
-		TEST(test_containing),
-		TEST(test_neighbours),
-		TEST(test_virtual_address),
-		TEST(test_offset),
-		TEST(test_keys),
-		TEST(test_provider_key),
-		TEST(test_refused),
-		TEST(test_traffic_goes_on),
-		TEST(test_beside_another),
-		TEST(test_short_keys),
-		TEST(test_no_cache),
-		TEST(test_cache_cannot_be_left),
-		TEST(test_cache_of_verbs_only),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,16 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* test_pace.c - links that are simulated: what a stream over several of them gets. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
-
 #include "fabric/pace.h"
 
 #include "links.h"
 
-static void test_shares(void **state)
+TEST(shares)
 {
 	static const struct {
 		int num;
@@ -26,7 +20,6 @@ static void test_shares(void **state)
 	};
 	size_t i;
 
-	(void)state;
 	for (i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		links_make(cases[i].num, cases[i].rates);
 		links_reach(0.97, 1ull << 30, 256 << 10, 8 << 20);
@@ -36,13 +29,12 @@ static void test_shares(void **state)
 }
 
 /* What a link lost it loses alone; when it is back it is used again. */
-static void test_drop_and_recovery(void **state)
+TEST(drop_and_recovery)
 {
 	static const uint64_t rates[] = {GBIT, GBIT};
 	uint64_t before;
 	double ms;
 
-	(void)state;
 	links_make(2, rates);
 	links_stream(100 << 20, 256 << 10, 8 << 20);
 	link_rate_change(&mesh.links[1], GBIT / 10);
@@ -57,13 +49,12 @@ static void test_drop_and_recovery(void **state)
 }
 
 /* The same with bytes in its queue at the moment of the drop. */
-static void test_drop_in_flight(void **state)
+TEST(drop_in_flight)
 {
 	static const uint64_t rates[] = {GBIT, GBIT};
 	uint64_t carried;
 	int i;
 
-	(void)state;
 	links_make(2, rates);
 	links_stream(100 << 20, 256 << 10, 8 << 20);
 	for (i = 0; i < 16; i++)
@@ -76,13 +67,12 @@ static void test_drop_in_flight(void **state)
 }
 
 /* A link that completes nothing at all holds up no more than its window. */
-static void test_dead_link(void **state)
+TEST(dead_link)
 {
 	static const uint64_t rates[] = {GBIT, GBIT};
 	uint64_t sent = 0;
 	int i;
 
-	(void)state;
 	links_make(2, rates);
 	links_stream(100 << 20, 256 << 10, 8 << 20);
 	link_rate_change(&mesh.links[1], 1);
@@ -100,12 +90,11 @@ static void test_dead_link(void **state)
 }
 
 /* Small messages on quiet links take turns, though the links are not measured as equal. */
-static void test_small_rotate(void **state)
+TEST(small_rotate)
 {
 	static const uint64_t rates[] = {100 * GBIT, 110 * GBIT, 90 * GBIT};
 	int used[3] = {0}, i, k;
 
-	(void)state;
 	links_make(3, rates);
 	links_stream(64 << 20, 256 << 10, 8 << 20);
 	for (i = 0; i < 300; i++) {
@@ -117,11 +106,10 @@ static void test_small_rotate(void **state)
 }
 
 /* Between two cities: 100 Gbit/s, 10 ms. The window adapts to that. */
-static void test_long_way(void **state)
+TEST(long_way)
 {
 	static const uint64_t rates[] = {100 * GBIT};
 
-	(void)state;
 	links_make(1, rates);
 	mesh.links[0].delay_ns = 10 * MS;
 	links_stream(1ull << 30, 1 << 20, 1ull << 30);
@@ -129,11 +117,10 @@ static void test_long_way(void **state)
 }
 
 /* One operation may always go, however large; more until the window is full. */
-static void test_window(void **state)
+TEST(window)
 {
 	static const uint64_t rates[] = {GBIT};
 
-	(void)state;
 	links_make(1, rates);
 	assert_true(mesh_pace_has_room(mesh.paces[0]));
 	link_post(&mesh.links[0], MESH_PACE_WINDOW_MIN - 1);
@@ -161,7 +148,7 @@ static void deliver(struct mesh_pace *pace, uint64_t bytes, uint64_t ns)
 }
 
 /* What the link carries in a millisecond, within bounds: a thread that polls may be that late. */
-static void test_window_follows_the_rate(void **state)
+TEST(window_follows_the_rate)
 {
 	static const struct {
 		int gbit;
@@ -171,7 +158,6 @@ static void test_window_follows_the_rate(void **state)
 	uint64_t window;
 	size_t i;
 
-	(void)state;
 	for (i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		mesh_pace_init(&pace, cases[i].gbit * 1000, &links_rdma);
 		assert_int_equal(atomic_load(&pace.window), cases[i].window);
@@ -189,11 +175,10 @@ static void test_window_follows_the_rate(void **state)
 }
 
 /* The NIC's reported speed is the first estimate; without it 10 Gbit/s. */
-static void test_first_guess(void **state)
+TEST(first_guess)
 {
 	struct mesh_pace pace;
 
-	(void)state;
 	mesh_pace_init(&pace, 100000, &links_tcp);
 	assert_int_equal(mesh_pace_finish_ns(&pace, 12500000, 1), MS);
 	mesh_pace_init(&pace, 0, &links_tcp);
@@ -201,11 +186,10 @@ static void test_first_guess(void **state)
 }
 
 /* Since the last completion, or since there is something to complete again. */
-static void test_silence(void **state)
+TEST(silence)
 {
 	struct mesh_pace pace;
 
-	(void)state;
 	mesh_pace_init(&pace, 0, &links_tcp);
 	assert_int_equal(mesh_pace_silence_ns(&pace, 99), 0);
 	mesh_pace_posted(&pace, 1000, 100);
@@ -224,13 +208,12 @@ static void test_silence(void **state)
 }
 
 /* A measurement counts once it has bytes or time enough, and one alone does not decide. */
-static void test_measurements(void **state)
+TEST(measurements)
 {
 	struct mesh_pace pace;
 	uint64_t before;
 	int i;
 
-	(void)state;
 	mesh_pace_init(&pace, 10000, &links_tcp);
 	before = rate_of(&pace);
 	deliver(&pace, 1000, MS);
@@ -249,12 +232,11 @@ static void test_measurements(void **state)
 }
 
 /* However long and fast a path is, the bytes in flight are bounded. */
-static void test_window_is_bounded(void **state)
+TEST(window_is_bounded)
 {
 	struct mesh_pace pace;
 	int i;
 
-	(void)state;
 	mesh_pace_init(&pace, 1000000, &links_tcp);
 	for (i = 0; i < 20; i++)
 		deliver(&pace, 1ull << 40, 1000 * MS);
@@ -265,13 +247,12 @@ static void test_window_is_bounded(void **state)
 }
 
 /* A slow link is tried when it was measured long ago, and has nothing: not if it never carried. */
-static void test_probe(void **state)
+TEST(probe)
 {
 	struct mesh_pace fast, slow;
 	const struct mesh_pace *paces[] = {&fast, &slow};
 	uint64_t now_ns;
 
-	(void)state;
 	mesh_pace_init(&fast, 100000, &links_tcp);
 	mesh_pace_init(&slow, 100, &links_tcp);
 	assert_int_equal(mesh_pace_choose(paces, 2, 1 << 20, 1, 1000 * MS), 0);
@@ -281,25 +262,4 @@ static void test_probe(void **state)
 	assert_int_equal(mesh_pace_choose(paces, 2, 1 << 20, 1, now_ns + 1), 1);
 	mesh_pace_posted(&slow, 1000, now_ns);
 	assert_int_equal(mesh_pace_choose(paces, 2, 1 << 20, 1, now_ns + 1), 0);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_shares),
-		cmocka_unit_test(test_drop_and_recovery),
-		cmocka_unit_test(test_drop_in_flight),
-		cmocka_unit_test(test_dead_link),
-		cmocka_unit_test(test_small_rotate),
-		cmocka_unit_test(test_long_way),
-		cmocka_unit_test(test_window),
-		cmocka_unit_test(test_window_follows_the_rate),
-		cmocka_unit_test(test_first_guess),
-		cmocka_unit_test(test_silence),
-		cmocka_unit_test(test_measurements),
-		cmocka_unit_test(test_window_is_bounded),
-		cmocka_unit_test(test_probe),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,11 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* test_pace_latency.c - what the latency of links decides, and what it does not. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
-
 #include "fabric/pace.h"
 
 #include "links.h"
@@ -57,9 +51,8 @@ static int first_link_takes(uint64_t hint_ns, uint64_t other_hint_ns)
 }
 
 /* Small messages take the link with the lowest latency, and turns where it makes no difference. */
-static void test_latency_first_estimate(void **state)
+TEST(latency_first_estimate)
 {
-	(void)state;
 	assert_int_equal(first_link_takes(2000, 200000), 1000);
 	assert_int_equal(first_link_takes(200000, 2000), 0);
 	assert_int_equal(first_link_takes(30000, 55000), 500);
@@ -67,11 +60,10 @@ static void test_latency_first_estimate(void **state)
 }
 
 /* Completions show it as well, and its changes. */
-static void test_latency_is_measured(void **state)
+TEST(latency_is_measured)
 {
 	int used[2];
 
-	(void)state;
 	two_links_make(2000, 200000);
 	trips(1);
 	messages_go(used);
@@ -84,11 +76,10 @@ static void test_latency_is_measured(void **state)
 }
 
 /* Late polls lengthen single trips, and not the estimate of the link. */
-static void test_latency_outliers(void **state)
+TEST(latency_outliers)
 {
 	int used[2];
 
-	(void)state;
 	two_links_make(2000, 2000);
 	trips(1);
 	mesh.links[1].delay_ns = 5 * MS;
@@ -98,11 +89,10 @@ static void test_latency_outliers(void **state)
 }
 
 /* A hint is TCP's round trip: one that RDMA has shown is not compared with it. */
-static void test_latency_like_with_like(void **state)
+TEST(latency_like_with_like)
 {
 	int used[2];
 
-	(void)state;
 	two_links_make(2000, 2000);
 	mesh_pace_hint(&mesh.links[0].pace, 40000);
 	mesh_pace_hint(&mesh.links[1].pace, 45000);
@@ -113,11 +103,10 @@ static void test_latency_like_with_like(void **state)
 }
 
 /* Neither long writes nor those that wait behind others show it. */
-static void test_latency_of_busy_links(void **state)
+TEST(latency_of_busy_links)
 {
 	struct mesh_pace *pace = &mesh.links[0].pace;
 
-	(void)state;
 	two_links_make(2000, 2000);
 	link_post(&mesh.links[0], 4 << 20);
 	link_post(&mesh.links[0], 4096);
@@ -130,11 +119,10 @@ static void test_latency_of_busy_links(void **state)
 }
 
 /* A segment takes the short link, until that is full: then the other one adds its bandwidth. */
-static void test_latency_of_segments(void **state)
+TEST(latency_of_segments)
 {
 	int i;
 
-	(void)state;
 	two_links_make(2000, 20 * MS);
 	mesh_pace_hint(&mesh.links[0].pace, 2000);
 	mesh_pace_hint(&mesh.links[1].pace, 20 * MS);
@@ -172,9 +160,8 @@ static void stream_shares(const struct mesh_pace_bounds *bounds, uint64_t delay_
 }
 
 /* High latency does not make a link slow: in a large stream the rate decides. */
-static void test_latency_is_not_rate(void **state)
+TEST(latency_is_not_rate)
 {
-	(void)state;
 	stream_shares(&links_tcp, 2000, 2000);
 	stream_shares(&links_tcp, 2000, 200000);
 	stream_shares(&links_rdma, 2000, 200000);
@@ -182,12 +169,11 @@ static void test_latency_is_not_rate(void **state)
 }
 
 /* The rate of a link that is idle before each write: the latency does not count. */
-static void test_rate_of_single_writes(void **state)
+TEST(rate_of_single_writes)
 {
 	struct mesh_pace *pace = &mesh.links[0].pace;
 	int i;
 
-	(void)state;
 	links_make(1, (const uint64_t[]){10 * GBIT});
 	mesh.links[0].delay_ns = 200000;
 	mesh_pace_hint(pace, 200000);
@@ -199,20 +185,4 @@ static void test_rate_of_single_writes(void **state)
 	for (i = 0; i < 200; i++)
 		links_stream(512 << 10, 512 << 10, 512 << 10);
 	assert_in_range(atomic_load(&pace->rate), 9.8 * GBIT, 10.2 * GBIT);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_latency_first_estimate),
-		cmocka_unit_test(test_latency_is_measured),
-		cmocka_unit_test(test_latency_outliers),
-		cmocka_unit_test(test_latency_like_with_like),
-		cmocka_unit_test(test_latency_of_busy_links),
-		cmocka_unit_test(test_latency_of_segments),
-		cmocka_unit_test(test_latency_is_not_rate),
-		cmocka_unit_test(test_rate_of_single_writes),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,14 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* test_provider.c - which libfabric entry serves a NIC, and the message if there is none. */
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <cmocka.h>
 
 #include <rdma/fi_domain.h>
 #include <rdma/fi_endpoint.h>
@@ -18,6 +13,7 @@
 
 #include "fake_fabric.h"
 #include "log_capture.h"
+#include "unit.h"
 
 /* The machine: what a process may do here. */
 static struct {
@@ -49,9 +45,8 @@ static struct fi_info *info;
 static enum mesh_provider_id id;
 static char reason[MESH_PROVIDER_REASON_MAX];
 
-static int setup(void **state)
+static int setup(void)
 {
-	(void)state;
 	fake_reset();
 	memset(&machine, 0, sizeof(machine));
 	machine.fi_version = FI_VERSION(1, 17);
@@ -66,7 +61,7 @@ static int setup(void **state)
 	return 0;
 }
 
-static int teardown(void **state)
+static int teardown(void)
 {
 	int logged = log_captured_lines(MESH_LOG_WARN) + log_captured_lines(MESH_LOG_INFO);
 
@@ -74,8 +69,10 @@ static int teardown(void **state)
 	if (info)
 		fi_freeinfo(info);
 	info = NULL;
-	return fake_teardown(state) || logged;
+	return fake_teardown() || logged;
 }
+
+TESTS_USE(setup, teardown);
 
 static void rdma_set(bool active, enum mesh_link_layer link_layer, const char *words)
 {
@@ -117,9 +114,8 @@ static void misses(enum mesh_provider_id wanted, const char *said)
 
 #define OFFERS(...) (fake.offers = (const struct fake_offer[]){__VA_ARGS__, {0}})
 
-static void test_by_source(void **state)
+TEST(by_source)
 {
-	(void)state;
 	OFFERS({"tcp", "eth0", "10.7.0.2"}, {"tcp", "lo", "127.0.0.1"}, {"tcp", "eth7", NULL},
 	       {"tcp", "eth7", "fd00::1"}, {"tcp", "eth7", "10.7.0.1"});
 	finds(MESH_PROVIDER_NONE, MESH_PROVIDER_TCP, "eth7");
@@ -129,9 +125,8 @@ static void test_by_source(void **state)
 }
 
 /* 1.16 and 1.17 call it net, and their tcp is something else: net is asked for first. */
-static void test_net_first(void **state)
+TEST(net_first)
 {
-	(void)state;
 	OFFERS({"tcp", "eth7", "10.7.0.1"}, {"net", "eth7", "10.7.0.1"});
 	finds(MESH_PROVIDER_NONE, MESH_PROVIDER_TCP, "eth7");
 	assert_string_equal(info->fabric_attr->prov_name, "net");
@@ -141,9 +136,8 @@ static void test_net_first(void **state)
  * libfabric's tcp answers for an address that is not here with an entry named after itself; and
  * an address that two NICs have must not lead to the other one.
  */
-static void test_wrong_domain(void **state)
+TEST(wrong_domain)
 {
-	(void)state;
 	OFFERS({"tcp", "tcp", "10.7.0.1"}, {"net", "net", "10.7.0.1"});
 	misses(MESH_PROVIDER_NONE, "libfabric offers no tcp for eth7 (10.7.0.1)");
 	OFFERS({"tcp", "eth70", "10.7.0.1"}, {"tcp", "eth", "10.7.0.1"});
@@ -154,9 +148,8 @@ static void test_wrong_domain(void **state)
 	misses(MESH_PROVIDER_NONE, "libfabric offers no tcp");
 }
 
-static void test_ipv6(void **state)
+TEST(ipv6)
 {
-	(void)state;
 	OFFERS({"tcp", "eth7", "fd00::1"});
 	assert_int_equal(mesh_addr_parse("fd00::1/64", &nic.source), 0);
 	finds(MESH_PROVIDER_NONE, MESH_PROVIDER_TCP, "eth7");
@@ -165,9 +158,8 @@ static void test_ipv6(void **state)
 }
 
 /* A link-local address needs its NIC's name in the question; answers may leave the scope out. */
-static void test_link_local(void **state)
+TEST(link_local)
 {
-	(void)state;
 	OFFERS({"tcp", "eth7", "fe80::1"});
 	assert_int_equal(mesh_addr_parse("fe80::1/64", &nic.source), 0);
 	nic.source.scope_id = 3;
@@ -175,9 +167,8 @@ static void test_link_local(void **state)
 	assert_string_equal(fake.queried[1], "tcp fe80::1%eth7");
 }
 
-static void test_verbs_first(void **state)
+TEST(verbs_first)
 {
-	(void)state;
 	rdma_set(true, MESH_LINK_LAYER_ETHERNET, "4: ACTIVE");
 	OFFERS({"tcp", "eth7", "10.7.0.1"}, {"verbs;ofi_rxm", "mlx5_6", "10.7.0.1"},
 	       {"verbs;ofi_rxm", "mlx5_7", "10.7.0.1"});
@@ -194,18 +185,16 @@ static void test_verbs_first(void **state)
 }
 
 /* tcp is used instead, and the reason is logged. */
-static void test_verbs_passed_over(void **state)
+TEST(verbs_passed_over)
 {
-	(void)state;
 	rdma_set(true, MESH_LINK_LAYER_ETHERNET, "4: ACTIVE");
 	finds(MESH_PROVIDER_NONE, MESH_PROVIDER_TCP, "eth7");
 	assert_non_null(strstr(reason, "no verbs;ofi_rxm for mlx5_7"));
 	assert_null(strstr(reason, "FI_PROVIDER"));
 }
 
-static void test_only_wanted(void **state)
+TEST(only_wanted)
 {
-	(void)state;
 	OFFERS({"tcp", "eth7", "10.7.0.1"}, {"tcp;ofi_rxm", "eth7", "10.7.0.1"});
 	finds(MESH_PROVIDER_TCP_RXM, MESH_PROVIDER_TCP_RXM, "eth7");
 	assert_string_equal(info->fabric_attr->prov_name, "tcp;ofi_rxm");
@@ -215,11 +204,10 @@ static void test_only_wanted(void **state)
 	misses(MESH_PROVIDER_TCP_RXM, "libfabric offers no tcp;ofi_rxm for eth7");
 }
 
-static void test_hints(void **state)
+TEST(hints)
 {
 	const int mr_mode = FI_MR_LOCAL | FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY;
 
-	(void)state;
 	assert_int_equal(find(MESH_PROVIDER_TCP), 0);
 	assert_int_equal(fake.hints->ep_attr->type, FI_EP_RDM);
 	assert_true((fake.hints->caps & (FI_MSG | FI_RMA)) == (FI_MSG | FI_RMA));
@@ -231,9 +219,8 @@ static void test_hints(void **state)
 
 /* ---- reasons: the likeliest cause first ---------------------------------------------------- */
 
-static void test_reason_rdma_cm(void **state)
+TEST(reason_rdma_cm)
 {
-	(void)state;
 	rdma_set(true, MESH_LINK_LAYER_ETHERNET, "4: ACTIVE");
 	machine.no_rdma_cm = true;
 	misses(MESH_PROVIDER_VERBS_RXM, "/dev/infiniband/rdma_cm cannot be opened");
@@ -242,18 +229,16 @@ static void test_reason_rdma_cm(void **state)
 }
 
 /* A container that was given rdma_cm only. */
-static void test_reason_uverbs(void **state)
+TEST(reason_uverbs)
 {
-	(void)state;
 	rdma_set(true, MESH_LINK_LAYER_ETHERNET, "4: ACTIVE");
 	machine.no_uverbs = true;
 	misses(MESH_PROVIDER_VERBS_RXM, "/dev/infiniband/uverbs3 cannot be opened");
 	assert_non_null(strstr(reason, "pass /dev/infiniband into it"));
 }
 
-static void test_reason_state(void **state)
+TEST(reason_state)
 {
-	(void)state;
 	rdma_set(false, MESH_LINK_LAYER_INFINIBAND, "2: INIT");
 	misses(MESH_PROVIDER_VERBS_RXM, "no RDMA with mlx5_7 port 1: no subnet manager");
 	assert_non_null(strstr(reason, "opensm"));
@@ -262,16 +247,14 @@ static void test_reason_state(void **state)
 	assert_null(strstr(reason, "subnet manager"));
 }
 
-static void test_reason_not_installed(void **state)
+TEST(reason_not_installed)
 {
-	(void)state;
 	rdma_set(true, MESH_LINK_LAYER_ETHERNET, "4: ACTIVE");
 	misses(MESH_PROVIDER_VERBS_RXM, "is its verbs provider installed");
 }
 
-static void test_reason_fi_provider(void **state)
+TEST(reason_fi_provider)
 {
-	(void)state;
 	setenv("FI_PROVIDER", "sockets", 1);
 	OFFERS({"shm", "shm", NULL});
 	misses(MESH_PROVIDER_NONE, "FI_PROVIDER=sockets is set");
@@ -281,9 +264,8 @@ static void test_reason_fi_provider(void **state)
 }
 
 /* What MPI's settings keep from us; net and tcp each have their own. */
-static void test_reason_iface(void **state)
+TEST(reason_iface)
 {
-	(void)state;
 	OFFERS({"shm", "shm", NULL});
 	setenv("FI_TCP_IFACE", "eth0", 1);
 	misses(MESH_PROVIDER_TCP_RXM, "FI_TCP_IFACE=eth0 is set; unset it or add the NIC");
@@ -302,9 +284,8 @@ static void test_reason_iface(void **state)
 }
 
 /* An RDMA NIC that has come up late: libfabric lists its devices anew, since 2.2. */
-static void test_rescan(void **state)
+TEST(rescan)
 {
-	(void)state;
 	OFFERS({"verbs;ofi_rxm", "mlx5_7", "10.7.0.1"});
 	machine.fi_version = FI_VERSION(2, 2);
 	mesh_provider_rescan(&nic); /* it has no RDMA device */
@@ -325,18 +306,16 @@ static void test_rescan(void **state)
 	assert_int_equal(fake.rescans, 2);
 }
 
-static void test_reason_old_library(void **state)
+TEST(reason_old_library)
 {
-	(void)state;
 	machine.fi_version = FI_VERSION(1, 11);
 	fake_fail(FAKE_GETINFO, 0, 2, -FI_ENOSYS);
 	misses(MESH_PROVIDER_TCP, "libfabric 1.11 is too old: 1.17 or later is needed");
 }
 
 /* libfabric's own errors, and the longest texts that there can be. */
-static void test_reason_error(void **state)
+TEST(reason_error)
 {
-	(void)state;
 	fake_fail(FAKE_GETINFO, 0, 2, -FI_EBUSY);
 	misses(MESH_PROVIDER_TCP, fi_strerror(FI_EBUSY));
 	memset(nic.rdma.device, 'd', MESH_RDMA_NAME_MAX - 1);
@@ -350,14 +329,13 @@ static void test_reason_error(void **state)
 
 /* ---- all NICs ------------------------------------------------------------------------------ */
 
-static void test_assign(void **state)
+TEST(assign)
 {
 	struct mesh_nic nics[3];
 	struct mesh_nic_table table = {.nics = nics, .num_nics = 3, .num_taken = 3};
 	struct mesh_provider_verdict verdicts[3];
 	int i;
 
-	(void)state;
 	for (i = 0; i < 3; i++) {
 		nics[i] = nic;
 		nics[i].taken = true;
@@ -380,12 +358,11 @@ static void test_assign(void **state)
 }
 
 /* The user sees the table's log only: what to do stands at the end. */
-static void test_assign_long_reason(void **state)
+TEST(assign_long_reason)
 {
 	struct mesh_nic_table table = {.nics = &nic, .num_nics = 1, .num_taken = 1};
 	struct mesh_provider_verdict verdict;
 
-	(void)state;
 	rdma_set(true, MESH_LINK_LAYER_ETHERNET, "4: ACTIVE");
 	memset(nic.rdma.device, 'd', MESH_RDMA_NAME_MAX - 1);
 	machine.no_rdma_cm = true;
@@ -395,12 +372,11 @@ static void test_assign_long_reason(void **state)
 	assert_non_null(strstr(nic.reason, "else load the module rdma_ucm"));
 }
 
-static void test_assign_setting(void **state)
+TEST(assign_setting)
 {
 	struct mesh_nic_table table = {.nics = &nic, .num_nics = 1, .num_taken = 1};
 	struct mesh_provider_verdict verdict;
 
-	(void)state;
 	assert_int_equal(mesh_providers_assign("net", &table, &verdict), 0);
 	assert_int_equal(verdict.id, MESH_PROVIDER_TCP);
 	assert_int_equal(mesh_providers_assign("verbs", &table, &verdict), -EINVAL);
@@ -410,45 +386,12 @@ static void test_assign_setting(void **state)
 }
 
 /* Of what runs, not of what was compiled with: that may be older. */
-static void test_version(void **state)
+TEST(version)
 {
 	char text[MESH_LIBFABRIC_VERSION_MAX], begin[16];
 	unsigned int version = __real_fi_version();
 
-	(void)state;
 	assert_ptr_equal(mesh_libfabric_version(text), text);
 	snprintf(begin, sizeof(begin), "%u.%u.", FI_MAJOR(version), FI_MINOR(version));
 	assert_memory_equal(text, begin, strlen(begin));
-}
-
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(test_by_source),
-		TEST(test_net_first),
-		TEST(test_version),
-		TEST(test_wrong_domain),
-		TEST(test_ipv6),
-		TEST(test_link_local),
-		TEST(test_verbs_first),
-		TEST(test_verbs_passed_over),
-		TEST(test_only_wanted),
-		TEST(test_hints),
-		TEST(test_reason_rdma_cm),
-		TEST(test_reason_state),
-		TEST(test_reason_uverbs),
-		TEST(test_reason_not_installed),
-		TEST(test_reason_fi_provider),
-		TEST(test_reason_iface),
-		TEST(test_rescan),
-		TEST(test_reason_old_library),
-		TEST(test_reason_error),
-		TEST(test_assign),
-		TEST(test_assign_long_reason),
-		TEST(test_assign_setting),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,15 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* test_provider_sockets.c - which sockets of the provider a fence on tcp cuts, and its report. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <errno.h>
 #include <sys/eventfd.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
-#include <cmocka.h>
 
 #include "fabric/domain_open.h"
 #include "fabric/fence.h"
@@ -18,6 +13,7 @@
 #include "fake_fabric.h"
 #include "log_capture.h"
 #include "namespace.h"
+#include "unit.h"
 
 #define LIMIT 64
 
@@ -27,13 +23,12 @@ static struct rlimit before;
 static int fds[LIMIT], num_fds;
 static int connection;
 
-static int setup(void **state)
+static int setup(void)
 {
 	struct sockaddr_storage name;
 	struct mesh_addr addr;
 	size_t len;
 
-	(void)state;
 	fake_reset();
 	log_capture_start();
 	domain = fake_domain_open(MESH_PROVIDER_TCP);
@@ -47,7 +42,7 @@ static int setup(void **state)
 	return 0;
 }
 
-static int teardown(void **state)
+static int teardown(void)
 {
 	while (num_fds)
 		close(fds[--num_fds]);
@@ -56,8 +51,10 @@ static int teardown(void **state)
 	mesh_remote_close(domain, remote);
 	mesh_domain_close(domain);
 	log_capture_stop();
-	return fake_teardown(state);
+	return fake_teardown();
 }
+
+TESTS_USE(setup, teardown);
 
 /* Takes all file descriptors but @left. */
 static void descriptors_take(int left)
@@ -86,11 +83,10 @@ static struct mesh_cut_sockets fence(void)
 	return fence_run().cut;
 }
 
-static void test_nothing_to_cut(void **state)
+TEST(nothing_to_cut)
 {
 	struct mesh_cut_sockets cut;
 
-	(void)state;
 	cut = fence();
 	assert_true(mesh_cut_sockets_are_closed(&cut));
 	assert_int_equal(log_captured_lines(MESH_LOG_WARN), 0);
@@ -129,13 +125,12 @@ static int connecting(void)
 }
 
 /* What waits for a connection that is being made is dropped, too. */
-static void test_connection_being_made(void **state)
+TEST(connection_being_made)
 {
 	socklen_t len = sizeof(int);
 	struct mesh_cut_sockets cut;
 	int making = -1, error = 0;
 
-	(void)state;
 	if (!silent_network() || (making = connecting()) < 0)
 		skip();
 	cut = fence();
@@ -152,11 +147,10 @@ static void test_connection_being_made(void **state)
 }
 
 /* All that was cut is waited for, however much it is. */
-static void test_many_connections(void **state)
+TEST(many_connections)
 {
 	struct mesh_cut_sockets cut;
 
-	(void)state;
 	if (!silent_network())
 		skip();
 	for (; num_fds < 6; num_fds++) {
@@ -199,24 +193,21 @@ static void fence_without_descriptors(int left)
 	assert_true(mesh_cut_sockets_are_closed(&one.cut));
 }
 
-static void test_no_descriptor(void **state)
+TEST(no_descriptor)
 {
-	(void)state;
 	fence_without_descriptors(0);
 }
 
-static void test_one_descriptor(void **state)
+TEST(one_descriptor)
 {
-	(void)state;
 	fence_without_descriptors(1);
 }
 
 /* The program lowers its limit below what was reserved: nothing can be looked at. */
-static void test_limit_lowered(void **state)
+TEST(limit_lowered)
 {
 	struct rlimit none = before;
 
-	(void)state;
 	none.rlim_cur = 0;
 	assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
 	assert_true(fence_run().result < 0);
@@ -225,13 +216,12 @@ static void test_limit_lowered(void **state)
 }
 
 /* Without descriptors to reserve, a NIC is not used at all. */
-static void test_nothing_to_reserve(void **state)
+TEST(nothing_to_reserve)
 {
 	struct mesh_domain_options options = {
 		.nic = fake_nic(), .provider = MESH_PROVIDER_TCP, .payload_max = 1024};
 	struct mesh_domain *none = NULL;
 
-	(void)state;
 	mesh_remote_close(domain, remote);
 	mesh_domain_close(domain);
 	descriptors_take(1);
@@ -242,18 +232,4 @@ static void test_nothing_to_reserve(void **state)
 		close(fds[--num_fds]);
 	domain = fake_domain_open(MESH_PROVIDER_TCP);
 	remote = fake_remote_open(domain, 4321);
-}
-
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(test_nothing_to_cut),     TEST(test_connection_being_made),
-		TEST(test_many_connections),   TEST(test_no_descriptor),
-		TEST(test_one_descriptor),     TEST(test_limit_lowered),
-		TEST(test_nothing_to_reserve),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

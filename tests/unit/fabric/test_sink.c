@@ -1,13 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* test_sink.c - each message and write reaches its sink only; writes announce themselves. */
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
-#include <cmocka.h>
 
 #include <rdma/fi_errno.h>
 
@@ -17,6 +12,7 @@
 
 #include "fake_fabric.h"
 #include "log_capture.h"
+#include "unit.h"
 
 #define TOKEN 0xfeed0001
 
@@ -28,12 +24,13 @@ struct test_sink {
 	struct mesh_immediate immediate;
 };
 
-static int setup(void **state)
+static int setup(void)
 {
-	(void)state;
 	fake_reset();
 	return 0;
 }
+
+TESTS_USE(setup, fake_teardown);
 
 static void message_note(struct mesh_sink *sink, const struct mesh_message_header *header,
 			 const void *payload)
@@ -95,12 +92,11 @@ static uint64_t immediate_to(uint32_t comm)
 	return mesh_immediate_encode(&immediate);
 }
 
-static void test_message(void **state)
+TEST(message)
 {
 	struct mesh_domain *domain = fake_domain_open(MESH_PROVIDER_TCP);
 	struct test_sink a, b;
 
-	(void)state;
 	sink_add(domain, &a);
 	sink_add(domain, &b);
 	assert_int_not_equal(a.sink.id, b.sink.id);
@@ -115,12 +111,11 @@ static void test_message(void **state)
 }
 
 /* Noise, a wrong token, an unknown id, an old id: counted and dropped. An empty message is none. */
-static void test_strangers(void **state)
+TEST(strangers)
 {
 	struct mesh_domain *domain = fake_domain_open(MESH_PROVIDER_TCP);
 	struct test_sink a;
 
-	(void)state;
 	sink_add(domain, &a);
 	data_deliver(a.sink.id, TOKEN + 1, 28);
 	data_deliver(a.sink.id + 1, TOKEN, 28);
@@ -142,12 +137,11 @@ static void test_strangers(void **state)
 }
 
 /* After a failed receive, what its buffer held before is not taken for a message. */
-static void test_stale_bytes(void **state)
+TEST(stale_bytes)
 {
 	struct mesh_domain *domain;
 	struct test_sink a;
 
-	(void)state;
 	fake.rx_size = 1;
 	domain = fake_domain_open(MESH_PROVIDER_TCP);
 	sink_add(domain, &a);
@@ -160,13 +154,12 @@ static void test_stale_bytes(void **state)
 	mesh_domain_close(domain);
 }
 
-static void test_removed(void **state)
+TEST(removed)
 {
 	struct mesh_domain *domain = fake_domain_open(MESH_PROVIDER_TCP);
 	struct test_sink a, b;
 	uint32_t id;
 
-	(void)state;
 	sink_add(domain, &a);
 	id = a.sink.id;
 	sink_remove(domain, &a);
@@ -181,12 +174,11 @@ static void test_removed(void **state)
 	mesh_domain_close(domain);
 }
 
-static void test_immediates(void **state)
+TEST(immediates)
 {
 	struct mesh_domain *domain = fake_domain_open(MESH_PROVIDER_TCP);
 	struct test_sink a, deaf;
 
-	(void)state;
 	sink_add(domain, &a);
 	sink_add(domain, &deaf);
 	deaf.sink.written = NULL;
@@ -205,13 +197,12 @@ static void test_immediates(void **state)
 }
 
 /* All ids in use: an error, no overwriting; one that is given back is found again. */
-static void test_full(void **state)
+TEST(full)
 {
 	struct mesh_domain *domain = fake_domain_open(MESH_PROVIDER_TCP);
 	struct test_sink *sinks = calloc(MESH_COMM_IDS, sizeof(*sinks)), late;
 	uint32_t i;
 
-	(void)state;
 	assert_non_null(sinks);
 	for (i = 0; i < MESH_COMM_IDS; i++)
 		sink_add(domain, &sinks[i]);
@@ -240,13 +231,12 @@ static void test_full(void **state)
 }
 
 /* A node has as many comms in one direction as in the other: those that send need no immediates. */
-static void test_directions_share_no_ids(void **state)
+TEST(directions_share_no_ids)
 {
 	struct mesh_domain *domain = fake_domain_open(MESH_PROVIDER_TCP);
 	struct test_sink *sinks = calloc(2 * MESH_COMM_IDS, sizeof(*sinks));
 	uint32_t i, count = 0;
 
-	(void)state;
 	assert_non_null(sinks);
 	for (i = 0; i < MESH_COMM_IDS; i++)
 		sink_add(domain, &sinks[i]);
@@ -325,12 +315,11 @@ static void write_test_close(struct write_test *test)
 	mesh_domain_close(test->domain);
 }
 
-static void test_write(void **state)
+TEST(write)
 {
 	const struct fake_post *write = &fake.writes.posts[0];
 	struct write_test test;
 
-	(void)state;
 	fake.mr_mode |= FI_MR_LOCAL;
 	write_test_open(&test, MESH_PROVIDER_TCP);
 	assert_int_equal(write_start(&test), 0);
@@ -367,11 +356,10 @@ static struct mesh_buffer *behind_make(struct write_test *test)
 }
 
 /* The message is posted directly behind the write, which then has no immediate. */
-static void test_behind(void **state)
+TEST(behind)
 {
 	struct write_test test;
 
-	(void)state;
 	write_test_open(&test, MESH_PROVIDER_TCP);
 	test.write.behind = behind_make(&test);
 	assert_int_equal(write_start(&test), 0);
@@ -386,11 +374,10 @@ static void test_behind(void **state)
 }
 
 /* The provider accepts the write and not the message: the caller has the buffer. */
-static void test_behind_busy(void **state)
+TEST(behind_busy)
 {
 	struct write_test test;
 
-	(void)state;
 	write_test_open(&test, MESH_PROVIDER_TCP);
 	test.write.behind = behind_make(&test);
 	fake_fail(FAKE_SEND, 0, 1, -FI_EAGAIN);
@@ -406,11 +393,10 @@ static void test_behind_busy(void **state)
 }
 
 /* Nothing starts that could not be announced, or goes to a lost remote. */
-static void test_behind_refused(void **state)
+TEST(behind_refused)
 {
 	struct write_test test;
 
-	(void)state;
 	write_test_open(&test, MESH_PROVIDER_TCP);
 	test.write.behind = behind_make(&test);
 	fake_fail(FAKE_WRITE, 0, 1, -FI_EINVAL);
@@ -427,25 +413,4 @@ static void test_behind_refused(void **state)
 	assert_int_equal(write_start(&test), -ECONNRESET);
 	mesh_buffer_put(test.write.behind);
 	write_test_close(&test);
-}
-
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, fake_teardown)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(test_message),
-		TEST(test_strangers),
-		TEST(test_stale_bytes),
-		TEST(test_removed),
-		TEST(test_immediates),
-		TEST(test_full),
-		TEST(test_directions_share_no_ids),
-		TEST(test_write),
-		TEST(test_behind),
-		TEST(test_behind_busy),
-		TEST(test_behind_refused),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

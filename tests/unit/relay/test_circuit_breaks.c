@@ -6,6 +6,8 @@
  */
 #include "circuit_fixture.h"
 
+TESTS_USE(setup, teardown);
+
 /* RELAYED for the first relay, with nothing in its memory. */
 static void segment_send(uint32_t length)
 {
@@ -53,9 +55,8 @@ static void assert_broken(int by, int lost, int error, const char *line)
 }
 
 /* The provider refuses the first relay's write. */
-static void test_write_is_refused(void **state)
+TEST(write_is_refused)
 {
-	(void)state;
 	circuit_open();
 	segment_send(100);
 	fake_fail(FAKE_WRITE, 0, 1, -FI_EIO);
@@ -66,12 +67,11 @@ static void test_write_is_refused(void **state)
 }
 
 /* The provider reports that the write has failed, and why. */
-static void test_write_fails(void **state)
+TEST(write_fails)
 {
 	struct chain_end *end = chain.nodes[1].right;
 	struct chain_post *post;
 
-	(void)state;
 	circuit_open();
 	segment_send(100);
 	assert_true(chain_deliver_step());
@@ -92,9 +92,8 @@ static void test_write_fails(void **state)
 }
 
 /* A message towards the connecting end fails: the circuit is broken there, not behind the relay. */
-static void test_message_fails(void **state)
+TEST(message_fails)
 {
-	(void)state;
 	circuit_open();
 	listener_send(MESH_MESSAGE_POSTED, 0);
 	fake_fail(FAKE_SEND, 0, 2, -FI_EIO); /* the poll tries again */
@@ -106,9 +105,8 @@ static void test_message_fails(void **state)
 }
 
 /* A node that sends what it must not is named. */
-static void test_wrong_messages(void **state)
+TEST(wrong_messages)
 {
-	(void)state;
 	circuit_open();
 	listener_send(MESH_MESSAGE_DATA, 0);
 	assert_true(chain_deliver_step());
@@ -117,9 +115,8 @@ static void test_wrong_messages(void **state)
 		      "come from there to 10.7.0.1 (eth7)");
 }
 
-static void test_wrong_segment(void **state)
+TEST(wrong_segment)
 {
-	(void)state;
 	circuit_open();
 	segment_send(UINT32_MAX);
 	assert_true(chain_deliver_step());
@@ -128,9 +125,8 @@ static void test_wrong_segment(void **state)
 }
 
 /* A link that is lost is named with its reason, and no errno goes to the ends. */
-static void test_link_is_lost(void **state)
+TEST(link_is_lost)
 {
-	(void)state;
 	circuit_open();
 	chain_break(chain.nodes[2].right);
 	while (chain_learn_step())
@@ -156,11 +152,10 @@ static void listener_ends(void)
  * A write to the listener fails before its process is known to have ended. That is reported later,
  * although the connecting end has shut the circuit; and one that is asked for again is refused.
  */
-static void test_process_ends_later(void **state)
+TEST(process_ends_later)
 {
 	struct mesh_frame frame = {.circuit = {.event = MESH_CIRCUIT_SHUT, .writes = 1}};
 
-	(void)state;
 	circuit_open();
 	segment_send(100);
 	fake_fail(FAKE_WRITE, RELAYS - 1, 1, -FI_EIO);
@@ -179,14 +174,13 @@ static void test_process_ends_later(void **state)
 }
 
 /* A fence that has begun is stepped to its end, also if what was in flight there ends before. */
-static void test_fence_goes_on(void **state)
+TEST(fence_goes_on)
 {
 	struct mesh_frame frame = {.circuit = {.event = MESH_CIRCUIT_SHUT, .writes = 1}};
 	struct chain_end *end = chain.nodes[1].right;
 	struct mesh_circuit *circuit;
 	struct mesh_peer_user *user;
 
-	(void)state;
 	circuit_open();
 	circuit = LIST_FIRST(&chain.nodes[1].process.relay->circuits);
 	end->domain->provider = MESH_PROVIDER_VERBS_RXM;
@@ -210,11 +204,10 @@ static void test_fence_goes_on(void **state)
 }
 
 /* What the lost connecting end has sent may still be written into the memory: it is kept. */
-static void test_fence_fails(void **state)
+TEST(fence_fails)
 {
 	struct mesh_circuit *circuit;
 
-	(void)state;
 	circuit_open();
 	circuit = LIST_FIRST(&chain.nodes[1].process.relay->circuits);
 	chain.fences_fail = true;
@@ -231,17 +224,4 @@ static void test_fence_fails(void **state)
 	chain_time_step(11000);
 	settle();
 	assert_int_equal(chain_circuits(1), 0);
-}
-
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(test_write_is_refused),   TEST(test_write_fails),	 TEST(test_message_fails),
-		TEST(test_wrong_messages),     TEST(test_wrong_segment), TEST(test_link_is_lost),
-		TEST(test_process_ends_later), TEST(test_fence_goes_on), TEST(test_fence_fails),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -6,6 +6,8 @@
  */
 #include "circuit_fixture.h"
 
+TESTS_USE(setup, teardown);
+
 /* The connector, or the listener, asks; returns the answer that is there after that. */
 static struct mesh_frame_circuit ask(bool listener)
 {
@@ -39,11 +41,10 @@ static void assert_named(const struct mesh_frame_circuit *answer, int lost, int 
 }
 
 /* All of them run, for however long; the node at the other end is not asked. */
-static void test_all_run(void **state)
+TEST(all_run)
 {
 	struct mesh_frame_circuit answer;
 
-	(void)state;
 	circuit_open();
 	ask_for(false, 3 * LIMIT_MS);
 	answer = ask(false);
@@ -56,12 +57,11 @@ static void test_all_run(void **state)
 }
 
 /* The relay before the stopped one says so after 3 s; when that runs again, no longer. */
-static void test_one_is_stopped(void **state)
+TEST(one_is_stopped)
 {
 	struct mesh_frame_circuit answer;
 	int stopped;
 
-	(void)state;
 	circuit_open();
 	for (stopped = 2; stopped <= RELAYS; stopped++) {
 		chain.stopped = 1u << stopped;
@@ -90,11 +90,10 @@ static void test_one_is_stopped(void **state)
 }
 
 /* A relay that was stopped itself, or was not asked for long, does not count that time. */
-static void test_own_stop(void **state)
+TEST(own_stop)
 {
 	struct mesh_frame_circuit answer;
 
-	(void)state;
 	circuit_open();
 	chain.stopped = 1u << 2;
 	ask(false);
@@ -109,11 +108,10 @@ static void test_own_stop(void **state)
 }
 
 /* LEFT passes from end to end, and ends nothing. */
-static void test_left_passes(void **state)
+TEST(left_passes)
 {
 	struct mesh_frame frame;
 
-	(void)state;
 	circuit_open();
 	memset(&frame, 0, sizeof(frame));
 	frame.circuit.to_comm = came.connect.comm;
@@ -135,11 +133,10 @@ static void test_left_passes(void **state)
  * A relay cannot register the memory of a circuit that the next one, or the listener, has accepted:
  * that one learns it, and nobody keeps anything.
  */
-static void test_no_memory(void **state)
+TEST(no_memory)
 {
 	int failing, i;
 
-	(void)state;
 	/* The last relay is the first one that registers, on each of its two links. */
 	for (failing = 0; failing < 2 * RELAYS; failing++) {
 		memset(&came, 0, sizeof(came));
@@ -160,13 +157,12 @@ static void test_no_memory(void **state)
  * The connecting end says that it has written more than came: its circuit ends everywhere but in
  * the first relay, which keeps the memory; another one on the same link goes on.
  */
-static void test_false_shut(void **state)
+TEST(false_shut)
 {
 	struct mesh_frame_circuit answer;
 	struct mesh_frame frame;
 	int i;
 
-	(void)state;
 	circuit_open();
 	memset(&frame, 0, sizeof(frame));
 	frame.circuit.to_comm = came.opened.comm;
@@ -190,16 +186,4 @@ static void test_false_shut(void **state)
 		assert_int_equal(chain_circuits(i), 1);
 	answer = ask(false);
 	assert_named(&answer, 0, 0);
-}
-
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(test_all_run),	TEST(test_one_is_stopped), TEST(test_own_stop),
-		TEST(test_left_passes), TEST(test_no_memory),	   TEST(test_false_shut),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

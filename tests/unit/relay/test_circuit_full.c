@@ -4,14 +4,12 @@
  * the circuit waits, without a limit and at no cost to the one in the other direction, and goes on
  * when the target does.
  */
-#include <setjmp.h>
-#include <stdarg.h>
 #include <string.h>
-#include <cmocka.h>
 
 #include "fake_clock.h"
 #include "log_capture.h"
 #include "relay_ends.h"
+#include "unit.h"
 
 /* With this seed both listeners accept. */
 #define SEED 2
@@ -76,12 +74,11 @@ static void open_both(void)
 	open_send(other);
 }
 
-static void test_target_takes_nothing(void **state)
+TEST(target_takes_nothing)
 {
 	const struct mesh_relay *relay;
 	int k;
 
-	(void)state;
 	log_capture_start();
 	open_both();
 	relay = chain.nodes[1].process.relay;
@@ -109,11 +106,12 @@ static void test_target_takes_nothing(void **state)
 	log_capture_stop();
 }
 
-int main(void)
+void tests_begin(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_target_takes_nothing),
-	};
+	ends_source_open();
+}
 
-	return cmocka_run_group_tests(tests, ends_source_open, ends_source_close);
+void tests_end(void)
+{
+	ends_source_close();
 }

@@ -10,17 +10,15 @@
  *	SEED=N test_circuit_model	that run
  *	SEEDS=N test_circuit_model	so many runs
  */
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
-#include <cmocka.h>
 
 #include <rdma/fi_errno.h>
 
 #include "fake_clock.h"
 #include "log_capture.h"
 #include "relay_ends.h"
+#include "unit.h"
 
 #define SEEDS 400
 #define STEPS 700
@@ -319,13 +317,12 @@ static void run(int seed)
 	log_capture_stop();
 }
 
-static void test_random(void **state)
+TEST(random)
 {
 	int seed, first = 0, end = SEEDS, finished = 0, drained = 0, refused = 0, broken = 0;
 	const char *only = getenv("SEED"), *more = getenv("SEEDS");
 	int fences = 0, grown = 0;
 
-	(void)state;
 	if (only)
 		first = atoi(only), end = first + 1;
 	else if (more)
@@ -352,11 +349,12 @@ static void test_random(void **state)
 	assert_true(grown > end / 8);
 }
 
-int main(void)
+void tests_begin(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_random),
-	};
+	ends_source_open();
+}
 
-	return cmocka_run_group_tests(tests, ends_source_open, ends_source_close);
+void tests_end(void)
+{
+	ends_source_close();
 }

@@ -3,12 +3,7 @@
  * test_hop.c - segments in the memory of the next relay, whose NIC reports them late.
  */
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <string.h>
-#include <cmocka.h>
 
 #include <rdma/fi_errno.h>
 
@@ -19,6 +14,7 @@
 
 #include "fake_fabric.h"
 #include "log_capture.h"
+#include "unit.h"
 
 #define GRANULE 4096
 #define ADDRESS 0x100000
@@ -44,12 +40,11 @@ static void written_note(struct mesh_hop_segment *segment, int error)
 	done = mesh_hop_written(segment, error, &unsent);
 }
 
-static int setup(void **state)
+static int setup(void)
 {
 	const struct mesh_frame_opened opened = {
 		.address = ADDRESS, .key = KEY, .granule = GRANULE, .limit = MESH_GRANULES};
 
-	(void)state;
 	fake_reset();
 	domain = fake_domain_open(MESH_PROVIDER_TCP);
 	remote = fake_remote_open(domain, 4321);
@@ -66,14 +61,14 @@ static int setup(void **state)
 	return 0;
 }
 
-static int teardown(void **state)
+static int teardown(void)
 {
 	log_capture_stop();
 	mesh_hop_close(&hop);
 	mesh_mr_close(mr);
 	mesh_remote_close(domain, remote);
 	mesh_domain_close(domain);
-	return fake_teardown(state);
+	return fake_teardown();
 }
 
 /* Starts to write a segment of this size; returns as mesh_hop_write(). */
@@ -102,11 +97,10 @@ static int segment_write(size_t size)
  * The NIC may report a write when the peer is long freed: a fence has timed out. RELAYED, which the
  * provider did not accept then, fails.
  */
-static void test_remote_closed(void **state)
+TEST_WITH(remote_closed, setup, teardown)
 {
 	struct mesh_flow *flow = remote->flow;
 
-	(void)state;
 	fake_fail(FAKE_SEND, 0, 1, -FI_EAGAIN);
 	assert_int_equal(segment_write(GRANULE), 0);
 	assert_int_equal(segment_write(GRANULE), 0);
@@ -123,13 +117,4 @@ static void test_remote_closed(void **state)
 	mesh_remote_close(domain, fake_remote_open(domain, 1)); /* frees it, too */
 	assert_true(LIST_EMPTY(&domain->ended) && LIST_EMPTY(&domain->flows));
 	mesh_hop_finish(written);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(test_remote_closed, setup, teardown),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -3,14 +3,9 @@
  * test_accept.c - what was sent, and closed, before accept() was polled: each version's table, over
  * the loopback interface. NCCL may be minutes late with accept().
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <cmocka.h>
 
 #include "base/clock.h"
 #include "control/peer.h"
@@ -21,6 +16,7 @@
 
 #include "comm_inside.h"
 #include "nccl_versions.h"
+#include "unit.h"
 
 /* Whatever takes longer than this has failed. */
 #define LIMIT_MS 20000
@@ -185,11 +181,10 @@ static void small_before_accept(const struct version *v, struct link *link)
 }
 
 /* Connect, send 0 to 3 messages, close, and only then accept and receive. */
-static void test_close_before_accept(void **state)
+TEST(close_before_accept)
 {
 	int round, n, i, k;
 
-	(void)state;
 	for (round = 0; round < ROUNDS; round++) {
 		const struct version *v = &versions[round % VERSIONS];
 		void *context = contexts[round % VERSIONS];
@@ -210,13 +205,12 @@ static void test_close_before_accept(void **state)
 }
 
 /* A large message waits for the receive, and so for accept(): what is done by then arrives. */
-static void test_large_waits_for_accept(void **state)
+TEST(large_waits_for_accept)
 {
 	void *requests[MESSAGES_MAX], *receives[MESSAGES_MAX];
 	struct link *link = &links[0];
 	int round, i, size;
 
-	(void)state;
 	for (round = 0; round < 3 * VERSIONS; round++) {
 		const struct version *v = &versions[round % VERSIONS];
 
@@ -240,12 +234,11 @@ static void test_large_waits_for_accept(void **state)
 }
 
 /* NCCL aborts with a large message that was not received: those before it arrive. */
-static void test_large_is_cancelled(void **state)
+TEST(large_is_cancelled)
 {
 	struct link *link = &links[0];
 	int round, size;
 
-	(void)state;
 	for (round = 0; round < VERSIONS; round++) {
 		const struct version *v = &versions[round];
 
@@ -261,14 +254,13 @@ static void test_large_is_cancelled(void **state)
 }
 
 /* All of them are in one listener's queue. */
-static void test_one_listener_for_all(void **state)
+TEST(one_listener_for_all)
 {
 	const struct version *v = &versions[VERSIONS - 1];
 	struct link *first = &links[0];
 	uint64_t deadline;
 	int i;
 
-	(void)state;
 	link_connect(v, contexts[VERSIONS - 1], first, 0);
 	link_close_send(v, first);
 	for (i = 1; i < COMMS_MAX; i++) {
@@ -311,13 +303,12 @@ static struct mesh_process *node_of(void *comm)
 }
 
 /* Its process closes, and ends, before accept() is called. */
-static void test_peer_ends_before_accept(void **state)
+TEST(peer_ends_before_accept)
 {
 	struct link *link = &links[0];
 	struct mesh_process *process;
 	int round, messages, i;
 
-	(void)state;
 	for (round = 0; round < 2 * VERSIONS; round++) {
 		const struct version *v = &versions[round % VERSIONS];
 
@@ -335,13 +326,12 @@ static void test_peer_ends_before_accept(void **state)
 }
 
 /* The receiver closes: isend still gives a request, and test its error, as in NCCL's transports. */
-static void test_receiver_closes_first(void **state)
+TEST(receiver_closes_first)
 {
 	struct link *link = &links[0];
 	uint64_t deadline;
 	int round, size;
 
-	(void)state;
 	for (round = 0; round < VERSIONS; round++) {
 		const struct version *v = &versions[round];
 		struct mesh_comm *comm;
@@ -380,12 +370,11 @@ static void given_up(struct mesh_listener *listener)
 }
 
 /* NCCL aborts a connector before it has its comm: accept() does not wait long for it. */
-static void test_connector_gives_up(void **state)
+TEST(connector_gives_up)
 {
 	struct link *living = &links[0], *link = &links[1];
 	int i;
 
-	(void)state;
 	link_connect(&versions[VERSIONS - 1], contexts[VERSIONS - 1], living, 0);
 	for (i = 0; i < VERSIONS; i++) {
 		const struct version *v = &versions[i];
@@ -448,7 +437,7 @@ static int replay(const struct mesh_listener *listener, struct mesh_peer *peer,
  * A CONNECT that comes twice makes one comm: before accept(), after it, and when the comm has
  * ended; also over another connection.
  */
-static void test_connect_is_replayed(void **state)
+TEST(connect_is_replayed)
 {
 	const struct version *v = &versions[VERSIONS - 1];
 	struct link *link = &links[0], *beside = &links[1]; /* which keeps the connection */
@@ -456,7 +445,6 @@ static void test_connect_is_replayed(void **state)
 	struct mesh_frame_connect request;
 	struct mesh_peer *peer, other;
 
-	(void)state;
 	link_connect(v, contexts[VERSIONS - 1], beside, 1);
 	link_connect(v, contexts[VERSIONS - 1], link, 1);
 	listener = link->listen;
@@ -483,45 +471,26 @@ static void test_connect_is_replayed(void **state)
 	link_close(v, beside);
 }
 
-static int setup(void **state)
+void tests_begin(void)
 {
 	int i;
 
-	(void)state;
+	setenv("NCCL_MESH_NICS", "=lo", 1);
+	setenv("NCCL_MESH_PROVIDER", "tcp", 1);
 	versions_get(versions);
 	for (i = 0; i < VERSIONS; i++)
 		assert_int_equal(versions[i].init(logger, &contexts[i]), 0);
 	links = calloc(COMMS_MAX, sizeof(*links));
-	return links ? 0 : -1;
+	assert_non_null(links);
 }
 
-static int teardown(void **state)
+void tests_end(void)
 {
 	int i;
 
-	(void)state;
 	for (i = 0; i < VERSIONS; i++) {
 		if (versions[i].finalize)
 			versions[i].finalize(contexts[i]);
 	}
 	free(links);
-	return 0;
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_close_before_accept),
-		cmocka_unit_test(test_large_waits_for_accept),
-		cmocka_unit_test(test_large_is_cancelled),
-		cmocka_unit_test(test_one_listener_for_all),
-		cmocka_unit_test(test_peer_ends_before_accept),
-		cmocka_unit_test(test_receiver_closes_first),
-		cmocka_unit_test(test_connector_gives_up),
-		cmocka_unit_test(test_connect_is_replayed),
-	};
-
-	setenv("NCCL_MESH_NICS", "=lo", 1);
-	setenv("NCCL_MESH_PROVIDER", "tcp", 1);
-	return cmocka_run_group_tests(tests, setup, teardown);
 }

@@ -13,11 +13,10 @@
 
 static struct mesh_peer peers[NICS];
 
-static int setup(void **state)
+static int setup(void)
 {
 	int i;
 
-	(void)state;
 	dial_begin(1, NICS);
 	attempt.deadline_ms = DEADLINE;
 	attempt.handle.foreign = true;
@@ -27,6 +26,8 @@ static int setup(void **state)
 	}
 	return 0;
 }
+
+TESTS_USE(setup, dial_end);
 
 static void candidates(int num)
 {
@@ -45,9 +46,8 @@ static bool over(uint64_t after_ms)
 }
 
 /* Nobody answers: the only candidate has 5 s. */
-static void test_alone(void **state)
+TEST(alone)
 {
-	(void)state;
 	candidates(1);
 	assert_false(over(0));
 	assert_dials_only(&peers[0]);
@@ -56,9 +56,8 @@ static void test_alone(void **state)
 }
 
 /* The connection's own deadline is nearer. */
-static void test_deadline(void **state)
+TEST(deadline)
 {
-	(void)state;
 	attempt.deadline_ms = START + 2000;
 	candidates(1);
 	assert_false(over(0));
@@ -67,9 +66,8 @@ static void test_deadline(void **state)
 }
 
 /* A cable that is dead leaves time for the others, each of which is dialled once. */
-static void test_one_after_the_other(void **state)
+TEST(one_after_the_other)
 {
-	(void)state;
 	candidates(3);
 	assert_false(over(0));
 	assert_dials_only(&peers[0]);
@@ -84,9 +82,8 @@ static void test_one_after_the_other(void **state)
 	assert_true(over(11002));
 }
 
-static void test_deadline_among_others(void **state)
+TEST(deadline_among_others)
 {
-	(void)state;
 	attempt.deadline_ms = START + 4000;
 	candidates(3);
 	assert_false(over(0));
@@ -96,9 +93,8 @@ static void test_deadline_among_others(void **state)
 }
 
 /* The listener on the second one is told. */
-static void test_second_answers(void **state)
+TEST(second_answers)
 {
-	(void)state;
 	candidates(2);
 	assert_false(over(0));
 	assert_false(over(3001));
@@ -109,9 +105,8 @@ static void test_second_answers(void **state)
 }
 
 /* What opening the NIC takes does not count as dialling. */
-static void test_slow_nic(void **state)
+TEST(slow_nic)
 {
-	(void)state;
 	candidates(1);
 	nic_opened(0, false);
 	assert_false(over(0));
@@ -123,28 +118,10 @@ static void test_slow_nic(void **state)
 	assert_true(over(13001));
 }
 
-static void test_nic_does_not_open(void **state)
+TEST(nic_does_not_open)
 {
-	(void)state;
 	candidates(1);
 	nic_opened(0, false);
 	assert_false(over(9999));
 	assert_true(over(10000));
-}
-
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, dial_end)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(test_alone),
-		TEST(test_deadline),
-		TEST(test_one_after_the_other),
-		TEST(test_deadline_among_others),
-		TEST(test_second_answers),
-		TEST(test_slow_nic),
-		TEST(test_nic_does_not_open),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

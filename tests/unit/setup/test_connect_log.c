@@ -1,12 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* test_connect_log.c - which reason the message about an attempt that was given up names. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
-#include <cmocka.h>
 
 #include "nic/addr.h"
 #include "setup/connect_log.h"
@@ -14,6 +9,7 @@
 #include "setup/setup.h"
 
 #include "log_capture.h"
+#include "unit.h"
 
 static struct mesh_setup setup_state;
 static struct mesh_net net = {.setup = &setup_state, .process = &setup_state.process};
@@ -24,11 +20,10 @@ static struct mesh_connect attempt;
 static struct mesh_relay_try relay;
 
 /* An attempt from a to c, which has one routed candidate; relay b has refused. */
-static int setup(void **state)
+static int setup(void)
 {
 	struct mesh_process *process = &setup_state.process;
 
-	(void)state;
 	memset(&setup_state, 0, sizeof(setup_state));
 	memset(&peer, 0, sizeof(peer));
 	memset(&attempt, 0, sizeof(attempt));
@@ -64,14 +59,15 @@ static int setup(void **state)
 	return 0;
 }
 
-static int teardown(void **state)
+static int teardown(void)
 {
-	(void)state;
 	mesh_lock_release(&setup_state.process.lock);
 	mesh_lock_destroy(&setup_state.process.lock);
 	log_capture_stop();
 	return 0;
 }
+
+TESTS_USE(setup, teardown);
 
 /* One line at the end, with this, and nothing about a NIC or a cable that is well. */
 static void says(const char *text)
@@ -92,9 +88,8 @@ static void names_the_routes(void)
 }
 
 /* A relay was found, and the circuit through it was not opened in time. */
-static void test_detoured(void **state)
+TEST(detoured)
 {
-	(void)state;
 	attempt.state = MESH_CONNECT_SENT;
 	attempt.relay = &relay;
 	attempt.detoured = true;
@@ -102,26 +97,23 @@ static void test_detoured(void **state)
 }
 
 /* The same, and the candidates were tried again beside it. */
-static void test_detoured_beside_candidates(void **state)
+TEST(detoured_beside_candidates)
 {
-	(void)state;
 	attempt.peers[0] = &peer;
 	attempt.num_peers = 1;
-	test_detoured(state);
+	test_detoured();
 }
 
 /* The relay has refused a moment ago, and the candidates have not begun again. */
-static void test_detour_refused(void **state)
+TEST(detour_refused)
 {
-	(void)state;
 	attempt.detour = &relay;
 	names_the_routes();
 }
 
 /* The candidates are being tried again: their reason counts, and that of the relays. */
-static void test_detour_beside_candidates(void **state)
+TEST(detour_beside_candidates)
 {
-	(void)state;
 	attempt.detour = &relay;
 	attempt.peers[0] = &peer;
 	attempt.num_peers = 1;
@@ -133,9 +125,8 @@ static void test_detour_beside_candidates(void **state)
 }
 
 /* Relays were looked for because the NIC failed to open: there is a route, and there are cables. */
-static void test_unopened(void **state)
+TEST(unopened)
 {
-	(void)state;
 	attempt.choice.num_candidates = 0;
 	attempt.unopened = 1;
 	attempt.relay = &relay;
@@ -146,9 +137,8 @@ static void test_unopened(void **state)
 }
 
 /* The same before the deadline, where no neighbour runs a rank. */
-static void test_unopened_alone(void **state)
+TEST(unopened_alone)
 {
-	(void)state;
 	attempt.choice.num_candidates = 0;
 	attempt.unopened = 1;
 	attempt.relay = &relay;
@@ -158,9 +148,8 @@ static void test_unopened_alone(void **state)
 }
 
 /* libfabric takes too long. */
-static void test_opening(void **state)
+TEST(opening)
 {
-	(void)state;
 	says("libfabric has not opened lo, which leads there. Is this node short of CPU time");
 }
 
@@ -188,9 +177,8 @@ static void slow_says(const char *text)
 }
 
 /* The candidate is up and waits: its end is not silent, and the connection is not given up. */
-static void test_waits_for_rdma(void **state)
+TEST(waits_for_rdma)
 {
-	(void)state;
 	rdma_before_tcp();
 	attempt.detour = &relay;
 	peer.state = MESH_PEER_UP;
@@ -204,9 +192,8 @@ static void test_waits_for_rdma(void **state)
 }
 
 /* The mesh is still searched for them. */
-static void test_waits_for_search(void **state)
+TEST(waits_for_search)
 {
-	(void)state;
 	rdma_before_tcp();
 	attempt.detour = &relay;
 	relay.tried.num = 0;
@@ -215,9 +202,8 @@ static void test_waits_for_search(void **state)
 }
 
 /* It is not up, whatever it waits for besides. */
-static void test_slow_candidate(void **state)
+TEST(slow_candidate)
 {
-	(void)state;
 	rdma_before_tcp();
 	attempt.detour = &relay;
 	slow_says("(no answer yet); giving up in 55 s");
@@ -236,9 +222,8 @@ static void names_relays_and_route(const char *why)
 }
 
 /* They had the turn at the end, and the route was tried beside them. */
-static void test_rdma_relays(void **state)
+TEST(rdma_relays)
 {
-	(void)state;
 	rdma_before_tcp();
 	attempt.state = MESH_CONNECT_SENT;
 	attempt.relay = &relay;
@@ -246,9 +231,8 @@ static void test_rdma_relays(void **state)
 	names_relays_and_route("(it was not tried again)");
 }
 
-static void test_rdma_relays_beside_candidates(void **state)
+TEST(rdma_relays_beside_candidates)
 {
-	(void)state;
 	rdma_before_tcp();
 	attempt.state = MESH_CONNECT_SENT;
 	attempt.relay = &relay;
@@ -259,9 +243,8 @@ static void test_rdma_relays_beside_candidates(void **state)
 	names_relays_and_route("(no answer from TCP port 7: ");
 }
 
-static void test_rdma_relays_refused(void **state)
+TEST(rdma_relays_refused)
 {
-	(void)state;
 	rdma_before_tcp();
 	attempt.detour = &relay;
 	names_relays_and_route("(it was not tried again)");
@@ -279,44 +262,17 @@ static void candidate_last(void)
 	says("it does not answer on port 7");
 }
 
-static void test_rdma_relays_before(void **state)
+TEST(rdma_relays_before)
 {
-	(void)state;
 	candidate_last();
 	assert_true(log_captured(MESH_LOG_WARN, "on port 7. No relay with RDMA on each hop has led "
 						"there either (node b: "));
 }
 
-static void test_no_rdma_relays(void **state)
+TEST(no_rdma_relays)
 {
-	(void)state;
 	relay.tried.num = 0;
 	candidate_last();
 	assert_false(log_captured(MESH_LOG_WARN, "relay"));
 	assert_false(log_captured(MESH_LOG_WARN, "no neighbour runs"));
-}
-
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(test_detoured),
-		TEST(test_detour_refused),
-		TEST(test_detoured_beside_candidates),
-		TEST(test_unopened),
-		TEST(test_detour_beside_candidates),
-		TEST(test_unopened_alone),
-		TEST(test_opening),
-		TEST(test_waits_for_rdma),
-		TEST(test_waits_for_search),
-		TEST(test_slow_candidate),
-		TEST(test_rdma_relays),
-		TEST(test_rdma_relays_beside_candidates),
-		TEST(test_rdma_relays_refused),
-		TEST(test_rdma_relays_before),
-		TEST(test_no_rdma_relays),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -13,12 +13,11 @@
 #define NAME "not-the-host"
 
 /* Our own messages have the name that NCCL_MESH_NODE_NAME gives, and peers learn it from HELLO. */
-static void test_name_is_the_settings(void **state)
+TEST(name_is_the_settings)
 {
 	char host[MESH_NODE_NAME_MAX] = "";
 	struct pair pair;
 
-	(void)state;
 	gethostname(host, sizeof(host) - 1);
 	assert_string_not_equal(host, NAME);
 	pair_open(&pair);
@@ -28,13 +27,8 @@ static void test_name_is_the_settings(void **state)
 	pair_close(&pair);
 }
 
-int main(void)
+void tests_begin(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_name_is_the_settings),
-	};
-
 	setenv("NCCL_MESH_NICS", "=lo", 1);
 	setenv("NCCL_MESH_NODE_NAME", NAME, 1);
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

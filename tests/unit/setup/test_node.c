@@ -9,11 +9,10 @@ static void wakes_after(int timeout)
 	assert_int_equal(mesh_setup_work.timeout(&fixture.setup.process), timeout);
 }
 
-static void test_sleep(void **state)
+TEST_WITH(sleep, fixture_setup, fixture_teardown)
 {
 	struct mesh_process *process = &fixture.setup.process;
 
-	(void)state;
 	mesh_lock_take(&process->lock);
 	wakes_after(-1);
 	atomic_store(&process->engine.awake, true);
@@ -27,13 +26,4 @@ static void test_sleep(void **state)
 	wakes_after(20);
 	process->num_devs = 0;
 	mesh_lock_release(&process->lock);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(test_sleep, fixture_setup, fixture_teardown),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

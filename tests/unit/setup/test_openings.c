@@ -1,12 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* test_openings.c - libfabric opens a domain slowly, and NCCL's calls do not wait. */
 #include <pthread.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
+#include <stdlib.h>
 #include <unistd.h>
-#include <cmocka.h>
 
 #include "base/clock.h"
 #include "base/threads.h"
@@ -53,12 +49,11 @@ static void reading_await(void)
 	}
 }
 
-static int setup(void **state)
+static int setup(void)
 {
 	static const struct fake_offer offers[] = {
 		{"net", "lo", "127.0.0.1"}, {"tcp", "lo", "127.0.0.1"}, {NULL, NULL, NULL}};
 
-	(void)state;
 	fake_reset();
 	fake.offers = offers;
 	fake.before = gate_pass;
@@ -71,14 +66,16 @@ static int setup(void **state)
 	return 0;
 }
 
-static int teardown(void **state)
+static int teardown(void)
 {
 	mesh_listener_close(listener);
 	mesh_net_close(net);
 	log_capture_stop();
 	alarm(0);
-	return fake_teardown(state);
+	return fake_teardown();
 }
+
+TESTS_USE(setup, teardown);
 
 /* Calls connect() until it returns more than "not ready". */
 static int connect_result(void)
@@ -100,9 +97,8 @@ static int connect_result(void)
 }
 
 /* Listen has returned already. The rest is not ready, and goes on when the domain is open. */
-static void test_slow_domain(void **state)
+TEST(slow_domain)
 {
-	(void)state;
 	assert_int_equal(mesh_net_connect(net, 0, handle, &comm), 0);
 	assert_null(comm);
 	assert_int_equal(mesh_listener_accept(listener, &comm), 0);
@@ -118,9 +114,8 @@ static void test_slow_domain(void **state)
  * The provider is slower than NCCL may be kept waiting: closing ends without it. What the thread
  * uses is closed behind it, and until then nothing is opened in its place.
  */
-static void test_never_ends(void **state)
+TEST(never_ends)
 {
-	(void)state;
 	mesh_listener_close(listener);
 	listener = NULL;
 	net->process->config.connect_timeout_s = 1;
@@ -134,15 +129,9 @@ static void test_never_ends(void **state)
 	assert_int_equal(fake.open[FAKE_DOMAIN], 1);
 }
 
-int main(void)
+void tests_begin(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(test_slow_domain, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_never_ends, setup, teardown),
-	};
-
 	if (!namespace_enter())
-		return 77;
+		exit(77);
 	namespace_ip("link set lo up");
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -235,13 +235,12 @@ static struct cost block_close(int block)
 
 /* ---- the test ------------------------------------------------------------------------------ */
 
-static void test_cost_of_a_peer_is_constant(void **state)
+TEST(cost_of_a_peer_is_constant)
 {
 	uint64_t opened[BLOCKS], idled[BLOCKS], engine[BLOCKS], calls[BLOCKS];
 	struct cost closed;
 	int i;
 
-	(void)state;
 	for (i = 0; i < BLOCKS; i++) {
 		/* This thread's part depends on how often it calls before a comm is ready. */
 		opened[i] = block_open(i).engine_ns;
@@ -259,12 +258,11 @@ static void test_cost_of_a_peer_is_constant(void **state)
 }
 
 /* No close waits for an answer but the last one, which waits for all. */
-static void test_comms_close_together(void **state)
+TEST(comms_close_together)
 {
 	struct mesh_process *process = net->process;
 	int i;
 
-	(void)state;
 	memset(sending, 0, sizeof(sending));
 	block_connect(0);
 	simulated_answers_hold(BLOCK * COMMS);
@@ -282,13 +280,12 @@ static void test_comms_close_together(void **state)
 	simulated_answers_hold(0);
 }
 
-static int setup(void **state)
+static int setup(void)
 {
 	struct mesh_listener *listener;
 	uint8_t bytes[MESH_HANDLE_BYTES];
 	struct rlimit limit;
 
-	(void)state;
 	assert_int_equal(getrlimit(RLIMIT_NOFILE, &limit), 0);
 	limit.rlim_cur = limit.rlim_max;
 	assert_int_equal(setrlimit(RLIMIT_NOFILE, &limit), 0);
@@ -301,22 +298,17 @@ static int setup(void **state)
 	return 0;
 }
 
-static int teardown(void **state)
+static int teardown(void)
 {
-	(void)state;
 	simulated_peers_stop();
 	mesh_net_close(net);
 	return 0;
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(test_cost_of_a_peer_is_constant, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_comms_close_together, setup, teardown),
-	};
+TESTS_USE(setup, teardown);
 
+void tests_begin(void)
+{
 	setenv("NCCL_MESH_NICS", "=lo", 1);
 	setenv("NCCL_MESH_PROVIDER", "tcp", 1);
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -13,6 +13,8 @@
 
 #define LARGE ((size_t)64 << 10)
 
+TESTS_USE(fixture_setup, fixture_teardown);
+
 static struct mesh_comm *comm;
 
 /* A comm over @provider whose first message, of @size bytes, is granted @room. */
@@ -38,7 +40,7 @@ static struct mesh_message_written written_last(struct mesh_message_header *head
 }
 
 /* An immediate where it has room for all: with 64 bits always, with 32 if the grant is filled. */
-static void test_each_provider(void **state)
+TEST_BARE(each_provider)
 {
 	static const struct {
 		enum mesh_provider_id provider;
@@ -61,7 +63,7 @@ static void test_each_provider(void **state)
 	for (i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		const struct fake_post *write = &fake.writes.posts[0];
 
-		fixture_setup(state);
+		fixture_setup();
 		fake.cq_data_size = cases[i].cq_data_size;
 		message_start(cases[i].provider, LARGE, cases[i].room);
 		assert_int_equal(fake.writes.num, 1);
@@ -81,7 +83,7 @@ static void test_each_provider(void **state)
 		}
 		fixture_writes_complete(1);
 		fixture_comm_close(comm);
-		assert_int_equal(fixture_teardown(state), 0);
+		assert_int_equal(fixture_teardown(), 0);
 	}
 }
 
@@ -99,7 +101,7 @@ static void lines_fill(size_t size, uint64_t flag)
  * A message with flags leaves them out where its bytes may arrive in any order: each write is one
  * of a copy, and WRITTEN has the flag. A NIC that places writes in order gets them as they are.
  */
-static void test_flags_follow(void **state)
+TEST_BARE(flags_follow)
 {
 	static const struct {
 		enum mesh_provider_id provider;
@@ -116,7 +118,7 @@ static void test_flags_follow(void **state)
 	int j;
 
 	for (i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-		fixture_setup(state);
+		fixture_setup();
 		fake.cq_data_size = i < 2 ? 8 : 4;
 		lines_fill(LARGE, 7);
 		message_start(cases[i].provider, LARGE, 2 * LARGE);
@@ -135,19 +137,18 @@ static void test_flags_follow(void **state)
 		}
 		fixture_writes_complete(cases[i].writes);
 		fixture_comm_close(comm);
-		assert_int_equal(fixture_teardown(state), 0);
+		assert_int_equal(fixture_teardown(), 0);
 	}
 	memset(fixture_memory, 0, LARGE);
 }
 
 /* Each message names its segment and how many there are; the paths may differ. */
-static void test_segments(void **state)
+TEST(segments)
 {
 	struct mesh_message_written written;
 	struct mesh_message_header header;
 	int i, behind = 0;
 
-	(void)state;
 	fake.cq_data_size = 4;
 	fixture_paths_open(MESH_PROVIDER_VERBS_RXM, 2);
 	fixture.domains[1]->immediate_bits = 64;
@@ -171,11 +172,10 @@ static void test_segments(void **state)
 }
 
 /* The message is an operation of the request. If it fails, the comm does. */
-static void test_message_fails(void **state)
+TEST(message_fails)
 {
 	struct mesh_request *request = message_start(MESH_PROVIDER_TCP_RXM, LARGE, LARGE);
 
-	(void)state;
 	fixture_writes_complete(1);
 	assert_false(fixture_is_done(request));
 	fake_complete_error(fake.sends.posts[fixture.sends_completed++].context, FI_ECONNRESET);
@@ -187,11 +187,10 @@ static void test_message_fails(void **state)
 }
 
 /* Both have to complete, in whichever order. */
-static void test_message_completes(void **state)
+TEST(message_completes)
 {
 	struct mesh_request *request = message_start(MESH_PROVIDER_TCP_RXM, LARGE, LARGE);
 
-	(void)state;
 	fixture_sends_complete();
 	assert_false(fixture_is_done(request));
 	fixture_writes_complete(1);
@@ -200,11 +199,10 @@ static void test_message_completes(void **state)
 }
 
 /* What is not accepted directly behind its write leaves after the write has completed. */
-static void test_message_waits_for_its_write(void **state)
+TEST(message_waits_for_its_write)
 {
 	struct mesh_request *request;
 
-	(void)state;
 	fake_fail(FAKE_SEND, 0, 1, -FI_EAGAIN);
 	request = message_start(MESH_PROVIDER_TCP_RXM, LARGE, LARGE);
 	assert_int_equal(fake.writes.num, 1);
@@ -219,11 +217,10 @@ static void test_message_waits_for_its_write(void **state)
 }
 
 /* A write that fails is never announced. */
-static void test_write_fails_before_its_message(void **state)
+TEST(write_fails_before_its_message)
 {
 	struct mesh_request *request;
 
-	(void)state;
 	fake_fail(FAKE_SEND, 0, 1, -FI_EAGAIN);
 	request = message_start(MESH_PROVIDER_TCP_RXM, LARGE, LARGE);
 	fake_complete_error(fake.writes.posts[fixture.writes_completed++].context, FI_EIO);
@@ -235,11 +232,10 @@ static void test_write_fails_before_its_message(void **state)
 }
 
 /* While other messages wait for the provider, a write that a message follows does not start. */
-static void test_backlog_goes_first(void **state)
+TEST(backlog_goes_first)
 {
 	struct mesh_request *small, *large;
 
-	(void)state;
 	comm = fixture_open(MESH_PROVIDER_TCP_RXM, 1, true);
 	fake_fail(FAKE_SEND, 0, 1, -FI_EAGAIN);
 	small = fixture_post(comm, FIXTURE_EAGER_LIMIT);
@@ -258,12 +254,11 @@ static void test_backlog_goes_first(void **state)
 }
 
 /* Attempts that fail keep no buffer. */
-static void test_busy_writes(void **state)
+TEST(busy_writes)
 {
 	struct mesh_request *request;
 	int i;
 
-	(void)state;
 	fake_fail(FAKE_WRITE, 0, 1000, -FI_EAGAIN);
 	request = message_start(MESH_PROVIDER_TCP_RXM, LARGE, LARGE);
 	for (i = 0; i < 1000; i++)
@@ -277,12 +272,11 @@ static void test_busy_writes(void **state)
 }
 
 /* Without a buffer for the message the write does not start; the next poll tries again. */
-static void test_no_buffer(void **state)
+TEST(no_buffer)
 {
 	struct mesh_buffer *buffers[600];
 	int i = 0;
 
-	(void)state;
 	fixture_paths_open(MESH_PROVIDER_TCP_RXM, 1);
 	comm = fixture_comm_open(true);
 	while ((buffers[i] = mesh_remote_buffer_get(fixture.domains[0], fixture.peers[0].remote)))
@@ -300,12 +294,11 @@ static void test_no_buffer(void **state)
 }
 
 /* Larger than its receive: nothing is written, and the receiver learns the size, too. */
-static void test_larger_than_its_receive(void **state)
+TEST(larger_than_its_receive)
 {
 	struct mesh_message_written written;
 	struct mesh_message_header header;
 
-	(void)state;
 	message_start(MESH_PROVIDER_TCP, LARGE, LARGE - 1);
 	assert_failed(comm, -EMSGSIZE, "message 0 of 65536 bytes is larger than the receive");
 	assert_int_equal(fake.writes.num, 0);
@@ -320,25 +313,4 @@ static void test_larger_than_its_receive(void **state)
 	fixture_request_fails(fixture_post(comm, 8), -EMSGSIZE);
 	assert_int_equal(fake.writes.num + fixture_sent(MESH_MESSAGE_DATA), 0);
 	fixture_comm_close(comm);
-}
-
-#define TEST(name) cmocka_unit_test_setup_teardown(name, fixture_setup, fixture_teardown)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_each_provider),
-		cmocka_unit_test(test_flags_follow),
-		TEST(test_segments),
-		TEST(test_message_fails),
-		TEST(test_message_completes),
-		TEST(test_message_waits_for_its_write),
-		TEST(test_write_fails_before_its_message),
-		TEST(test_backlog_goes_first),
-		TEST(test_busy_writes),
-		TEST(test_no_buffer),
-		TEST(test_larger_than_its_receive),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -17,6 +17,8 @@
 #define SEGMENTS 4 /* of each: two for each path */
 #define MANY 24	   /* messages: more announcements than a comm may have buffers */
 
+TESTS_USE(fixture_setup, fixture_teardown);
+
 static struct mesh_comm *comm;
 
 static void open_sender(void)
@@ -83,11 +85,10 @@ static void assert_announced(uint32_t seq)
 	}
 }
 
-static void test_complete(void **state)
+TEST(complete)
 {
 	struct mesh_request *request;
 
-	(void)state;
 	open_sender();
 	request = large_post();
 	fixture_grant(comm, 0, 1, MESSAGE);
@@ -114,12 +115,11 @@ static void test_complete(void **state)
 }
 
 /* A write that is in flight is not announced before it has arrived; then all of them are. */
-static void test_open(void **state)
+TEST(open)
 {
 	struct mesh_request *request;
 	struct fake_post *left;
 
-	(void)state;
 	open_sender();
 	request = large_post();
 	fixture_grant(comm, 0, 1, MESSAGE);
@@ -144,12 +144,11 @@ static void test_open(void **state)
 }
 
 /* More than there are buffers for, or than the provider accepts. */
-static void test_many(void **state)
+TEST(many)
 {
 	struct mesh_request *requests[MANY];
 	int i;
 
-	(void)state;
 	open_sender();
 	for (i = 0; i < MANY; i++) {
 		requests[i] = large_post();
@@ -167,12 +166,11 @@ static void test_many(void **state)
 }
 
 /* The provider accepts a write and not its announcement, and the write fails. */
-static void test_write_alone(void **state)
+TEST(write_alone)
 {
 	struct mesh_request *request;
 	int i;
 
-	(void)state;
 	open_sender();
 	request = large_post();
 	fake_fail(FAKE_SEND, 0, SEGMENTS, -FI_EAGAIN);
@@ -190,18 +188,4 @@ static void test_write_alone(void **state)
 	assert_int_equal(comm->unfinished, 0);
 	assert_int_equal(*comm_inside(comm).error, 0);
 	fixture_comm_close(comm);
-}
-
-#define TEST(name) cmocka_unit_test_setup_teardown(name, fixture_setup, fixture_teardown)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(test_complete),
-		TEST(test_open),
-		TEST(test_many),
-		TEST(test_write_alone),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -14,17 +14,18 @@
 #define SMALL ((size_t)64)
 #define LARGE ((size_t)64 << 10)
 
+TESTS_USE(fixture_setup, fixture_teardown);
+
 static struct mesh_comm *comm;
 
 /* ---- small messages -------------------------------------------------------------------------- */
 
-static void test_eager_limit(void **state)
+TEST(eager_limit)
 {
 	struct mesh_message_header header;
 	struct mesh_request *request;
 	const void *payload;
 
-	(void)state;
 	memset(fixture_memory, 0x5a, FIXTURE_EAGER_LIMIT);
 	comm = fixture_open(MESH_PROVIDER_TCP, 1, true);
 	request = fixture_post(comm, FIXTURE_EAGER_LIMIT);
@@ -42,9 +43,8 @@ static void test_eager_limit(void **state)
 }
 
 /* The smaller limit of both ends holds. */
-static void test_eager_limit_of_the_peer(void **state)
+TEST(eager_limit_of_the_peer)
 {
-	(void)state;
 	fixture_paths_open(MESH_PROVIDER_TCP, 1);
 	fixture.peers[0].eager_limit = 100;
 	comm = fixture_comm_open(true);
@@ -55,11 +55,10 @@ static void test_eager_limit_of_the_peer(void **state)
 }
 
 /* A NIC with ofi_rxm may join a process whose others have tcp: its comms fit it, in any order. */
-static void test_eager_limit_of_each_path(void **state)
+TEST(eager_limit_of_each_path)
 {
 	int rxm;
 
-	(void)state;
 	fixture.setup.process.config.eager_limit_bytes = 65536;
 	fixture_paths_open(MESH_PROVIDER_TCP, 2);
 	fixture.peers[0].eager_limit = fixture.peers[1].eager_limit = 65536;
@@ -81,11 +80,10 @@ static void test_eager_limit_of_each_path(void **state)
 }
 
 /* As many as the receiver keeps before it has posted; more, once it reports its posts. */
-static void test_eager_window(void **state)
+TEST(eager_window)
 {
 	int i;
 
-	(void)state;
 	comm = fixture_open(MESH_PROVIDER_TCP, 1, true);
 	for (i = 0; i < MESH_EAGER_WINDOW + 4; i++)
 		fixture_post(comm, SMALL);
@@ -103,9 +101,8 @@ static void test_eager_window(void **state)
 /* ---- grants -------------------------------------------------------------------------------- */
 
 /* The receiver is asked once for what it holds back; and for all that there is by now. */
-static void test_want(void **state)
+TEST(want)
 {
-	(void)state;
 	comm = fixture_open(MESH_PROVIDER_TCP, 1, true);
 	fixture_post(comm, LARGE);
 	assert_int_equal(fixture_sent(MESH_MESSAGE_WANT), 0); /* nothing is held back yet */
@@ -122,11 +119,10 @@ static void test_want(void **state)
 }
 
 /* A grant is for one receive: that of an earlier round does not count. */
-static void test_grant_of_another_round(void **state)
+TEST(grant_of_another_round)
 {
 	uint32_t seq;
 
-	(void)state;
 	fake.writes_end_with = -1;
 	comm = fixture_open(MESH_PROVIDER_TCP, 1, true);
 	for (seq = 0; seq < MESH_COMM_REQUESTS; seq++) {
@@ -151,9 +147,8 @@ static void test_grant_of_another_round(void **state)
 }
 
 /* A large message that waits does not hold up those behind it. */
-static void test_grant_of_the_next_message(void **state)
+TEST(grant_of_the_next_message)
 {
-	(void)state;
 	fake.writes_end_with = -1;
 	comm = fixture_open(MESH_PROVIDER_TCP, 1, true);
 	fixture_post(comm, LARGE);
@@ -168,9 +163,8 @@ static void test_grant_of_the_next_message(void **state)
 	fixture_comm_close(comm);
 }
 
-static void test_grant_for_other_paths(void **state)
+TEST(grant_for_other_paths)
 {
-	(void)state;
 	comm = fixture_open(MESH_PROVIDER_TCP, 1, true);
 	fixture_post(comm, LARGE);
 	fixture.num_paths = 2;
@@ -181,9 +175,8 @@ static void test_grant_for_other_paths(void **state)
 	fixture_comm_close(comm);
 }
 
-static void test_wrong_kind_of_message(void **state)
+TEST(wrong_kind_of_message)
 {
-	(void)state;
 	comm = fixture_open(MESH_PROVIDER_TCP, 1, true);
 	fixture_message(comm, 0, MESH_MESSAGE_DATA, 0, fixture_memory, 8);
 	assert_failed(comm, -EPROTO, "a message of the wrong kind");
@@ -194,12 +187,11 @@ static void test_wrong_kind_of_message(void **state)
  * A receiver posts a receive where an earlier one is complete: at most MESH_COMM_REQUESTS are ahead
  * of what was sent. A peer that reports more lies, and what is sent again is counted from there.
  */
-static void test_more_than_can_be_posted(void **state)
+TEST(more_than_can_be_posted)
 {
 	const uint32_t most = MESH_COMM_REQUESTS + 1; /* one message is sent */
 	int i;
 
-	(void)state;
 	fixture_paths_open(MESH_PROVIDER_TCP, 1);
 	for (i = 0; i < 2; i++) {
 		comm = fixture_comm_open(true);
@@ -214,24 +206,4 @@ static void test_more_than_can_be_posted(void **state)
 		assert_int_equal(*comm_inside(comm).peer_posted, most);
 		fixture_comm_close(comm);
 	}
-}
-
-#define TEST(name) cmocka_unit_test_setup_teardown(name, fixture_setup, fixture_teardown)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(test_eager_limit),
-		TEST(test_eager_limit_of_the_peer),
-		TEST(test_eager_limit_of_each_path),
-		TEST(test_eager_window),
-		TEST(test_want),
-		TEST(test_grant_of_another_round),
-		TEST(test_grant_of_the_next_message),
-		TEST(test_grant_for_other_paths),
-		TEST(test_wrong_kind_of_message),
-		TEST(test_more_than_can_be_posted),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -13,7 +13,6 @@
 #include "log_capture.h"
 
 #define GRANULE 64 /* bytes: 4 KiB of memory */
-
 #include "relays_fixture.h"
 
 #define PIECE ((size_t)2048)
@@ -26,9 +25,9 @@
 
 static struct mesh_request *sent;
 
-static int setup(void **state)
+static int setup(void)
 {
-	int ret = fixture_setup(state);
+	int ret = fixture_setup();
 
 	relayed_sender_open(1, 1);
 	sent = fixture_post(comm, SIZE);
@@ -47,11 +46,13 @@ static void message_begin(void)
 	mesh_lock_release(&comm->lock);
 }
 
-static int teardown(void **state)
+static int teardown(void)
 {
 	relayed_close();
-	return relays_close(state);
+	return relays_close();
 }
+
+TESTS_USE(setup, teardown);
 
 /* What was written last lies where it should; RELAYED says whether more follows. */
 static void piece_check(int number, size_t offset, size_t size, uint32_t segment, bool more)
@@ -82,9 +83,8 @@ static void arrives(uint64_t granules)
 }
 
 /* The first piece was posted alone: the second one finds no buffer, or no room. */
-static void test_pieces(void **state)
+TEST(pieces)
 {
-	(void)state;
 	message_begin();
 	piece_check(1, PIECE, PIECE, 0, true);
 	fixture_writes_complete(2);
@@ -109,9 +109,8 @@ static void test_pieces(void **state)
 }
 
 /* The provider takes nothing for a while: the next polls try again. */
-static void test_busy(void **state)
+TEST(busy)
 {
-	(void)state;
 	fake_fail(FAKE_WRITE, 1, TURNS, -FI_EAGAIN);
 	message_begin();
 	fixture_sends_complete();
@@ -133,9 +132,8 @@ static void test_busy(void **state)
 }
 
 /* A piece fails: the whole segment is in doubt, and nothing more of it is posted. */
-static void test_piece_fails(void **state)
+TEST(piece_fails)
 {
-	(void)state;
 	message_begin();
 	fixture_sends_complete();
 	fake_complete_error(fake.writes.posts[1].context, FI_ECONNRESET);
@@ -154,9 +152,8 @@ static void test_piece_fails(void **state)
 }
 
 /* The circuit breaks while the last piece waits for the others. */
-static void test_circuit_breaks(void **state)
+TEST(circuit_breaks)
 {
-	(void)state;
 	message_begin();
 	fixture_writes_complete(2);
 	fixture_sends_complete();
@@ -168,18 +165,4 @@ static void test_circuit_breaks(void **state)
 	assert_int_equal(comm->unfinished, 0);
 	assert_int_equal(fake.writes.num, 2);
 	assert_false(fixture_is_done(sent));
-}
-
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(test_pieces),
-		TEST(test_busy),
-		TEST(test_piece_fails),
-		TEST(test_circuit_breaks),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -9,7 +9,7 @@
 #include "transport_pair.h"
 
 /* The other side must know: its own setting may allow more. */
-static void test_hello_has_the_setting(void **state)
+TEST(hello_has_the_setting)
 {
 	struct mesh_peer *peer;
 	struct mesh_process *process;
@@ -17,7 +17,6 @@ static void test_hello_has_the_setting(void **state)
 	struct pair pair;
 	int count = 0;
 
-	(void)state;
 	pair_open(&pair);
 	process = pair.send->process;
 	mesh_lock_take(&process->lock);
@@ -31,11 +30,10 @@ static void test_hello_has_the_setting(void **state)
 	pair_close(&pair);
 }
 
-static void test_nothing_is_copied(void **state)
+TEST(nothing_is_copied)
 {
 	struct pair pair;
 
-	(void)state;
 	pair_open(&pair);
 	message_move(&pair, 1, 1, false);
 	message_move(&pair, 1000, 4096, true);
@@ -45,14 +43,8 @@ static void test_nothing_is_copied(void **state)
 	pair_close(&pair);
 }
 
-int main(void)
+void tests_begin(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_hello_has_the_setting),
-		cmocka_unit_test(test_nothing_is_copied),
-	};
-
 	setenv("NCCL_MESH_NICS", "=lo", 1);
 	setenv("NCCL_MESH_EAGER_LIMIT", "0", 1);
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -10,11 +10,10 @@
 
 #define LIMIT 8192
 
-static void test_limit(void **state)
+TEST(limit)
 {
 	struct pair pair;
 
-	(void)state;
 	pair_open(&pair);
 	assert_int_equal(pair.net->process->domains[0]->payload_max, LIMIT);
 	assert_int_equal(*comm_inside(pair.send).eager_limit, LIMIT);
@@ -26,14 +25,9 @@ static void test_limit(void **state)
 	pair_close(&pair);
 }
 
-int main(void)
+void tests_begin(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_limit),
-	};
-
 	setenv("NCCL_MESH_NICS", "=lo", 1);
 	setenv("NCCL_MESH_PROVIDER", "tcp;ofi_rxm", 1);
 	setenv("NCCL_MESH_EAGER_LIMIT", "64K", 1);
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

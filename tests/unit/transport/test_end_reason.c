@@ -16,6 +16,8 @@
 #define LARGE ((size_t)64 << 10)
 #define COMMS 20
 
+TESTS_USE(fixture_setup, fixture_teardown);
+
 static struct mesh_comm *comms[COMMS];
 
 static void comms_open(bool sending)
@@ -49,7 +51,7 @@ static void peer_ends_all(struct mesh_frame_closed closed)
 }
 
 /* NCCL needs none of them any more. */
-static void test_orderly(void **state)
+TEST(orderly)
 {
 	bool sending;
 
@@ -62,8 +64,8 @@ static void test_orderly(void **state)
 		assert_int_equal(fixture.setup.process.own_counters.comms_failed, 0);
 		if (sending)
 			return;
-		assert_int_equal(fixture_teardown(state), 0);
-		fixture_setup(state);
+		assert_int_equal(fixture_teardown(), 0);
+		fixture_setup();
 	}
 }
 
@@ -87,25 +89,22 @@ static void used_later(bool sending, const char *why)
 	comms_close();
 }
 
-static void test_send_later(void **state)
+TEST(send_later)
 {
-	(void)state;
 	used_later(true, "sending to node b over eth7: the receiver closed the connection");
 }
 
-static void test_receive_later(void **state)
+TEST(receive_later)
 {
-	(void)state;
 	used_later(false, "receiving from node b over eth7: the sender closed the connection");
 }
 
 /* Requests are open on all of them. */
-static void test_posted_before(void **state)
+TEST(posted_before)
 {
 	struct mesh_request *requests[COMMS];
 	int i;
 
-	(void)state;
 	comms_open(false);
 	for (i = 0; i < COMMS; i++)
 		requests[i] = fixture_post(comms[i], SMALL);
@@ -120,11 +119,10 @@ static void test_posted_before(void **state)
 }
 
 /* It aborts in mid-message, and its process ends before what it has sent is here. */
-static void test_process_ends_after(void **state)
+TEST(process_ends_after)
 {
 	struct mesh_request *request;
 
-	(void)state;
 	comms_open(false);
 	request = fixture_post(comms[0], LARGE);
 	fixture_sends_complete();
@@ -137,16 +135,4 @@ static void test_process_ends_after(void **state)
 	assert_failed(comms[0], -ECONNRESET, "lost node b");
 	assert_int_equal(log_captured_lines(MESH_LOG_WARN), 1);
 	comms_close();
-}
-
-#define TEST(name) cmocka_unit_test_setup_teardown(name, fixture_setup, fixture_teardown)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(test_orderly),	  TEST(test_send_later),	 TEST(test_receive_later),
-		TEST(test_posted_before), TEST(test_process_ends_after),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

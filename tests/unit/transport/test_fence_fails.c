@@ -28,10 +28,10 @@ int __wrap_mesh_sockets_visit(bool (*look)(void *arg, int number, int copy), voi
 	return visits_fail ? -EMFILE : __real_mesh_sockets_visit(look, arg);
 }
 
-static int setup(void **state)
+static int setup(void)
 {
 	visits_fail = false;
-	return fixture_setup(state);
+	return fixture_setup();
 }
 
 static struct mesh_comm *receiver_open(void)
@@ -78,12 +78,11 @@ static void assert_fails(struct mesh_comm *comm)
 }
 
 /* All comms over that link do, and one line says so. */
-static void test_link_lost(void **state)
+TEST(link_lost)
 {
 	struct mesh_comm *comms[3];
 	int i;
 
-	(void)state;
 	for (i = 0; i < 3; i++)
 		comms[i] = receiver_open();
 	visits_fail = true;
@@ -100,11 +99,10 @@ static void test_link_lost(void **state)
 }
 
 /* The first fence succeeded, and then a RESUME asks for another. */
-static void test_question(void **state)
+TEST(question)
 {
 	struct mesh_comm *comm = receiver_open();
 
-	(void)state;
 	second_lose();
 	assert_int_equal(*comm_inside(comm).error, 0);
 	visits_fail = true;
@@ -115,12 +113,11 @@ static void test_question(void **state)
 }
 
 /* The link is about to be used again: not before it is fenced. */
-static void test_link_settles(void **state)
+TEST(link_settles)
 {
 	struct mesh_comm *comm = receiver_open();
 	struct mesh_peer *back = &fixture.peers[0];
 
-	(void)state;
 	second_lose();
 	visits_fail = true;
 	mesh_lock_take(&fixture.setup.process.lock);
@@ -136,11 +133,10 @@ static void test_link_settles(void **state)
 }
 
 /* A comm that is reached through a relay fails with the link to the relay. */
-static void test_relayed(void **state)
+TEST(relayed)
 {
 	struct mesh_comm *comm = receiver_open();
 
-	(void)state;
 	comm->paths[1].through_relay = true;
 	visits_fail = true;
 	second_lose();
@@ -148,24 +144,12 @@ static void test_relayed(void **state)
 	fixture_comm_close(comm);
 }
 
-static int end(void **state)
+static int end(void)
 {
 	mesh_lock_take(&fixture.setup.process.lock);
 	mesh_rejoins_close(&fixture.setup.process);
 	mesh_lock_release(&fixture.setup.process.lock);
-	return fixture_teardown(state);
+	return fixture_teardown();
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, end)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(test_link_lost),
-		TEST(test_question),
-		TEST(test_link_settles),
-		TEST(test_relayed),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TESTS_USE(setup, end);

@@ -1,15 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* test_flags.c - which messages have flags; lines without them, and the flags, make the whole. */
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <string.h>
-#include <cmocka.h>
 
 #include "transport/flags.h"
 #include "transport/place.h"
+
+#include "unit.h"
 
 #define WORDS_OF_LINE (MESH_LINE_BYTES / 8)
 #define LINES 64
@@ -24,13 +21,12 @@ static void lines_fill(uint64_t *words, size_t lines, uint64_t flag)
 }
 
 /* Only what NCCL's LL128 sends is taken for it: whole lines with one flag, the number of a step. */
-static void test_lines_flag(void **state)
+TEST(lines_flag)
 {
 	static uint64_t words[LINES * WORDS_OF_LINE];
 	const size_t size = sizeof(words);
 	size_t line;
 
-	(void)state;
 	lines_fill(words, LINES, 7);
 	assert_int_equal(mesh_flag_find(words, size), 7);
 	assert_int_equal(mesh_flag_find(words, MESH_LINE_BYTES), 7);
@@ -50,13 +46,12 @@ static void test_lines_flag(void **state)
 }
 
 /* A copy without the flags, and the flags behind it, are the message; at any address. */
-static void test_lines_come_and_flags_follow(void **state)
+TEST(lines_come_and_flags_follow)
 {
 	static uint64_t words[LINES * WORDS_OF_LINE], unflagged[LINES * WORDS_OF_LINE];
 	static char room[sizeof(words) + 16];
 	size_t first, line;
 
-	(void)state;
 	lines_fill(words, LINES, 9);
 	mesh_flag_leave_out(unflagged, words, sizeof(words));
 	for (line = 0; line < LINES; line++)
@@ -68,14 +63,4 @@ static void test_lines_come_and_flags_follow(void **state)
 		assert_memory_equal(room + first, words, sizeof(words));
 		assert_int_equal(room[first + sizeof(words)], 0x5a);
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_lines_flag),
-		cmocka_unit_test(test_lines_come_and_flags_follow),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -61,7 +61,7 @@ void __wrap_mesh_mr_close(struct mesh_mr *mr)
 	__real_mesh_mr_close(mr);
 }
 
-static int setup(void **state)
+static int setup(void)
 {
 	tester = pthread_self();
 	moves = slow = false;
@@ -69,16 +69,18 @@ static int setup(void **state)
 	sem_init(&pins, 0, 0);
 	sem_init(&go, 0, 0);
 	alarm(LIMIT_S);
-	return fixture_setup(state);
+	return fixture_setup();
 }
 
-static int teardown(void **state)
+static int teardown(void)
 {
 	mesh_threads_await();
 	alarm(0);
 	assert_int_equal(inside, 0);
-	return relays_close(state);
+	return relays_close();
 }
+
+TESTS_USE(setup, teardown);
 
 static void circuit_breaks(void)
 {
@@ -137,12 +139,11 @@ static void sender_goes_on(void)
 	assert_int_equal(comm->paths[0].state, MESH_PATH_UP);
 }
 
-static void test_sender(void **state)
+TEST(sender)
 {
 	struct mesh_request *waiting;
 	int open_before, made_before;
 
-	(void)state;
 	sender_open();
 	slow = true;
 	open_before = fake.open[FAKE_MR];
@@ -167,9 +168,8 @@ static void test_sender(void **state)
 }
 
 /* Without a registration the way is of no use; the comm waits for another one. */
-static void test_sender_fails(void **state)
+TEST(sender_fails)
 {
-	(void)state;
 	sender_open();
 	log_capture_start();
 	fake_fail(FAKE_MR, 0, 1, -FI_ENOMEM);
@@ -186,12 +186,11 @@ static void test_sender_fails(void **state)
 }
 
 /* NCCL registers more memory before the path has moved: that is not registered for the new NIC. */
-static void test_sender_registers_more(void **state)
+TEST(sender_registers_more)
 {
 	static char more[4096];
 	struct mesh_registration *registration;
 
-	(void)state;
 	sender_open();
 	assert_int_equal(begin(), -EAGAIN);
 	mesh_threads_await();
@@ -204,9 +203,8 @@ static void test_sender_registers_more(void **state)
 }
 
 /* NCCL closes the comm meanwhile: it waits, for its memory is in use, and frees it then. */
-static void test_sender_is_closed(void **state)
+TEST(sender_is_closed)
 {
-	(void)state;
 	sender_open();
 	slow = true;
 	assert_int_equal(begin(), -EAGAIN);
@@ -228,13 +226,12 @@ static void connect_comes(void)
 }
 
 /* It refuses, and OPEN comes again. */
-static void test_receiver(void **state)
+TEST(receiver)
 {
 	struct mesh_message_header grant;
 	struct mesh_frame accept;
 	const void *payload;
 
-	(void)state;
 	relayed_receiver_open(RELAYS, 1);
 	fixture.num_paths = 1;
 	fixture_post(comm, ROOM);
@@ -261,19 +258,4 @@ static void test_receiver(void **state)
 	assert_int_equal(((const struct mesh_grant *)payload)->targets[0].key,
 			 mesh_mr_key(registered()));
 	relayed_close();
-}
-
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(test_sender),
-		TEST(test_sender_fails),
-		TEST(test_sender_registers_more),
-		TEST(test_sender_is_closed),
-		TEST(test_receiver),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

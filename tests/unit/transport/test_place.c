@@ -1,20 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* test_place.c - the copy into a buffer that is being polled: all bytes, in the right order. */
 #include <pthread.h>
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
 #include <stdatomic.h>
 #include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
-#include <cmocka.h>
 
 #include "transport/place.h"
+
+#include "unit.h"
 
 #define WORDS_OF_LINE (MESH_LINE_BYTES / 8)
 #define LINES 64
@@ -45,13 +42,12 @@ void *__wrap_memcpy(void *to, const void *from, size_t size)
 	return __real_memcpy(to, from, size);
 }
 
-static void test_no_memcpy(void **state)
+TEST(no_memcpy)
 {
 	static char to[5 * MESH_LINE_BYTES] __attribute__((aligned(128)));
 	static char from[5 * MESH_LINE_BYTES];
 	size_t size;
 
-	(void)state;
 	for (size = 0; size <= 4 * MESH_LINE_BYTES + 9; size++) {
 		watched.start = to;
 		watched.size = sizeof(to);
@@ -63,13 +59,12 @@ static void test_no_memcpy(void **state)
 }
 
 /* Every size up to some lines, every alignment of both sides; nothing beside it is touched. */
-static void test_bytes(void **state)
+TEST(bytes)
 {
 	static uint8_t from[8 + 5 * MESH_LINE_BYTES];
 	static uint8_t room[32 + 5 * MESH_LINE_BYTES] __attribute__((aligned(16)));
 	size_t size, to_offset, from_offset, i;
 
-	(void)state;
 	for (i = 0; i < sizeof(from); i++)
 		from[i] = (uint8_t)(1 + i % 251);
 	for (size = 0; size <= 4 * MESH_LINE_BYTES + 9; size++) {
@@ -133,12 +128,11 @@ static void order_check(size_t before, size_t size)
 	assert_memory_equal(order.to, from, size);
 }
 
-static void test_order(void **state)
+TEST(order)
 {
 	struct sigaction action = {.sa_sigaction = fault_handle, .sa_flags = SA_SIGINFO}, old;
 	size_t before, size;
 
-	(void)state;
 	order.page_size = (size_t)sysconf(_SC_PAGESIZE);
 	order.pages = mmap(NULL, 2 * order.page_size, PROT_READ | PROT_WRITE,
 			   MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -248,27 +242,14 @@ static void polled_run(bool whole_lines, size_t first)
 	assert_int_equal(polled.torn, 0);
 }
 
-static void test_reader_ll(void **state)
+TEST(reader_ll)
 {
-	(void)state;
 	polled_run(false, 0);
 	polled_run(false, 1);
 }
 
-static void test_reader_ll128(void **state)
+TEST(reader_ll128)
 {
-	(void)state;
 	polled_run(true, 0);
 	polled_run(true, 1);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_bytes),	     cmocka_unit_test(test_no_memcpy),
-		cmocka_unit_test(test_order),	     cmocka_unit_test(test_reader_ll),
-		cmocka_unit_test(test_reader_ll128),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

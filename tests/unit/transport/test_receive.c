@@ -15,16 +15,17 @@
 #define ROOM ((size_t)1 << 20)
 #define SMALL ((size_t)64)
 
+TESTS_USE(fixture_setup, fixture_teardown);
+
 static struct mesh_comm *comm;
 
 /* ---- large messages ------------------------------------------------------------------------ */
 
 /* In any order, over both paths, and a segment that comes twice counts once. */
-static void test_segments_are_counted(void **state)
+TEST(segments_are_counted)
 {
 	struct mesh_request *request;
 
-	(void)state;
 	comm = fixture_open(MESH_PROVIDER_TCP, 2, false);
 	request = fixture_post(comm, ROOM);
 	fixture_written(comm, 0, (struct mesh_immediate){.segment = 3, .last = true, .size = 400});
@@ -47,12 +48,11 @@ static void test_segments_are_counted(void **state)
 }
 
 /* A round later: nothing is left of what its slot had before. */
-static void test_segments_of_the_next_round(void **state)
+TEST(segments_of_the_next_round)
 {
 	struct mesh_request *request;
 	uint32_t seq;
 
-	(void)state;
 	comm = fixture_open(MESH_PROVIDER_TCP, 2, false);
 	for (seq = 0; seq <= MESH_COMM_REQUESTS; seq++) {
 		request = fixture_post(comm, 1000);
@@ -80,12 +80,11 @@ static void test_segments_of_the_next_round(void **state)
 }
 
 /* Nor of its size: each message carries its own, smaller than the room for it. */
-static void test_sizes_of_the_next_round(void **state)
+TEST(sizes_of_the_next_round)
 {
 	struct mesh_request *request;
 	uint32_t seq;
 
-	(void)state;
 	comm = fixture_open(MESH_PROVIDER_TCP, 1, false);
 	for (seq = 0; seq <= MESH_COMM_REQUESTS; seq++) {
 		request = fixture_post(comm, 1000);
@@ -106,11 +105,10 @@ static void written(uint32_t seq, uint32_t segment, uint32_t num_segments, uint3
 }
 
 /* The true size comes with the immediate, in a WRITTEN, or is the room itself. */
-static void test_sizes(void **state)
+TEST(sizes)
 {
 	struct mesh_request *request;
 
-	(void)state;
 	comm = fixture_open(MESH_PROVIDER_TCP, 1, false);
 	request = fixture_post(comm, 1000);
 	fixture_written(comm, 0, (struct mesh_immediate){.seq = 0, .last = true});
@@ -127,11 +125,10 @@ static void test_sizes(void **state)
 }
 
 /* Segments in any order, twice, and announced in both forms: each counts once. */
-static void test_written(void **state)
+TEST(written)
 {
 	struct mesh_request *request;
 
-	(void)state;
 	comm = fixture_open(MESH_PROVIDER_TCP, 1, false);
 	fixture_post(comm, 1000);
 	written(0, 0, 1, 10);
@@ -160,12 +157,11 @@ static uint64_t flag_of_line(size_t line)
 }
 
 /* Flags that the writes have left out are there when all of the message is, and not before. */
-static void test_flags_come_last(void **state)
+TEST(flags_come_last)
 {
 	const struct mesh_message_written first = {0, 2, 7}, second = {1, 2, 7}, only = {0, 1, 8};
 	struct mesh_request *request;
 
-	(void)state;
 	comm = fixture_open(MESH_PROVIDER_TCP, 1, false);
 	request = fixture_post(comm, 1024);
 	fixture_announce(comm, 0, 0, 512, &second);
@@ -186,12 +182,12 @@ static void test_flags_come_last(void **state)
 }
 
 /* In an immediate, in a WRITTEN, and in the one of a sender that has written nothing. */
-static void test_size_beyond_the_receive(void **state)
+TEST_BARE(size_beyond_the_receive)
 {
 	int i;
 
 	for (i = 0; i < 3; i++) {
-		fixture_setup(state);
+		fixture_setup();
 		comm = fixture_open(MESH_PROVIDER_TCP, 1, false);
 		fixture_post(comm, 1000);
 		if (i == 2)
@@ -203,18 +199,17 @@ static void test_size_beyond_the_receive(void **state)
 			      "message 0 of 1001 bytes is larger than the receive");
 		assert_int_equal(*comm_inside(comm).writes_arrived, i != 0);
 		fixture_comm_close(comm);
-		assert_int_equal(fixture_teardown(state), 0);
+		assert_int_equal(fixture_teardown(), 0);
 	}
 }
 
 /* ---- small messages ------------------------------------------------------------------------ */
 
-static void test_small_messages(void **state)
+TEST(small_messages)
 {
 	struct mesh_request *first, *second;
 	size_t i;
 
-	(void)state;
 	for (i = 0; i < sizeof(fixture.payload); i++)
 		fixture.payload[i] = (char)(i * 7);
 	comm = fixture_open(MESH_PROVIDER_TCP, 1, false);
@@ -239,12 +234,11 @@ static void test_small_messages(void **state)
 }
 
 /* One that comes twice, a round later, is not the one that is waited for now. */
-static void test_small_message_of_another_round(void **state)
+TEST(small_message_of_another_round)
 {
 	struct mesh_request *request;
 	uint32_t seq;
 
-	(void)state;
 	comm = fixture_open(MESH_PROVIDER_TCP, 1, false);
 	for (seq = 0; seq < MESH_COMM_REQUESTS; seq++) {
 		request = fixture_post(comm, SMALL);
@@ -260,9 +254,8 @@ static void test_small_message_of_another_round(void **state)
 }
 
 /* NCCL may have its memory back. */
-static void test_small_message_while_closing(void **state)
+TEST(small_message_while_closing)
 {
-	(void)state;
 	memset(fixture.payload, 1, SMALL);
 	comm = fixture_open(MESH_PROVIDER_TCP, 1, false);
 	fixture_post(comm, SMALL);
@@ -274,11 +267,10 @@ static void test_small_message_while_closing(void **state)
 }
 
 /* Only messages within the window are kept: nothing else is valid, whatever a peer sends. */
-static void test_has_all(void **state)
+TEST(has_all)
 {
 	uint32_t seq;
 
-	(void)state;
 	comm = fixture_open(MESH_PROVIDER_TCP, 1, false);
 	for (seq = 0; seq < MESH_EAGER_WINDOW; seq++)
 		fixture_data(comm, seq, SMALL);
@@ -289,9 +281,8 @@ static void test_has_all(void **state)
 	fixture_comm_close(comm);
 }
 
-static void test_small_beyond_the_receive(void **state)
+TEST(small_beyond_the_receive)
 {
-	(void)state;
 	comm = fixture_open(MESH_PROVIDER_TCP, 1, false);
 	fixture_post(comm, SMALL);
 	fixture_data(comm, 0, SMALL + 1);
@@ -301,13 +292,12 @@ static void test_small_beyond_the_receive(void **state)
 }
 
 /* They wait for their receives, each in a place of its own. */
-static void test_early_messages(void **state)
+TEST(early_messages)
 {
 	struct mesh_request *request;
 	uint32_t seq;
 	int round;
 
-	(void)state;
 	comm = fixture_open(MESH_PROVIDER_TCP, 1, false);
 	for (round = 0; round < 2; round++) {
 		for (seq = 0; seq < MESH_EAGER_WINDOW; seq++) {
@@ -329,12 +319,11 @@ static void test_early_messages(void **state)
 }
 
 /* One that comes twice before its receive is posted is kept once, and says nothing new. */
-static void test_early_message_twice(void **state)
+TEST(early_message_twice)
 {
 	struct mesh_request *request;
 	uint32_t run;
 
-	(void)state;
 	comm = fixture_open(MESH_PROVIDER_TCP, 2, false);
 	fixture.payload[0] = 1;
 	fixture_data(comm, 3, SMALL);
@@ -353,9 +342,8 @@ static void test_early_message_twice(void **state)
 	fixture_comm_close(comm);
 }
 
-static void test_early_message_beyond_the_receive(void **state)
+TEST(early_message_beyond_the_receive)
 {
-	(void)state;
 	comm = fixture_open(MESH_PROVIDER_TCP, 1, false);
 	fixture_data(comm, 0, SMALL + 1);
 	fixture_post(comm, SMALL);
@@ -364,12 +352,12 @@ static void test_early_message_beyond_the_receive(void **state)
 }
 
 /* A peer that sends more than it has credit for, or a message that only a receiver sends. */
-static void test_what_a_sender_must_not_do(void **state)
+TEST_BARE(what_a_sender_must_not_do)
 {
 	int i;
 
 	for (i = 0; i < 4; i++) {
-		fixture_setup(state);
+		fixture_setup();
 		fixture_paths_open(MESH_PROVIDER_TCP, 1);
 		fixture.setup.process.config.eager_limit_bytes = SMALL;
 		comm = fixture_comm_open(false);
@@ -393,16 +381,15 @@ static void test_what_a_sender_must_not_do(void **state)
 			assert_failed(comm, -EPROTO, "a message of the wrong kind");
 		}
 		fixture_comm_close(comm);
-		assert_int_equal(fixture_teardown(state), 0);
+		assert_int_equal(fixture_teardown(), 0);
 	}
 }
 
 /* What arrived before the end is delivered; every other receive fails. */
-static void test_early_message_after_the_end(void **state)
+TEST(early_message_after_the_end)
 {
 	struct mesh_request *request;
 
-	(void)state;
 	comm = fixture_open(MESH_PROVIDER_TCP, 1, false);
 	fixture_data(comm, 0, SMALL);
 	fixture_fail(comm, -EPIPE);
@@ -413,41 +400,12 @@ static void test_early_message_after_the_end(void **state)
 }
 
 /* A message that arrived after a missing one is not delivered in its place. */
-static void test_early_message_behind_a_hole(void **state)
+TEST(early_message_behind_a_hole)
 {
-	(void)state;
 	comm = fixture_open(MESH_PROVIDER_TCP, 1, false);
 	fixture_data(comm, 1, SMALL);
 	fixture_fail(comm, -ECONNRESET);
 	fixture_request_fails(fixture_post(comm, SMALL), -ECONNRESET);
 	fixture_request_fails(fixture_post(comm, SMALL), -ECONNRESET);
 	fixture_comm_close(comm);
-}
-
-#define TEST(name) cmocka_unit_test_setup_teardown(name, fixture_setup, fixture_teardown)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(test_segments_are_counted),
-		TEST(test_segments_of_the_next_round),
-		TEST(test_sizes_of_the_next_round),
-		TEST(test_sizes),
-		TEST(test_written),
-		TEST(test_flags_come_last),
-		cmocka_unit_test(test_size_beyond_the_receive),
-		TEST(test_small_messages),
-		TEST(test_small_message_of_another_round),
-		TEST(test_small_message_while_closing),
-		TEST(test_has_all),
-		TEST(test_small_beyond_the_receive),
-		TEST(test_early_messages),
-		TEST(test_early_message_twice),
-		TEST(test_early_message_beyond_the_receive),
-		cmocka_unit_test(test_what_a_sender_must_not_do),
-		TEST(test_early_message_after_the_end),
-		TEST(test_early_message_behind_a_hole),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -16,12 +16,14 @@
 /* After so many small messages in a row grants are held back (receive.c). */
 #define EAGER_RUN 4
 
+TESTS_USE(fixture_setup, fixture_teardown);
+
 static struct mesh_comm *comm;
 
 /* ---- grants -------------------------------------------------------------------------------- */
 
 /* Where each path may write, and with which key; nothing where there is no room. */
-static void test_grant_has_all_paths(void **state)
+TEST(grant_has_all_paths)
 {
 	struct mesh_message_header header;
 	struct mesh_request *request;
@@ -29,7 +31,6 @@ static void test_grant_has_all_paths(void **state)
 	const void *sent;
 	int i;
 
-	(void)state;
 	comm = fixture_open(MESH_PROVIDER_TCP, 2, false);
 	assert_int_equal(mesh_comm_receive(comm, fixture_memory + 4096, 5000,
 					   fixture_registration(comm), &request),
@@ -57,12 +58,11 @@ static void test_grant_has_all_paths(void **state)
 }
 
 /* The first leaves at once; those behind it with the next poll, in one message. */
-static void test_grants_leave_together(void **state)
+TEST(grants_leave_together)
 {
 	struct mesh_message_header header;
 	int i;
 
-	(void)state;
 	comm = fixture_open(MESH_PROVIDER_TCP, 1, false);
 	for (i = 0; i < 1 + 2 * MESH_GRANTS_PER_MESSAGE; i++)
 		fixture_post(comm, ROOM);
@@ -88,11 +88,10 @@ static void message_take(uint32_t seq)
 }
 
 /* The sender holds four grants: further ones wait until it holds three, unless it asks. */
-static void test_grants_that_may_wait(void **state)
+TEST(grants_that_may_wait)
 {
 	uint32_t seq;
 
-	(void)state;
 	comm = fixture_open(MESH_PROVIDER_TCP, 1, false);
 	for (seq = 0; seq < 5; seq++)
 		fixture_post(comm, ROOM);
@@ -118,11 +117,10 @@ static void test_grants_that_may_wait(void **state)
 }
 
 /* More than fit into one message never wait: a sender with 32 receives holds 24 grants at least. */
-static void test_no_more_than_a_message_waits(void **state)
+TEST(no_more_than_a_message_waits)
 {
 	uint32_t seq, least = MESH_COMM_REQUESTS;
 
-	(void)state;
 	comm = fixture_open(MESH_PROVIDER_TCP, 1, false);
 	for (seq = 0; seq < MESH_COMM_REQUESTS; seq++)
 		fixture_post(comm, ROOM);
@@ -148,11 +146,10 @@ static void fake_forget(void)
 }
 
 /* Four short messages are soon sent: their grants leave at once, as long as they are little. */
-static void test_short_messages_do_not_wait(void **state)
+TEST(short_messages_do_not_wait)
 {
 	uint32_t seq;
 
-	(void)state;
 	comm = fixture_open(MESH_PROVIDER_VERBS_RXM, 1, false);
 	for (seq = 0; seq < 8; seq++)
 		fixture_post(comm, 16 << 10);
@@ -190,7 +187,7 @@ static int grants_of_stream(size_t size, uint32_t depth)
 }
 
 /* A grant costs a message of its own only where a sender could miss it. */
-static void test_grants_of_a_stream(void **state)
+TEST(grants_of_a_stream)
 {
 	static const size_t sizes[] = {64 << 10, 512 << 10, ROOM};
 	int grants;
@@ -202,8 +199,8 @@ static void test_grants_of_a_stream(void **state)
 		if (grants > 2048 / 4 + 4)
 			fail_msg("%d GRANTs for 2048 messages of %zu bytes", grants, sizes[i]);
 		fixture_comm_close(comm);
-		assert_int_equal(fixture_teardown(state), 0);
-		fixture_setup(state);
+		assert_int_equal(fixture_teardown(), 0);
+		fixture_setup();
 	}
 }
 
@@ -221,11 +218,10 @@ static void small_run(uint32_t seq, int count)
 }
 
 /* After a run of small messages there is a POSTED every eighth receive, and no grant. */
-static void test_grants_are_held_back(void **state)
+TEST(grants_are_held_back)
 {
 	int grants;
 
-	(void)state;
 	comm = fixture_open(MESH_PROVIDER_TCP, 1, false);
 	small_run(0, EAGER_RUN - 1);
 	grants = fixture_sent(MESH_MESSAGE_GRANT);
@@ -245,13 +241,12 @@ static void test_grants_are_held_back(void **state)
 }
 
 /* WANT is answered with the grants of all posted receives, and ends the run. */
-static void test_want_ends_the_run(void **state)
+TEST(want_ends_the_run)
 {
 	const struct mesh_message_written written = {0, 1, 0};
 	struct mesh_message_header header;
 	struct mesh_request *request;
 
-	(void)state;
 	comm = fixture_open(MESH_PROVIDER_TCP, 1, false);
 	small_run(0, 2 * EAGER_RUN);
 	request = fixture_post(comm, ROOM);
@@ -279,11 +274,10 @@ static void test_want_ends_the_run(void **state)
 }
 
 /* It may name what is not posted yet, with small messages behind it. */
-static void test_want_comes_early(void **state)
+TEST(want_comes_early)
 {
 	uint32_t seq;
 
-	(void)state;
 	comm = fixture_open(MESH_PROVIDER_TCP, 1, false);
 	fixture_message(comm, 0, MESH_MESSAGE_WANT, 1, NULL, 0);
 	fixture_message(comm, 0, MESH_MESSAGE_WANT, 0, NULL, 0); /* says less */
@@ -298,11 +292,10 @@ static void test_want_comes_early(void **state)
 }
 
 /* Grants that are held back do not delay POSTED: it leaves at once. */
-static void test_posted_leaves_at_once(void **state)
+TEST(posted_leaves_at_once)
 {
 	int i;
 
-	(void)state;
 	comm = fixture_open(MESH_PROVIDER_TCP, 1, false);
 	fixture_post(comm, ROOM);
 	small_run(1, EAGER_RUN);
@@ -314,11 +307,10 @@ static void test_posted_leaves_at_once(void **state)
 }
 
 /* A large message ends the run as well: what was held back leaves. */
-static void test_large_ends_the_run(void **state)
+TEST(large_ends_the_run)
 {
 	struct mesh_message_header header;
 
-	(void)state;
 	comm = fixture_open(MESH_PROVIDER_TCP, 1, false);
 	small_run(0, EAGER_RUN - 1);
 	fixture_post(comm, ROOM); /* granted */
@@ -336,11 +328,10 @@ static void test_large_ends_the_run(void **state)
 }
 
 /* The peer has lost them: all that is posted is granted once more, and counts once. */
-static void test_grants_again(void **state)
+TEST(grants_again)
 {
 	struct mesh_message_header header;
 
-	(void)state;
 	comm = fixture_open(MESH_PROVIDER_TCP, 1, false);
 	fixture_post(comm, ROOM);
 	fixture_post(comm, ROOM);
@@ -359,12 +350,11 @@ static void test_grants_again(void **state)
 }
 
 /* The rest of one that is half written may come over another path: it is granted again, too. */
-static void test_grants_again_for_half_written(void **state)
+TEST(grants_again_for_half_written)
 {
 	struct mesh_message_header header;
 	struct mesh_request *request;
 
-	(void)state;
 	comm = fixture_open(MESH_PROVIDER_TCP, 2, false);
 	request = fixture_post(comm, ROOM);
 	fixture_written(comm, 0, (struct mesh_immediate){.segment = 0});
@@ -384,9 +374,8 @@ static void test_grants_again_for_half_written(void **state)
 }
 
 /* A comm that has failed grants nothing more. */
-static void test_nothing_is_granted_after_the_end(void **state)
+TEST(nothing_is_granted_after_the_end)
 {
-	(void)state;
 	comm = fixture_open(MESH_PROVIDER_TCP, 1, false);
 	fixture_post(comm, ROOM);
 	fixture_post(comm, ROOM);
@@ -394,28 +383,4 @@ static void test_nothing_is_granted_after_the_end(void **state)
 	fixture_poll();
 	assert_int_equal(fixture_sent(MESH_MESSAGE_GRANT), 1);
 	fixture_comm_close(comm);
-}
-
-#define TEST(name) cmocka_unit_test_setup_teardown(name, fixture_setup, fixture_teardown)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(test_grant_has_all_paths),
-		TEST(test_grants_leave_together),
-		TEST(test_grants_that_may_wait),
-		TEST(test_no_more_than_a_message_waits),
-		TEST(test_grants_of_a_stream),
-		TEST(test_short_messages_do_not_wait),
-		TEST(test_grants_are_held_back),
-		TEST(test_want_ends_the_run),
-		TEST(test_want_comes_early),
-		TEST(test_posted_leaves_at_once),
-		TEST(test_large_ends_the_run),
-		TEST(test_grants_again),
-		TEST(test_grants_again_for_half_written),
-		TEST(test_nothing_is_granted_after_the_end),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

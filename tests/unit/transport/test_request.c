@@ -13,6 +13,8 @@
 #include "comm_fixture.h"
 #include "log_capture.h"
 
+TESTS_USE(fixture_setup, fixture_teardown);
+
 #define SMALL ((size_t)64)
 #define LARGE ((size_t)64 << 10)
 static struct mesh_comm *comm;
@@ -26,11 +28,10 @@ static int sent(const void *data, size_t size, struct mesh_registration *of)
 	return ret;
 }
 
-static void test_wrong_direction(void **state)
+TEST(wrong_direction)
 {
 	struct mesh_request *request;
 
-	(void)state;
 	comm = fixture_open(MESH_PROVIDER_TCP, 1, true);
 	assert_int_equal(
 		mesh_comm_receive(comm, fixture_memory, 8, fixture_registration(comm), &request),
@@ -39,11 +40,10 @@ static void test_wrong_direction(void **state)
 	fixture_comm_close(comm);
 }
 
-static void test_memory_that_is_not_registered(void **state)
+TEST(memory_that_is_not_registered)
 {
 	struct mesh_registration *part;
 
-	(void)state;
 	comm = fixture_open(MESH_PROVIDER_TCP, 1, true);
 	part = fixture_register(comm, fixture_memory + 100, 50);
 	assert_int_equal(sent(fixture_memory + 100, 50, part), 0);
@@ -60,12 +60,11 @@ static void test_memory_that_is_not_registered(void **state)
 }
 
 /* NCCL's largest message, and a receive that has more room than that. */
-static void test_largest_message(void **state)
+TEST(largest_message)
 {
 	struct mesh_registration *whole;
 	struct mesh_request *request;
 
-	(void)state;
 	comm = fixture_open(MESH_PROVIDER_TCP, 1, true);
 	whole = fixture_register(comm, fixture_memory, 2 * MESH_MESSAGE_MAX);
 	assert_int_equal(sent(fixture_memory, MESH_MESSAGE_MAX, whole), 0);
@@ -81,12 +80,11 @@ static void test_largest_message(void **state)
 	fixture_comm_close(comm);
 }
 
-static void test_no_more_than_32(void **state)
+TEST(no_more_than_32)
 {
 	struct mesh_request *request;
 	int i;
 
-	(void)state;
 	comm = fixture_open(MESH_PROVIDER_TCP, 1, false);
 	for (i = 0; i < MESH_COMM_REQUESTS; i++)
 		fixture_post(comm, 8);
@@ -99,11 +97,10 @@ static void test_no_more_than_32(void **state)
 }
 
 /* Requests done before the comm failed count; and a caller that tests keeps the engine awake. */
-static void test_failure_spares_what_was_done(void **state)
+TEST(failure_spares_what_was_done)
 {
 	struct mesh_request *first, *second;
 
-	(void)state;
 	comm = fixture_open(MESH_PROVIDER_TCP, 1, false);
 	first = fixture_post(comm, SMALL);
 	second = fixture_post(comm, SMALL);
@@ -125,9 +122,8 @@ static void test_failure_spares_what_was_done(void **state)
 }
 
 /* An expected failure, and a peer whose loss was reported, count differently. */
-static void test_quiet_failures(void **state)
+TEST(quiet_failures)
 {
-	(void)state;
 	comm = fixture_open(MESH_PROVIDER_TCP, 1, false);
 	*comm_inside(comm).peer_end = MESH_END_CLOSING;
 	mesh_lock_take(&fixture.setup.process.lock);
@@ -143,11 +139,10 @@ static void test_quiet_failures(void **state)
 /* ---- messages ------------------------------------------------------------------------------ */
 
 /* The provider copies what is short, and no more than our own copy holds. */
-static void test_injected(void **state)
+TEST(injected)
 {
 	const size_t most = MESH_PATH_INJECT_MAX - sizeof(struct mesh_message_header);
 
-	(void)state;
 	fake.inject_size = 4096;
 	comm = fixture_open(MESH_PROVIDER_TCP, 1, true);
 	assert_int_equal(sent(fixture_memory, most, fixture_registration(comm)), 0);
@@ -162,12 +157,11 @@ static void test_injected(void **state)
 }
 
 /* Without a buffer it waits for the next poll. */
-static void test_no_buffer(void **state)
+TEST(no_buffer)
 {
 	struct mesh_buffer *buffer, *taken[512];
 	int num = 0;
 
-	(void)state;
 	comm = fixture_open(MESH_PROVIDER_TCP, 1, true);
 	while ((buffer = mesh_remote_buffer_get(fixture.domains[0], fixture.peers[0].remote)))
 		taken[num++] = buffer;
@@ -185,13 +179,13 @@ static void test_no_buffer(void **state)
  * NCCL's own transports report an error in test, and not in isend or irecv. If all requests are in
  * use, "later" would never end: then the call itself fails.
  */
-static void test_requests_of_a_failed_comm(void **state)
+TEST_BARE(requests_of_a_failed_comm)
 {
 	struct mesh_request *request = NULL;
 	int sending, i, ret = 0;
 
 	for (sending = 0; sending < 2; sending++) {
-		assert_int_equal(fixture_setup(state), 0);
+		assert_int_equal(fixture_setup(), 0);
 		comm = fixture_open(MESH_PROVIDER_TCP, 1, sending);
 		fixture_fail(comm, -EPIPE);
 		for (i = 0; i <= MESH_COMM_REQUESTS; i++) {
@@ -211,20 +205,19 @@ static void test_requests_of_a_failed_comm(void **state)
 		assert_null(request);
 		assert_int_equal(fake.sends.num, 0);
 		fixture_comm_close(comm);
-		assert_int_equal(fixture_teardown(state), 0);
+		assert_int_equal(fixture_teardown(), 0);
 	}
 }
 
 /* ---- registrations --------------------------------------------------------------------------- */
 
 /* One in each path's domain, or none at all; nothing for nothing. */
-static void test_registrations_of_all_paths(void **state)
+TEST(registrations_of_all_paths)
 {
 	struct mesh_registration *failed = NULL;
 	static char other[100];
 	int before;
 
-	(void)state;
 	comm = fixture_open(MESH_PROVIDER_TCP, 2, true);
 	before = fake.open[FAKE_MR];
 	fixture_register(comm, NULL, 0);
@@ -237,24 +230,4 @@ static void test_registrations_of_all_paths(void **state)
 	assert_int_equal(fake.open[FAKE_MR], before + 2);
 	fixture_comm_close(comm);
 	assert_int_equal(fake.open[FAKE_MR], before - 2); /* and the fixture's */
-}
-
-#define TEST(name) cmocka_unit_test_setup_teardown(name, fixture_setup, fixture_teardown)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(test_wrong_direction),
-		TEST(test_memory_that_is_not_registered),
-		TEST(test_largest_message),
-		TEST(test_no_more_than_32),
-		TEST(test_failure_spares_what_was_done),
-		TEST(test_quiet_failures),
-		TEST(test_injected),
-		TEST(test_no_buffer),
-		cmocka_unit_test(test_requests_of_a_failed_comm),
-		TEST(test_registrations_of_all_paths),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -16,6 +16,8 @@
 #define MESSAGE ((size_t)1 << 20)
 #define SEGMENTS 4 /* of it: two for each path */
 
+TESTS_USE(fixture_setup, fixture_teardown);
+
 void *__real_calloc(size_t count, size_t size);
 void *__wrap_calloc(size_t count, size_t size);
 
@@ -51,11 +53,10 @@ static void writes_fail(void)
 }
 
 /* All of it failed: the receiver is asked, and nothing is reported as done before. */
-static void test_lost_without_memory(void **state)
+TEST(lost_without_memory)
 {
 	struct mesh_request *request;
 
-	(void)state;
 	request = large_begin();
 	fixture_grant(comm, 0, 1, MESSAGE);
 	fixture_poll();
@@ -72,11 +73,10 @@ static void test_lost_without_memory(void **state)
 	fixture_comm_close(comm);
 }
 
-static void test_no_memory_to_begin(void **state)
+TEST(no_memory_to_begin)
 {
 	struct mesh_request *request;
 
-	(void)state;
 	request = large_begin();
 	memory_is_short = true;
 	fixture_grant(comm, 0, 1, MESSAGE);
@@ -85,16 +85,4 @@ static void test_no_memory_to_begin(void **state)
 	assert_failed(comm, -ENOMEM, "no memory to send segments again");
 	fixture_request_fails(request, -ENOMEM);
 	fixture_comm_close(comm);
-}
-
-#define TEST(name) cmocka_unit_test_setup_teardown(name, fixture_setup, fixture_teardown)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(test_lost_without_memory),
-		TEST(test_no_memory_to_begin),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

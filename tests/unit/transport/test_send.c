@@ -22,6 +22,8 @@
 #define SMALL ((size_t)64)
 #define LARGE (64 * KIB)
 
+TESTS_USE(fixture_setup, fixture_teardown);
+
 static struct mesh_comm *comm;
 
 static int path_of(const struct fake_post *write)
@@ -59,13 +61,12 @@ static void message_check(const char *data, int first, size_t size, size_t segme
 /* One message over @num_paths of NCCL's size; its memory is only read. */
 static void segments_are(int num_paths, size_t size, size_t segment)
 {
-	void *state = NULL;
 	struct mesh_request *request;
 	char *data =
 		mmap(NULL, size, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 
 	assert_true(data != MAP_FAILED);
-	fixture_setup(&state);
+	fixture_setup();
 	fake.writes_end_with = -1;
 	comm = fixture_open(MESH_PROVIDER_TCP, num_paths, true);
 	assert_int_equal(
@@ -76,13 +77,12 @@ static void segments_are(int num_paths, size_t size, size_t segment)
 	message_check(data, 0, size, segment);
 	assert_true(fixture_is_done(request));
 	fixture_comm_close(comm);
-	assert_int_equal(fixture_teardown(&state), 0);
+	assert_int_equal(fixture_teardown(), 0);
 	munmap(data, size);
 }
 
-static void test_segment_sizes(void **state)
+TEST_BARE(segment_sizes)
 {
-	(void)state;
 	segments_are(1, 2 * KIB, 2 * KIB);
 	segments_are(1, 9 * MIB + 5, MIB); /* on tcp; on verbs as configured */
 	/* Two for each path, within 64 and 512 KiB, and whole lines. */
@@ -96,11 +96,10 @@ static void test_segment_sizes(void **state)
 }
 
 /* A path that joins in mid-message does not move the segments that are still to come. */
-static void test_segments_stay(void **state)
+TEST(segments_stay)
 {
 	int i;
 
-	(void)state;
 	fixture_paths_open(MESH_PROVIDER_TCP, 2);
 	mesh_lock_take(&fixture.setup.process.lock);
 	assert_int_equal(mesh_comm_open(&fixture.net, true, &fixture.peers[0], 1, 2, &comm), 0);
@@ -127,12 +126,11 @@ static void test_segments_stay(void **state)
 }
 
 /* Each path has its own registration, and counts what it carried. */
-static void test_two_paths(void **state)
+TEST(two_paths)
 {
 	uint64_t bytes[2] = {0}, segments[2] = {0};
 	int i;
 
-	(void)state;
 	fake.mr_mode |= FI_MR_LOCAL;
 	fake.writes_end_with = -1;
 	comm = fixture_open(MESH_PROVIDER_TCP, 2, true);
@@ -165,9 +163,8 @@ static void test_two_paths(void **state)
 }
 
 /* One path needs no acknowledgement for each write. */
-static void test_one_path_completes_plainly(void **state)
+TEST(one_path_completes_plainly)
 {
-	(void)state;
 	fake.writes_end_with = -1;
 	comm = fixture_open(MESH_PROVIDER_TCP, 1, true);
 	fixture_post(comm, LARGE);
@@ -178,11 +175,10 @@ static void test_one_path_completes_plainly(void **state)
 }
 
 /* Small messages and segments that make no difference take turns. */
-static void test_paths_take_turns(void **state)
+TEST(paths_take_turns)
 {
 	int i, used[2] = {0};
 
-	(void)state;
 	comm = fixture_open(MESH_PROVIDER_TCP, 2, true);
 	for (i = 0; i < 8; i++) {
 		fixture_post(comm, SMALL);
@@ -202,11 +198,10 @@ static struct mesh_pace *pace(int path)
 }
 
 /* Small and control messages take the shorter path, and long ones both. */
-static void test_short_path(void **state)
+TEST(short_path)
 {
 	int i, used[2] = {0};
 
-	(void)state;
 	comm = fixture_open(MESH_PROVIDER_TCP, 2, true);
 	mesh_pace_hint(pace(0), 200000);
 	mesh_pace_hint(pace(1), 2000);
@@ -229,23 +224,21 @@ static void test_short_path(void **state)
 /* What a small message's completion shows about the path. */
 static bool message_shows_latency(enum mesh_provider_id provider, int num_paths)
 {
-	void *state = NULL;
 	bool shows;
 
-	fixture_setup(&state);
+	fixture_setup();
 	comm = fixture_open(provider, num_paths, true);
 	fixture_post(comm, SMALL);
 	fixture_sends_complete();
 	shows = atomic_load(&pace(0)->latency_ns) != 0;
 	fixture_comm_close(comm);
-	assert_int_equal(fixture_teardown(&state), 0);
+	assert_int_equal(fixture_teardown(), 0);
 	return shows;
 }
 
 /* On verbs the peer's NIC has it; on tcp the socket. */
-static void test_messages_show_latency(void **state)
+TEST_BARE(messages_show_latency)
 {
-	(void)state;
 	assert_true(message_shows_latency(MESH_PROVIDER_VERBS_RXM, 2));
 	assert_false(message_shows_latency(MESH_PROVIDER_TCP, 2));
 	assert_false(message_shows_latency(MESH_PROVIDER_VERBS_RXM, 1)); /* nothing to choose */
@@ -254,35 +247,32 @@ static void test_messages_show_latency(void **state)
 /* The same of a write: on tcp only one with delivery completion. */
 static bool write_shows_latency(enum mesh_provider_id provider, int num_paths)
 {
-	void *state = NULL;
 	bool shows;
 
-	fixture_setup(&state);
+	fixture_setup();
 	comm = fixture_open(provider, num_paths, true);
 	fixture_post(comm, LARGE);
 	fixture_grant(comm, 0, 1, LARGE);
 	fixture_writes_complete(1);
 	shows = atomic_load(&pace(0)->latency_ns) != 0;
 	fixture_comm_close(comm);
-	assert_int_equal(fixture_teardown(&state), 0);
+	assert_int_equal(fixture_teardown(), 0);
 	return shows;
 }
 
-static void test_writes_show_latency(void **state)
+TEST_BARE(writes_show_latency)
 {
-	(void)state;
 	assert_true(write_shows_latency(MESH_PROVIDER_VERBS_RXM, 1));
 	assert_true(write_shows_latency(MESH_PROVIDER_TCP, 2));
 	assert_false(write_shows_latency(MESH_PROVIDER_TCP, 1));
 }
 
 /* A request is done when all of it is posted and complete, not before. */
-static void test_done_with_the_last_segment(void **state)
+TEST(done_with_the_last_segment)
 {
 	struct mesh_request *request;
 	int i;
 
-	(void)state;
 	fixture.setup.process.config.segment_bytes = 4096;
 	comm = fixture_open(MESH_PROVIDER_TCP, 1, true);
 	request = fixture_post(comm, 300 * 4096);
@@ -316,9 +306,8 @@ static void polls(int count)
 }
 
 /* A full flow accepts no more; small messages overtake, and each completion admits one. */
-static void test_window_is_kept(void **state)
+TEST(window_is_kept)
 {
-	(void)state;
 	comm = fixture_open(MESH_PROVIDER_TCP, 2, true);
 	fixture_post(comm, 8 * MIB);
 	fixture_post(comm, 8 * MIB);
@@ -350,11 +339,10 @@ static void granted_post(struct mesh_comm *sender, struct mesh_registration *to,
 }
 
 /* RDMA is fast without the cache: a late poll must not leave the link idle. */
-static void test_four_segments_in_flight(void **state)
+TEST(four_segments_in_flight)
 {
 	int i;
 
-	(void)state;
 	comm = fixture_open(MESH_PROVIDER_VERBS_RXM, 1, true);
 	granted_post(comm, fixture_registration(comm), 8, 4 * MIB);
 	assert_int_equal(fake.writes.num, 4);
@@ -371,10 +359,9 @@ static int writes_of_eight(enum mesh_provider_id provider, size_t size)
 {
 	struct mesh_registration *registrations[8];
 	struct mesh_comm *comms[8];
-	void *state = NULL;
 	int i, writes;
 
-	fixture_setup(&state);
+	fixture_setup();
 	fixture_paths_open(provider, 1);
 	for (i = 0; i < 8; i++) {
 		comms[i] = fixture_comm_open(true);
@@ -388,14 +375,13 @@ static int writes_of_eight(enum mesh_provider_id provider, size_t size)
 	assert_int_equal(fake.writes.num, 64);
 	for (i = 0; i < 8; i++)
 		fixture_comm_close(comms[i]);
-	assert_int_equal(fixture_teardown(&state), 0);
+	assert_int_equal(fixture_teardown(), 0);
 	return writes;
 }
 
 /* As many as their grants and the window allow, for all comms together. */
-static void test_writes_of_eight_comms(void **state)
+TEST_BARE(writes_of_eight_comms)
 {
-	(void)state;
 	assert_int_equal(writes_of_eight(MESH_PROVIDER_VERBS_RXM, 64 * KIB), 64);
 	assert_int_equal(writes_of_eight(MESH_PROVIDER_VERBS_RXM, 256 * KIB), 64);
 	assert_int_equal(writes_of_eight(MESH_PROVIDER_VERBS_RXM, 512 * KIB), 32);
@@ -403,9 +389,8 @@ static void test_writes_of_eight_comms(void **state)
 }
 
 /* A comm that is resumed does not send a short message ahead of a long one that waits for room. */
-static void test_full_for_all_that_follow(void **state)
+TEST(full_for_all_that_follow)
 {
-	(void)state;
 	comm = fixture_open(MESH_PROVIDER_TCP, 1, true);
 	fixture_post(comm, 8 * MIB);
 	fixture_post(comm, LARGE);
@@ -426,14 +411,13 @@ static void test_full_for_all_that_follow(void **state)
  * The provider of tcp copies what is posted, and no other thread gets at it meanwhile. However much
  * eight comms have to send, they release it after a piece, and take turns.
  */
-static void test_copies_in_pieces(void **state)
+TEST(copies_in_pieces)
 {
 	struct mesh_registration *to;
 	struct mesh_comm *comms[8];
 	uint64_t bytes, before = 0;
 	int i, k;
 
-	(void)state;
 	fixture_paths_open(MESH_PROVIDER_TCP, 1);
 	fake.writes_end_with = -1;
 	for (i = 0; i < 8; i++) {
@@ -455,11 +439,10 @@ static void test_copies_in_pieces(void **state)
 }
 
 /* Where all paths are full, a completion on any of them lets the comm go on. */
-static void test_waits_on_all_paths(void **state)
+TEST(waits_on_all_paths)
 {
 	int i;
 
-	(void)state;
 	comm = fixture_open(MESH_PROVIDER_TCP, 2, true);
 	fixture_post(comm, 8 * MIB);
 	fixture_grant(comm, 0, 1, 8 * MIB);
@@ -472,11 +455,10 @@ static void test_waits_on_all_paths(void **state)
 }
 
 /* What was not taken is tried again by the next poll, and nothing behind it before. */
-static void test_busy_provider(void **state)
+TEST(busy_provider)
 {
 	struct mesh_request *request;
 
-	(void)state;
 	fixture.setup.process.config.segment_bytes = LARGE;
 	comm = fixture_open(MESH_PROVIDER_TCP, 1, true);
 	request = fixture_post(comm, 2 * LARGE);
@@ -495,9 +477,8 @@ static void test_busy_provider(void **state)
 	fixture_comm_close(comm);
 }
 
-static void test_write_is_refused(void **state)
+TEST(write_is_refused)
 {
-	(void)state;
 	comm = fixture_open(MESH_PROVIDER_TCP, 1, true);
 	fake_fail(FAKE_WRITE, 0, 1, -FI_EIO);
 	fixture_post(comm, LARGE);
@@ -507,11 +488,10 @@ static void test_write_is_refused(void **state)
 }
 
 /* A failed write may still arrive: the peer learns of it, and fences. */
-static void test_write_fails(void **state)
+TEST(write_fails)
 {
 	struct mesh_request *request;
 
-	(void)state;
 	comm = fixture_open(MESH_PROVIDER_TCP, 1, true);
 	request = fixture_post(comm, LARGE);
 	fixture_grant(comm, 0, 1, LARGE);
@@ -524,11 +504,10 @@ static void test_write_fails(void **state)
 	assert_int_equal(fixture_frame(MESH_FRAME_CLOSED).closed.unclean, 1);
 }
 
-static void test_message_fails(void **state)
+TEST(message_fails)
 {
 	struct mesh_request *request;
 
-	(void)state;
 	comm = fixture_open(MESH_PROVIDER_TCP, 2, true);
 	fixture_post(comm, SMALL);
 	request = fixture_post(comm, SMALL);
@@ -545,9 +524,8 @@ static void test_message_fails(void **state)
 }
 
 /* A message that belongs to no request: WANT. */
-static void test_want_fails(void **state)
+TEST(want_fails)
 {
-	(void)state;
 	comm = fixture_open(MESH_PROVIDER_TCP, 1, true);
 	fixture_post(comm, SMALL);
 	fixture_post(comm, LARGE);
@@ -559,34 +537,4 @@ static void test_want_fails(void **state)
 	fixture_poll();
 	fixture.sends_completed = 2;
 	fixture_comm_close(comm);
-}
-
-#define TEST(name) cmocka_unit_test_setup_teardown(name, fixture_setup, fixture_teardown)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_segment_sizes),
-		TEST(test_segments_stay),
-		TEST(test_two_paths),
-		TEST(test_one_path_completes_plainly),
-		TEST(test_paths_take_turns),
-		TEST(test_short_path),
-		cmocka_unit_test(test_messages_show_latency),
-		cmocka_unit_test(test_writes_show_latency),
-		TEST(test_done_with_the_last_segment),
-		TEST(test_window_is_kept),
-		TEST(test_four_segments_in_flight),
-		cmocka_unit_test(test_writes_of_eight_comms),
-		TEST(test_full_for_all_that_follow),
-		TEST(test_waits_on_all_paths),
-		TEST(test_copies_in_pieces),
-		TEST(test_busy_provider),
-		TEST(test_write_is_refused),
-		TEST(test_write_fails),
-		TEST(test_message_fails),
-		TEST(test_want_fails),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

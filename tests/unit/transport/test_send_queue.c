@@ -10,6 +10,8 @@
 #define SMALL ((size_t)64)
 #define LARGE (64 * KIB)
 
+TESTS_USE(fixture_setup, fixture_teardown);
+
 static struct mesh_comm *comm;
 
 /* On tcp each poll lets some more be copied. */
@@ -20,12 +22,11 @@ static void polls(int count)
 }
 
 /* What is posted behind a message that waits is not tried before that one goes on. */
-static void test_behind_one_that_waits(void **state)
+TEST(behind_one_that_waits)
 {
 	uint64_t looks;
 	int i;
 
-	(void)state;
 	comm = fixture_open(MESH_PROVIDER_TCP, 1, true);
 	fixture_post(comm, 2 * MIB);
 	fixture_post(comm, LARGE);
@@ -46,9 +47,8 @@ static void test_behind_one_that_waits(void **state)
 }
 
 /* After small messages it requests its grant at once, also behind one that waits. */
-static void test_want_behind_one_that_waits(void **state)
+TEST(want_behind_one_that_waits)
 {
-	(void)state;
 	comm = fixture_open(MESH_PROVIDER_TCP, 1, true);
 	fixture_post(comm, SMALL);
 	fixture_post(comm, LARGE);
@@ -63,16 +63,4 @@ static void test_want_behind_one_that_waits(void **state)
 	fixture_poll();
 	assert_int_equal(fake.writes.num, 3);
 	fixture_comm_close(comm);
-}
-
-#define TEST(name) cmocka_unit_test_setup_teardown(name, fixture_setup, fixture_teardown)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(test_behind_one_that_waits),
-		TEST(test_want_behind_one_that_waits),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }
