@@ -383,14 +383,13 @@ static void ack_arrives(struct tcp *tcp, const struct packet *packet)
 /* Returns whether an answer is due. */
 static bool data_arrives(struct tcp *tcp, const struct packet *packet)
 {
-	bool answers = packet->size || packet->flags & (TCP_FIN | TCP_PROBE);
+	bool answers = packet->size || packet->flags & TCP_FIN;
 	size_t known;
 
 	if (packet->sequence > tcp->expected)
 		return answers;
 	known = tcp->expected - packet->sequence;
 	if (known < packet->size) {
-		tcp->data_segments_in++;
 		tcp->received += packet->size - known;
 		tcp_bytes_add(&tcp->in, packet->bytes + known, packet->size - known);
 		tcp->expected += packet->size - known;
@@ -413,6 +412,12 @@ static void established_arrives(struct tcp *tcp, const struct packet *packet)
 	bool answers, lost = packet->sequence > tcp->expected;
 
 	tcp->segments_in++;
+	tcp->data_segments_in += packet->size > 0;
+	/* A probe lies outside of the window: Linux answers it, and looks at nothing else in it. */
+	if (packet->flags & TCP_PROBE) {
+		tcp_packet_send(tcp, TCP_ACK, tcp->next, 0);
+		return;
+	}
 	tcp->heard_ns = world.now_ns;
 	tcp->probes = 0;
 	if (tcp->shut && !tcp->ended && (packet->size || packet->flags & TCP_FIN) &&

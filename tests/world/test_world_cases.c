@@ -19,7 +19,7 @@ static const struct test_case cases[] = {
 	{"black-hole", "pair", 4000, .events = {HOLE(500, 1), UP(6000, 1), ENDS(7000)}},
 	/* As of a wrong MTU: control frames pass, and large messages do not. */
 	{"small-packets", "pair", 10000,
-	 .events = {SMALL(600, 1), UP(20000, 1), IS_USED(22000, 1), ENDS(22000)}},
+	 .events = {SMALL(500, 1), UP(20000, 1), IS_USED(32000, 1), ENDS(32000)}},
 	{"only-way", "line", 1500, .events = {DOWN(500, 1), UP(5000, 1), ENDS(8000)}},
 	/*
 	 * A cable that was lost often waits ever longer before it is used again, but not any more
