@@ -62,6 +62,17 @@ bool said_warn_since(const struct world_node *node, uint64_t ns)
 	return false;
 }
 
+bool said_of(const struct world_node *node, const char *text)
+{
+	const struct place *place;
+
+	for (place = places; place < places + num_places; place++) {
+		if (place->node == node && strstr(place->text, text))
+			return true;
+	}
+	return false;
+}
+
 void said_check_quiet(int limit)
 {
 	const struct place *place;

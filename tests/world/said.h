@@ -13,6 +13,9 @@ void said(enum nccl_level level, const char *file, int line, const char *text);
 /** True if the process has said a WARN at this time or later. */
 bool said_warn_since(const struct world_node *node, uint64_t ns);
 
+/** True if the process has said a line with this in it, the last one of its place. */
+bool said_of(const struct world_node *node, const char *text);
+
 /** Fails if a WARN was said, or an INFO more than @limit times by a process. */
 void said_check_quiet(int limit);
 
