@@ -24,6 +24,8 @@
 #define TIMEOUT_S 30
 /* Between two looks at the processes' pages. */
 #define LOOK_MS 50
+/* What is in flight on a cable arrives within this: a pull of it may repeat less. */
+#define IN_FLIGHT_MS 200
 
 static const char drain_usage[] =
 	"usage: fi_mesh drain [--timeout SECONDS] [--stats-dir DIR] NIC\n"
@@ -127,20 +129,19 @@ struct users {
 	unsigned int used; /* without another path */
 	unsigned int
 		kept; /* through a relay, which does not leave the link: its circuits need it */
-	unsigned int busy;
 };
 
 static const char *users_reason(const struct users *users)
 {
 	if (users->used)
 		return "no other path leads there, or NCCL_MESH_RECOVERY is off";
-	return users->kept ? "the relay there keeps its path" : "something is still in flight";
+	return "the relay there keeps its path";
 }
 
 static void users_report(const struct look *look, const struct mesh_stats_page *page,
 			 const char *peer, const struct users *users)
 {
-	unsigned int num = users->used + users->kept + users->busy;
+	unsigned int num = users->used + users->kept;
 
 	if (look->report && num)
 		fprintf(stderr, "%s: %s (pid %u): %u connection%s with node %s: %s\n", look->netdev,
@@ -174,16 +175,14 @@ static void peer_look(struct look *look, const struct mesh_stats_page *page, int
 		if (entry->state != MESH_STATS_OPEN || strcmp(entry->nic, look->netdev) ||
 		    strcmp(entry->peer, page->entries[first].peer))
 			continue;
-		if (entry->down || entry->parked == MESH_STATS_DRAINED)
-			look->left++;
-		else if (entry->parked == MESH_STATS_DRAINING && entry->via == MESH_STATS_RELAY)
-			users.kept++;
-		else if (entry->parked == MESH_STATS_DRAINING)
-			users.busy++;
-		else
+		if (!entry->down && entry->parked == MESH_STATS_IN_USE)
 			users.used++;
+		else if (!entry->down && entry->via == MESH_STATS_RELAY)
+			users.kept++;
+		else
+			look->left++;
 	}
-	look->used += users.used + users.kept + users.busy;
+	look->used += users.used + users.kept;
 	users_report(look, page, page->entries[first].peer, &users);
 }
 
@@ -259,6 +258,9 @@ static int drained_await(const struct options *options, const char *netdev)
 		interrupt_wait(-1, 0, mesh_clock_ms() + LOOK_MS);
 		look = nic_look(options, netdev, false);
 	}
+	/* What was posted last is on its way. */
+	if (look.left && !look.used)
+		interrupt_wait(-1, 0, mesh_clock_ms() + IN_FLIGHT_MS);
 	if (look.used || look.unseen)
 		look = nic_look(options, netdev, true);
 	if (!look.used && look.unseen) {

@@ -164,28 +164,22 @@ void mesh_peer_port_cancel(struct mesh_peer *peer)
 	peer->port_due = false;
 }
 
-int mesh_peer_sink_begin(struct mesh_peer *peer, struct mesh_sink *sink, bool *added)
+int mesh_peer_sink_begin(struct mesh_peer *peer)
 {
-	int ret = mesh_random(&sink->token, sizeof(sink->token));
+	int ret = mesh_random(&peer->sink.token, sizeof(peer->sink.token));
 
 	if (!ret)
-		ret = mesh_sink_add(peer->domain, sink);
-	*added = !ret;
+		ret = mesh_sink_add(peer->domain, &peer->sink);
+	peer->has_sink = !ret;
 	return ret;
 }
 
-void mesh_peer_sink_end(struct mesh_peer *peer, struct mesh_sink *sink, bool *added)
+void mesh_peer_sink_end(struct mesh_peer *peer)
 {
-	if (!*added)
+	if (!peer->has_sink)
 		return;
 	mesh_domain_lock(peer->domain);
-	mesh_sink_remove(peer->domain, sink);
+	mesh_sink_remove(peer->domain, &peer->sink);
 	mesh_domain_unlock(peer->domain);
-	*added = false;
-}
-
-void mesh_peer_park_end(struct mesh_peer *peer)
-{
-	mesh_engine_timer_cancel(&peer->process->engine, &peer->park.timer);
-	mesh_peer_sink_end(peer, &peer->park.sink, &peer->park.has_sink);
+	peer->has_sink = false;
 }

@@ -28,15 +28,6 @@ struct mesh_fence;
 struct mesh_link;
 struct mesh_peer;
 
-/* How far the link of a peer is out of use: peer_park.h. */
-enum mesh_park_state {
-	MESH_PARK_NONE,	   /* paths use it */
-	MESH_PARK_ASKED,   /* a comm with another path takes that; what is in flight completes */
-	MESH_PARK_FLUSHED, /* nothing of ours is in flight, and our greeting follows all of it */
-	MESH_PARK_DRAINED, /* nothing is in flight in either direction */
-	MESH_PARK_STATES
-};
-
 /* A user of a peer, which is notified of the peer's loss. Embedded in its owner. */
 struct mesh_peer_user {
 	LIST_ENTRY(mesh_peer_user) entry; /* peer->user_list; process->lock */
@@ -62,7 +53,7 @@ struct mesh_peer_user_ops {
 	/* The lost peer has stopped and was fenced: nothing more of it arrives. */
 	void (*fenced)(struct mesh_peer_user *user);
 	/* The peer's link is taken out of use, or used again; NULL: it needs this link. */
-	void (*park)(struct mesh_peer_user *user, enum mesh_park_state state);
+	void (*park)(struct mesh_peer_user *user, bool parked);
 	/* Goes with it. True if nothing of it is in flight on the link, and it starts nothing. */
 	bool (*is_idle)(struct mesh_peer_user *user);
 };
@@ -106,19 +97,6 @@ enum mesh_peer_state {
 	 */
 	MESH_PEER_LOST,
 	MESH_PEER_STATES
-};
-
-/* A link that is out of use. */
-struct mesh_park {
-	enum mesh_park_state state; /* peer_park.c alone changes it */
-	bool here, there;	    /* our NIC is to be drained, or the peer's */
-	bool has_sink;
-	uint32_t remote_id, remote_token; /* where the peer expects our greeting; 0: not known */
-	struct mesh_sink sink;		  /* for the peer's greeting, unless NONE */
-	/* The remote_id of the greeting that came last; set by the poller, domain->lock held. */
-	_Atomic(uint32_t) greeted;
-	struct mesh_timer timer; /* the next look, unless NONE */
-	uint64_t look_ms;	 /* from this look to the next one */
 };
 
 /* Whether what a lost peer has sent may still arrive. */
@@ -198,7 +176,8 @@ struct mesh_peer {
 	char name[MESH_NODE_NAME_MAX]; /* its node's; "" until known */
 	struct mesh_remote *remote;
 
-	struct mesh_park park MESH_GUARDED_BY(process);
+	/* The link is out of use, because our NIC is drained, or the peer's: peer_park.h. */
+	bool parked_here, parked_there MESH_GUARDED_BY(process);
 	struct mesh_sink sink; /* for GREET and GREET_REPLY */
 	bool has_sink MESH_GUARDED_BY(process);
 	/* Set by the poller, with domain->lock held. */
@@ -335,23 +314,14 @@ MESH_HOLDS(process)
 void mesh_peer_port_cancel(struct mesh_peer *peer);
 
 /**
- * Adds one of the peer's sinks at which greetings arrive, with a new token; mesh_peer_sink_end()
- * removes it if it is there. Both take domain->lock.
- *
- * @added: set to whether the sink is there
+ * Adds the peer's sink, at which greetings arrive, with a new token; mesh_peer_sink_end() removes
+ * it if it is there. Both take domain->lock.
  *
  * Returns 0 or a negative errno: -ENOSPC if the domain has no id left.
  */
 MESH_HOLDS(process)
-int mesh_peer_sink_begin(struct mesh_peer *peer, struct mesh_sink *sink, bool *added);
+int mesh_peer_sink_begin(struct mesh_peer *peer);
 MESH_HOLDS(process)
-void mesh_peer_sink_end(struct mesh_peer *peer, struct mesh_sink *sink, bool *added);
-
-/**
- * The peer is lost or freed, or its link is used again: no greeting about that is expected. The
- * state of the link stays. Idempotent; takes domain->lock.
- */
-MESH_HOLDS(process)
-void mesh_peer_park_end(struct mesh_peer *peer);
+void mesh_peer_sink_end(struct mesh_peer *peer);
 
 #endif

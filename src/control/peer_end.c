@@ -9,6 +9,7 @@
 #include "base/log.h"
 #include "control/link.h"
 #include "control/peer_end.h"
+#include "control/peer_park.h"
 #include "control/peer_fence.h"
 #include "control/peer_index.h"
 #include "control/socket.h"
@@ -83,7 +84,7 @@ static bool twin_is_lost(const struct mesh_peer *peer)
 MESH_HOLDS(process)
 static bool was_drained(const struct mesh_peer *peer)
 {
-	return peer->park.state == MESH_PARK_DRAINED && !peer->over && mesh_peer_is_idle(peer);
+	return mesh_peer_is_parked(peer) && !peer->over && mesh_peer_is_idle(peer);
 }
 
 /*
@@ -179,8 +180,7 @@ void mesh_peer_lose(struct mesh_peer *peer, const char *reason)
 	peer->process->events->lost(peer, peer->warned);
 	mesh_link_leave(peer);
 	mesh_peer_port_cancel(peer);
-	mesh_peer_park_end(peer);
-	mesh_peer_sink_end(peer, &peer->sink, &peer->has_sink);
+	mesh_peer_sink_end(peer);
 	mesh_engine_unwatch(&peer->process->engine, &peer->watch);
 	/* Without a remote nothing of it is in flight. */
 	peer->lost_ms = peer->remote ? mesh_clock_ms() : 0;
@@ -272,8 +272,7 @@ void mesh_peer_retry(struct mesh_peer *peer, const char *reason)
 	peer->retry_ms = mesh_clock_ms() + RETRY_MS;
 	peer->in_size = 0;
 	peer->out_size = 0;
-	peer->park.there = false; /* the next connection begins without PARK, too */
-	peer->park.remote_id = 0;
+	peer->parked_there = false; /* the next connection begins without PARK, too */
 	peer->failed_in = peer->state;
 	mesh_peer_state_set(peer, MESH_PEER_RETRY);
 }

@@ -190,7 +190,7 @@ static void hello_handle(struct mesh_peer *peer, const struct mesh_frame_hello *
 	peer->remote_token = hello->peer_token;
 	mesh_remote_close(peer->domain, peer->remote); /* of an earlier attempt */
 	peer->remote = NULL;
-	if (peer->incoming && mesh_peer_sink_begin(peer, &peer->sink, &peer->has_sink)) {
+	if (peer->incoming && mesh_peer_sink_begin(peer)) {
 		hello_refuse(peer, MESH_REFUSAL_RESOURCES);
 		return;
 	}

@@ -34,7 +34,7 @@ void mesh_peer_greeting_arrived(struct mesh_sink *sink, const struct mesh_messag
 	struct mesh_peer *peer = mesh_container_of(sink, struct mesh_peer, sink);
 
 	(void)payload;
-	if (!mesh_peer_greeting_fits(peer, header))
+	if (header->type != (peer->incoming ? MESH_MESSAGE_GREET : MESH_MESSAGE_GREET_REPLY))
 		return;
 	atomic_store(&peer->greeted, true);
 	news_leave(peer);
@@ -55,14 +55,15 @@ static void greeting_sent(struct mesh_buffer *buffer, int error)
 	atomic_fetch_sub(&peer->greetings, 1); /* last: now the peer may be freed */
 }
 
-int mesh_peer_greeting_send(struct mesh_peer *peer, uint32_t id, uint32_t token, uint32_t round)
+/* Sends GREET, or its reply. Returns 0, or -EAGAIN if no buffer is free now. */
+MESH_HOLDS(process)
+static int greeting_send(struct mesh_peer *peer)
 {
 	struct mesh_buffer *buffer = mesh_remote_buffer_get(peer->domain, peer->remote);
 	struct mesh_message_header header = {
 		.type = peer->incoming ? MESH_MESSAGE_GREET_REPLY : MESH_MESSAGE_GREET,
-		.comm = id,
-		.token = token,
-		.seq = round,
+		.comm = peer->remote_id,
+		.token = peer->remote_token,
 	};
 
 	if (!buffer)
@@ -74,12 +75,6 @@ int mesh_peer_greeting_send(struct mesh_peer *peer, uint32_t id, uint32_t token,
 	atomic_fetch_add(&peer->greetings, 1);
 	mesh_remote_send(buffer);
 	return 0;
-}
-
-MESH_HOLDS(process)
-static int greeting_send(struct mesh_peer *peer)
-{
-	return mesh_peer_greeting_send(peer, peer->remote_id, peer->remote_token, 0);
 }
 
 void mesh_peer_greet(struct mesh_peer *peer)
@@ -150,7 +145,7 @@ void mesh_peer_greeting_check(struct mesh_peer *peer)
 	if (peer->incoming && greeting_send(peer))
 		return; /* the next tick retries */
 	mesh_peer_state_set(peer, MESH_PEER_UP);
-	mesh_peer_sink_end(peer, &peer->sink, &peer->has_sink);
+	mesh_peer_sink_end(peer);
 	mesh_link_watch(peer);
 	link_warn(peer);
 	if (peer->incoming)

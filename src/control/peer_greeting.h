@@ -26,24 +26,6 @@ void mesh_peer_greeting_arrived(struct mesh_sink *sink, const struct mesh_messag
 				const void *payload);
 
 /**
- * Sends GREET, or its reply if the peer is incoming, to a sink of the peer's process. It arrives
- * behind all that was posted to the peer before.
- *
- * @round: what it is about, for the peer (peer_park.c); 0: the peer is to come up
- *
- * Returns 0, or -EAGAIN if no buffer is free now.
- */
-MESH_HOLDS(process)
-int mesh_peer_greeting_send(struct mesh_peer *peer, uint32_t id, uint32_t token, uint32_t round);
-
-/** True for what the peer's end sends as a greeting. */
-static inline bool mesh_peer_greeting_fits(const struct mesh_peer *peer,
-					   const struct mesh_message_header *header)
-{
-	return header->type == (peer->incoming ? MESH_MESSAGE_GREET : MESH_MESSAGE_GREET_REPLY);
-}
-
-/**
  * Sends GREET once more, if its answer has not come: if both ends connect at the same time, the
  * provider ends one of the two connections, and drops what waits there. process->lock held.
  */

@@ -20,7 +20,6 @@
 #include "control/peer_greeting.h"
 #include "control/peer_index.h"
 #include "control/peer_life.h"
-#include "control/peer_park.h"
 #include "control/peer_send.h"
 #include "control/socket.h"
 #include "fabric/breakage.h"
@@ -246,7 +245,6 @@ static int peer_alloc(struct mesh_process *process, int dev, struct mesh_peer **
 	peer->dev = dev;
 	peer->watch = (struct mesh_watch){.fd = -1, .ready = peer_ready};
 	peer->timer.expired = peer_expired;
-	mesh_peer_park_init(peer);
 	peer->sink.message = mesh_peer_greeting_arrived;
 	LIST_INIT(&peer->user_list);
 	LIST_INSERT_HEAD(&process->peers, peer, entry);
@@ -283,7 +281,7 @@ int mesh_peer_get(struct mesh_process *process, struct mesh_domain *domain,
 		if (ret)
 			return ret;
 		found->domain = domain;
-		ret = mesh_peer_sink_begin(found, &found->sink, &found->has_sink);
+		ret = mesh_peer_sink_begin(found);
 		if (ret) {
 			mesh_peer_free(found);
 			return ret;
@@ -347,8 +345,7 @@ void mesh_peer_free(struct mesh_peer *peer)
 	mesh_process_assert_locked(peer->process);
 	mesh_link_leave(peer);
 	mesh_peer_port_cancel(peer);
-	mesh_peer_park_end(peer);
-	mesh_peer_sink_end(peer, &peer->sink, &peer->has_sink);
+	mesh_peer_sink_end(peer);
 	greeted_leave(peer);
 	mesh_engine_timer_cancel(&peer->process->engine, &peer->timer);
 	mesh_peer_urgent_set(peer, false);

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* events.c - what set-up and transport do when a frame arrives or a peer is lost. */
 #include "control/peer_end.h"
-#include "control/peer_park.h"
 #include "control/peer_send.h"
 #include "relay/circuits.h"
 #include "relay/opening.h"
@@ -37,7 +36,6 @@ static void introduced(struct mesh_peer *peer, const struct mesh_frame_hello *he
 MESH_HOLDS(process)
 static void peer_up(struct mesh_peer *peer)
 {
-	mesh_peer_park_up(peer);
 	mesh_drain_peer_up(peer);
 	mesh_rejoin_peer_up(peer);
 }

@@ -7,6 +7,7 @@
 #include "base/log.h"
 #include "base/log_limit.h"
 #include "control/link.h"
+#include "control/peer_park.h"
 #include "control/peer_send.h"
 #include "control/process.h"
 #include "fabric/fence.h"
@@ -46,7 +47,7 @@ static const struct mesh_path *path_living(const struct mesh_comm *comm)
 	for (i = 0; i < comm->num_paths; i++) {
 		if (!mesh_path_lives(&comm->paths[i]))
 			continue;
-		if (mesh_path_peer(&comm->paths[i])->park.state == MESH_PARK_NONE)
+		if (!mesh_peer_is_parked(mesh_path_peer(&comm->paths[i])))
 			return &comm->paths[i];
 		parked = parked ? parked : &comm->paths[i];
 	}

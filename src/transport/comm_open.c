@@ -83,9 +83,9 @@ static void path_fenced(struct mesh_peer_user *user)
 }
 
 MESH_HOLDS(process)
-static void path_park(struct mesh_peer_user *user, enum mesh_park_state state)
+static void path_park(struct mesh_peer_user *user, bool parked)
 {
-	mesh_path_park(mesh_path_of_user(user), state);
+	mesh_path_park(mesh_path_of_user(user), parked);
 }
 
 MESH_HOLDS(process)

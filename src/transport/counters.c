@@ -54,13 +54,9 @@ void mesh_path_counters_state(struct mesh_path *path)
 
 void mesh_path_counters_parked(struct mesh_path *path)
 {
-	enum mesh_stats_parked parked = MESH_STATS_DRAINING;
-
 	mesh_comm_assert_locked(path->comm);
-	if (path->park == MESH_PARK_NONE || path->carries)
-		parked = MESH_STATS_IN_USE;
-	else if (path->park == MESH_PARK_DRAINED && !path->unflushed)
-		parked = MESH_STATS_DRAINED;
 	if (path->counters && path->counters != &path->own_counters)
-		mesh_stats_parked_set(path->counters, parked);
+		mesh_stats_parked_set(path->counters, path->parked && !path->carries
+							      ? MESH_STATS_DRAINED
+							      : MESH_STATS_IN_USE);
 }

@@ -132,8 +132,6 @@ struct mesh_path {
 	bool drained MESH_GUARDED_BY(process);
 	bool known MESH_GUARDED_BY(process); /* remote_id and remote_token, of its present peer */
 	bool carries MESH_GUARDED_BY(comm);  /* it is in comm->up */
-	/* It carried something since the link was last flushed: that may be in flight. */
-	bool unflushed MESH_GUARDED_BY(comm);
 	/* through_relay: but not now: the peer is the process at the other end (reroute.c). */
 	atomic_bool straight;
 	uint64_t drain_asked_ms MESH_GUARDED_BY(process); /* and was asked for that then; else 0 */
@@ -145,7 +143,7 @@ struct mesh_path {
 	struct mesh_waiter waiter;
 	uint32_t remote_id, remote_token;		  /* the peer's sink for this path */
 	enum mesh_path_state state MESH_GUARDED_BY(comm); /* path_state.c */
-	enum mesh_park_state park MESH_GUARDED_BY(comm);  /* of its link (control/peer_park.h) */
+	bool parked MESH_GUARDED_BY(comm); /* its link is out of use (control/peer_park.h) */
 	/* SUSPECT: the error of the operation that failed; else old, or 0. */
 	int cause MESH_GUARDED_BY(comm);
 	uint32_t unfinished MESH_GUARDED_BY(comm); /* our operations in flight on it */

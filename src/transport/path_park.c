@@ -4,15 +4,13 @@
 #include "transport/path_state.h"
 #include "transport/send.h"
 
-void mesh_path_park(struct mesh_path *path, enum mesh_park_state state)
+void mesh_path_park(struct mesh_path *path, bool parked)
 {
 	struct mesh_comm *comm = path->comm;
 
 	mesh_process_assert_locked(comm->process);
 	mesh_comm_lock(comm);
-	path->park = state;
-	if (state == MESH_PARK_FLUSHED && !path->carries && !path->unfinished)
-		path->unflushed = false;
+	path->parked = parked;
 	mesh_comm_up_learn(comm);
 	if (comm->sending && !comm->opener)
 		mesh_send_push(comm); /* it may have waited for room on this path alone */
@@ -25,8 +23,7 @@ bool mesh_path_is_idle(const struct mesh_path *path)
 
 	mesh_process_assert_locked(path->comm->process);
 	mesh_comm_lock(path->comm);
-	idle = !path->carries && !path->unfinished &&
-	       (path->park != MESH_PARK_DRAINED || !path->unflushed);
+	idle = !path->carries && !path->unfinished;
 	mesh_comm_unlock(path->comm);
 	return idle;
 }

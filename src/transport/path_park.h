@@ -10,12 +10,9 @@
 
 /** The path's link is taken out of use, or used again. Takes comm->lock. */
 MESH_HOLDS(process)
-void mesh_path_park(struct mesh_path *path, enum mesh_park_state state);
+void mesh_path_park(struct mesh_path *path, bool parked);
 
-/**
- * True if the comm posts nothing on the path, and nothing of it is in flight there; on a drained
- * link also that nothing was posted since. Takes comm->lock.
- */
+/** True if the comm posts nothing on the path, and waits for nothing there. Takes comm->lock. */
 MESH_HOLDS(process)
 bool mesh_path_is_idle(const struct mesh_path *path);
 

@@ -3,6 +3,7 @@
 #include <assert.h>
 
 #include "base/log.h"
+#include "control/peer_park.h"
 #include "control/process.h"
 #include "transport/counters.h"
 #include "transport/path_state.h"
@@ -31,7 +32,7 @@ static bool any_is_in_use(const struct mesh_comm *comm)
 	int i;
 
 	for (i = 0; i < comm->num_paths; i++) {
-		if (comm->paths[i].state == MESH_PATH_UP && comm->paths[i].park == MESH_PARK_NONE)
+		if (comm->paths[i].state == MESH_PATH_UP && !comm->paths[i].parked)
 			return true;
 	}
 	return false;
@@ -50,12 +51,10 @@ void mesh_comm_up_learn(struct mesh_comm *comm)
 	mesh_comm_assert_locked(comm);
 	for (i = 0; i < comm->num_paths; i++) {
 		path = &comm->paths[i];
-		path->carries = path->state == MESH_PATH_UP &&
-				(!leaves || path->park == MESH_PARK_NONE);
+		path->carries = path->state == MESH_PATH_UP && (!leaves || !path->parked);
 		mesh_path_counters_parked(path);
 		if (!path->carries)
 			continue;
-		path->unflushed = true;
 		comm->up[num] = path;
 		comm->paces[num++] = path->pace;
 	}
@@ -117,8 +116,7 @@ void mesh_path_accepted(struct mesh_path *path, uint32_t remote_id, uint32_t rem
 	mesh_comm_lock(path->comm);
 	path->remote_id = remote_id;
 	path->remote_token = remote_token;
-	path->park = mesh_path_peer(path)->park.state;
-	path->unflushed = false; /* unless it carries something from now on */
+	path->parked = mesh_peer_is_parked(mesh_path_peer(path));
 	mesh_path_state_set(path, MESH_PATH_UP);
 	mesh_comm_unlock(path->comm);
 }

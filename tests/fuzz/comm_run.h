@@ -110,6 +110,5 @@ void closing_end(void);
 void step_frame(void);
 void step_message(void);
 void step_immediate(void);
-void step_greeting(void);
 
 #endif

@@ -210,7 +210,6 @@ static void peer_enter(struct mesh_peer *peer)
 	peer->control_port = run.sending ? PORT : 0;
 	peer->users++;
 	mesh_lock_take(&process->lock);
-	mesh_peer_park_init(peer);
 	LIST_INSERT_HEAD(&process->peers, peer, entry);
 	mesh_peer_process_set(peer, PROCESS_ID);
 	mesh_peer_index_add(peer);
@@ -321,7 +320,7 @@ static void step(void)
 	static void (*const steps[])(void) = {
 		step_frame,   step_message, step_immediate, step_post,	   step_test,  step_end,
 		step_engine,  step_lose,    step_return,    step_provider, step_close, step_frame,
-		step_message, fixture_poll, step_park,	    step_greeting, step_grow,
+		step_message, fixture_poll, step_park,	    step_grow,
 	};
 
 	steps[take(1) % (sizeof(steps) / sizeof(steps[0]))]();

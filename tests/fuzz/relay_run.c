@@ -14,7 +14,6 @@
 #include "control/peer_end.h"
 #include "control/peer_index.h"
 #include "control/peer_life.h"
-#include "control/peer_park.h"
 #include "fabric/fence.h"
 #include "fabric/poll.h"
 #include "relay/circuits.h"
@@ -355,7 +354,6 @@ void relay_peer_enter(struct mesh_peer *peer)
 	peer->timer.expired = peer_checked;
 	peer->users = 1;
 	mesh_lock_take(&process->lock);
-	mesh_peer_park_init(peer);
 	LIST_INSERT_HEAD(&process->peers, peer, entry);
 	mesh_peer_process_set(peer, PROCESS_ID + (uint64_t)nic);
 	mesh_peer_index_add(peer);
