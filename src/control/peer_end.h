@@ -9,6 +9,12 @@
 /* Why an attempt starts anew: endpoints.h. */
 #define MESH_ENDPOINT_OPENING "the endpoint of the NIC here is being opened anew"
 
+/*
+ * Where each attempt is refused for so long, the process has ended. A firewall's reload refuses for
+ * a moment, too; where a process ends in order, its control connections have said so before.
+ */
+#define MESH_REFUSED_MS 2000
+
 /**
  * Declares the peer lost, with @reason in the log; its comms fail soon after, from
  * mesh_peer_tick(). Idempotent. process->lock held; takes domain->lock.

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "control/peer_end.h"
 #include "control/peer_life.h"
 #include "control/peer_send.h"
 #include "control/process.h"
@@ -40,6 +41,7 @@ struct mesh_straight {
 	enum mesh_path_reason reason; /* of the one that is tried now */
 	struct mesh_peer *peer;	      /* of the one that is tried now; counted; or NULL */
 	uint64_t try_ms;	      /* since when */
+	uint64_t refused_ms;	      /* since when each try is refused; 0: the last one was not */
 };
 
 struct mesh_straight *mesh_straight_open(const struct mesh_handle *handle)
@@ -64,8 +66,7 @@ void mesh_straight_restart(struct mesh_straight *straight)
 	mesh_straight_next(straight);
 	if (!straight)
 		return;
-	straight->since_ms = 0;
-	straight->found_ms = 0;
+	straight->since_ms = straight->found_ms = straight->refused_ms = 0;
 	straight->next = straight->choice.num_candidates;
 }
 
@@ -193,6 +194,37 @@ static bool try_is_over(const struct mesh_straight *straight, uint64_t now_ms)
 	       mesh_clock_elapsed_ms(straight->try_ms, now_ms) >= MESH_TRY_MS;
 }
 
+/* The try is over. */
+MESH_HOLDS(process)
+static void refusal_note(struct mesh_straight *straight, uint64_t now_ms)
+{
+	if (!straight->peer->first_refused_ms)
+		straight->refused_ms = 0;
+	else if (!straight->refused_ms)
+		straight->refused_ms = now_ms;
+}
+
+/*
+ * The process at the other end, which a path has led to without a relay, refuses for as long as one
+ * that has ended: its connections may have been reset, which says nothing by itself.
+ */
+MESH_HOLDS(process)
+static void end_look(const struct mesh_straight *straight, const struct mesh_comm *comm,
+		     uint64_t now_ms)
+{
+	int i;
+
+	if (!straight->refused_ms ||
+	    mesh_clock_elapsed_ms(straight->refused_ms, now_ms) < MESH_REFUSED_MS)
+		return;
+	for (i = 0; i < comm->num_paths; i++) {
+		if (mesh_path_has_relay(&comm->paths[i]))
+			continue;
+		mesh_peer_process_ended(mesh_path_peer(&comm->paths[i]), "its process has ended");
+		return;
+	}
+}
+
 struct mesh_path *mesh_straight_look(struct mesh_straight *straight, struct mesh_comm *comm,
 				     uint64_t now_ms)
 {
@@ -203,8 +235,11 @@ struct mesh_path *mesh_straight_look(struct mesh_straight *straight, struct mesh
 		straight->since_ms = now_ms;
 	if (mesh_clock_elapsed_ms(straight->since_ms, now_ms) < patience_ms(comm))
 		return NULL;
-	if (try_is_over(straight, now_ms))
+	if (try_is_over(straight, now_ms)) {
+		refusal_note(straight, now_ms);
 		mesh_straight_next(straight);
+	}
+	end_look(straight, comm, now_ms);
 	if (!straight->peer)
 		try_begin(straight, comm, now_ms);
 	if (!straight->peer || straight->peer->state != MESH_PEER_UP)

@@ -43,11 +43,6 @@
 #define FLAP_MAX_MS 10000
 /* An attempt in which HELLO and greeting take longer starts anew when the NIC has a carrier. */
 #define STUCK_MS 1000
-/*
- * Where each attempt is refused for so long, the process has ended. A firewall's reload refuses for
- * a moment, too; where a process ends in order, its control connections have said so before.
- */
-#define REFUSED_MS 2000
 /* Until a link that holds counts as steady. */
 #define STEADY_MS 30000
 /* A link over which no large write has arrived in so many lives is not tried at once. */
@@ -379,7 +374,7 @@ static bool link_refuses(const struct mesh_rejoin *rejoin, uint64_t now_ms)
 
 	if (rejoin->process->nics_away >> rejoin->domain->dev & 1)
 		return true;
-	return since_ms && mesh_clock_elapsed_ms(since_ms, now_ms) >= REFUSED_MS;
+	return since_ms && mesh_clock_elapsed_ms(since_ms, now_ms) >= MESH_REFUSED_MS;
 }
 
 /* True if each link to the process refuses; @lost_ms: when one of them was up last. */
@@ -389,8 +384,8 @@ static bool process_refuses(const struct mesh_rejoin *rejoin, uint64_t lost_ms, 
 	const uint64_t since_ms = rejoin->peer->first_refused_ms;
 	const struct mesh_rejoin *one;
 
-	if (!since_ms || mesh_clock_elapsed_ms(since_ms, now_ms) < REFUSED_MS ||
-	    mesh_clock_elapsed_ms(lost_ms, now_ms) < REFUSED_MS)
+	if (!since_ms || mesh_clock_elapsed_ms(since_ms, now_ms) < MESH_REFUSED_MS ||
+	    mesh_clock_elapsed_ms(lost_ms, now_ms) < MESH_REFUSED_MS)
 		return false;
 	LIST_FOREACH(one, &rejoin->process->rejoins, entry) {
 		if (one->process_id == rejoin->process_id && !link_refuses(one, now_ms))

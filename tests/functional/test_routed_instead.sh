@@ -64,6 +64,10 @@ begin ended p
 mesh_route a 10.77.4.0/24 10.77.3.2 ar
 kill -KILL "${RELAY[p]}"
 said_by_both 'path: from=[ab] to=[ab] nic=[ab]r .* via=routed '
+# With frames that it has not read: its kernel resets the connections instead of ending them.
+kill -STOP "${STREAM_PIDS[1]}"
+wait_for "on b ss -Htn src $(mesh_addr b br) | awk '!\$2 {read = 1} END {exit read || !NR}'" 60 ||
+	stream_fail "nothing is unread"
 kill -KILL "${STREAM_PIDS[1]}"
 stream_breaks 0 'node b' 5000
 touch "$CABLES_FOLDER/close"
