@@ -184,6 +184,9 @@ fabric_port_dropped() {
 # --- two connections at once, one of which is made too late --------------------------------------
 
 anothers_cookie() {
+	# The kernel's next SYN may be many seconds away when the port is opened on a busy machine.
+	local FAULTS_ENV=(NCCL_MESH_CONNECT_TIMEOUT=60 NCCL_MESH_ACCEPT_TIMEOUT=60)
+
 	begin
 	play b listener <<-END
 		init 0
