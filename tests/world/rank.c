@@ -176,8 +176,7 @@ static void end_open(struct stream_end *end, struct rank *rank, size_t message_b
 	int i;
 
 	end->rank = rank;
-	end->memory = aligned_alloc(4096, SLOTS * message_bytes);
-	if (!end->memory)
+	if (posix_memalign((void **)&end->memory, 4096, SLOTS * message_bytes))
 		world_die("no memory");
 	for (i = 0; i < SLOTS; i++)
 		end->slots[i].bytes = end->memory + (size_t)i * message_bytes;
