@@ -68,9 +68,6 @@ static const struct test_case cases[] = {
 		    IS_USED(8000, 0), ENDS(8000)}},
 	{"carrier-late", "pair", 1000, .absent = 2,
 	 .events = {UP(2000, 1), IS_USED(4000, 1), DOWN(4000, 0), UP(7000, 0), ENDS(9000)}},
-	/* The streams between its ends begin when it is there. */
-	{"carrier-late-triangle", "triangle", 3000, .absent = 4,
-	 .events = {UP(3000, 2), IS_USED(12000, 2), ENDS(12000)}},
 	/* The kernel does not tell a connection that its address is gone. */
 	{"address-moves", "pair", 4000,
 	 .events = {LOSES_ADDRESS(1000, 0, 1), HAS_ADDRESS(6000, 0, 1), IS_USED(9000, 1),

@@ -56,8 +56,6 @@ static const struct connect_case {
 	 .events = {DOWN(2, 0), UP(1000, 0), RESETS(1001, 1), ENDS(2000)}},
 	{"descriptors-come", "pair", "ab", 4, RUNS, 3000, 8000,
 	 .events = {NO_FILES(1, 0), HAS_FILES(3000, 0), ENDS(3000)}},
-	{"descriptors-come-there", "pair", "ab", 4, RUNS, 3000, 8000,
-	 .events = {NO_FILES(1, 1), HAS_FILES(3000, 1), ENDS(3000)}},
 
 	/* What cannot work. */
 	{"no-common-subnet", "line", "ac", 1, FAILS, 0, 1000,
