@@ -15,7 +15,6 @@
 #include "transport/counters.h"
 #include "transport/credit.h"
 #include "transport/path_direct.h"
-#include "transport/path_park.h"
 #include "transport/path_relayed.h"
 #include "transport/path_state.h"
 #include "transport/receive.h"
@@ -85,13 +84,29 @@ static void path_fenced(struct mesh_peer_user *user)
 MESH_HOLDS(process)
 static void path_park(struct mesh_peer_user *user, bool parked)
 {
-	mesh_path_park(mesh_path_of_user(user), parked);
+	struct mesh_path *path = mesh_path_of_user(user);
+	struct mesh_comm *comm = path->comm;
+
+	mesh_process_assert_locked(comm->process);
+	mesh_comm_lock(comm);
+	path->parked = parked;
+	mesh_comm_up_learn(comm);
+	if (comm->sending && !comm->opener)
+		mesh_send_push(comm); /* it may have waited for room on this path alone */
+	mesh_comm_unlock(comm);
 }
 
 MESH_HOLDS(process)
 static bool path_is_idle(struct mesh_peer_user *user)
 {
-	return mesh_path_is_idle(mesh_path_of_user(user));
+	const struct mesh_path *path = mesh_path_of_user(user);
+	bool idle;
+
+	mesh_process_assert_locked(path->comm->process);
+	mesh_comm_lock(path->comm);
+	idle = !path->carries && !path->unfinished;
+	mesh_comm_unlock(path->comm);
+	return idle;
 }
 
 const struct mesh_peer_user_ops mesh_path_user_ops = {

@@ -3,16 +3,12 @@
 #include "base/clock.h"
 #include "transport/path_retry.h"
 
-uint64_t mesh_retry_pause_ms(uint64_t pause_ms)
-{
-	pause_ms = pause_ms ? 2 * pause_ms : MESH_RETRY_MIN_MS;
-	return pause_ms < MESH_RETRY_MAX_MS ? pause_ms : MESH_RETRY_MAX_MS;
-}
-
 void mesh_path_retry_later(struct mesh_path_retry *retry, uint64_t now_ms)
 {
-	uint64_t pause_ms = mesh_retry_pause_ms(retry->pause_ms);
+	uint64_t pause_ms = retry->pause_ms ? 2 * retry->pause_ms : MESH_RETRY_MIN_MS;
 
+	if (pause_ms > MESH_RETRY_MAX_MS)
+		pause_ms = MESH_RETRY_MAX_MS;
 	retry->pause_ms = pause_ms;
 	retry->not_before_ms = ((now_ms + pause_ms / 2) / pause_ms + 1) * pause_ms;
 }

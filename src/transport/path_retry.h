@@ -21,9 +21,6 @@ struct mesh_path_retry {
 	uint64_t not_before_ms; /* when that is over */
 };
 
-/** The pause behind one of @pause_ms, or the first one if that is 0; in milliseconds. */
-uint64_t mesh_retry_pause_ms(uint64_t pause_ms);
-
 /**
  * A look was in vain: the next one is due after a longer pause. All paths that have the same pause
  * are due at the same moments.
