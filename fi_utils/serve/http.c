@@ -44,13 +44,20 @@ static const char *const headers[][2] = {
 	{"Cache-Control", "no-store"},
 };
 
+/* What is to become of the answer's bytes. */
+static enum MHD_ResponseMemoryMode memory_mode(const struct serve_answer *answer)
+{
+	if (answer->owned)
+		return MHD_RESPMEM_MUST_FREE;
+	return answer->bytes == answer->line ? MHD_RESPMEM_MUST_COPY : MHD_RESPMEM_PERSISTENT;
+}
+
 static enum MHD_Result reply(const struct serve_http *http, struct MHD_Connection *connection,
 			     struct serve_answer *answer)
 {
 	const struct http_library *library = &http->library;
-	struct MHD_Response *response = library->create_response(
-		answer->size, (char *)answer->bytes,
-		answer->owned ? MHD_RESPMEM_MUST_FREE : MHD_RESPMEM_MUST_COPY);
+	struct MHD_Response *response =
+		library->create_response(answer->size, (char *)answer->bytes, memory_mode(answer));
 	enum MHD_Result result;
 	size_t i;
 
