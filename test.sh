@@ -193,8 +193,8 @@ world_seeds() {
 	local cabling
 
 	for cabling in pair triangle line ring diamond; do
-		seq "${SEEDS:-50}" | xargs -P "$JOBS" -I{} ./test.sh internal world_seed {} $cabling
-	done
+		seq -f "%g $cabling" "${SEEDS:-50}"
+	done | xargs -P "$JOBS" -n 2 ./test.sh internal world_seed
 }
 
 # world_seed SEED CABLING: a run that can be repeated.
