@@ -80,6 +80,9 @@ void event_happen(const struct event *event);
 /** Runs test cases as @run does, or those that the command line names. Returns the status. */
 int cases_main(int argc, char **argv, const char *(*name)(int i), void (*run)(int i));
 
+/** Ends the process of a case that passes, if a log has said what was expected. */
+void case_end(void) __attribute__((noreturn));
+
 /** Runs a case with streams, and ends the process. */
 void case_run(const struct test_case *test);
 

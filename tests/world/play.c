@@ -217,16 +217,9 @@ struct stream *play_stream_draw(void)
 
 void play_kill(int rank)
 {
-	int i;
-
 	world_kill(play.ranks[rank].node);
 	play.ranks[rank].net = NULL;
-	for (i = 0; i < num_streams; i++) {
-		if (streams[i].send.rank == &play.ranks[rank])
-			stream_end_lost(&streams[i], &streams[i].send);
-		if (streams[i].receive.rank == &play.ranks[rank])
-			stream_end_lost(&streams[i], &streams[i].receive);
-	}
+	streams_lose(streams, num_streams, &play.ranks[rank]);
 }
 
 /* A setting that begins with "x:" is one of the node x alone. */

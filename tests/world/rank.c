@@ -381,11 +381,23 @@ void stream_abort(struct stream *stream, struct stream_end *end)
 	end_close(stream, end);
 }
 
-void stream_end_lost(struct stream *stream, struct stream_end *end)
+static void end_lose(struct stream *stream, struct stream_end *end)
 {
 	end->gone = true;
 	if (stream->state != STREAM_CLOSED)
 		stream_doom(stream, end);
+}
+
+void streams_lose(struct stream *streams, int num, const struct rank *rank)
+{
+	struct stream *stream;
+
+	for (stream = streams; stream < streams + num; stream++) {
+		if (stream->send.rank == rank)
+			end_lose(stream, &stream->send);
+		if (stream->receive.rank == rank)
+			end_lose(stream, &stream->receive);
+	}
 }
 
 void stream_listener_close(struct stream *stream)

@@ -94,8 +94,8 @@ void stream_stop(struct stream *stream);
 /** One end closes without a word to the other one's program, as on an abort. */
 void stream_abort(struct stream *stream, struct stream_end *end);
 
-/** The process of this end has been killed. */
-void stream_end_lost(struct stream *stream, struct stream_end *end);
+/** The process of this rank has been killed, and with it the ends of these streams there. */
+void streams_lose(struct stream *streams, int num, const struct rank *rank);
 
 /** Closes the listener, if it is open: nothing is accepted any more. */
 void stream_listener_close(struct stream *stream);
