@@ -137,12 +137,11 @@ static void circuit_open(void)
 
 static int setup(void)
 {
-	uint64_t memory[RELAYS] = {64 << 20, 64 << 20, 64 << 20};
 	int i;
 
 	log_capture_start();
 	memset(&came, 0, sizeof(came));
-	chain_open(RELAYS, 1, memory);
+	chain_open(RELAYS);
 	chain.frame_came = frame_came;
 	for (i = 0; i < 2 * (chain.num_nodes - 1); i++) {
 		mesh_addr_parse("10.7.0.2/24", &chain.ends[i].peers[0].address.addr);

@@ -18,16 +18,10 @@
 /* Receives that each domain posts; none is used. */
 #define RECEIVES 4
 #define PORT 4321
+/* NCCL_MESH_RELAY_MEMORY of each relay, in bytes. */
+#define MEMORY (64 << 20)
 
 struct chain chain;
-
-uint32_t chain_roll(uint32_t sides)
-{
-	chain.random ^= chain.random << 13;
-	chain.random ^= chain.random >> 7;
-	chain.random ^= chain.random << 17;
-	return (uint32_t)(chain.random >> 20) % sides;
-}
 
 int chain_num_ends(void)
 {
@@ -141,13 +135,11 @@ static void frame_deliver(struct chain_end *to, bool out, const struct mesh_fram
 
 bool chain_frame_step(void)
 {
-	int i, first = (int)chain_roll((uint32_t)(2 * chain_num_ends()));
 	struct chain_frame *next;
 	struct chain_end *end;
+	int at;
 
-	for (i = 0; i < 2 * chain_num_ends(); i++) {
-		int at = (first + i) % (2 * chain_num_ends());
-
+	for (at = 0; at < 2 * chain_num_ends(); at++) {
 		end = &chain.ends[at / 2];
 		next = TAILQ_FIRST(&end->frames[at % 2]);
 		if (!next || chain.stopped >> end->other->node & 1)
@@ -165,10 +157,6 @@ bool chain_frame_step(void)
 /* The way on to node @to: that node itself, or the neighbour on the way there. */
 static int way_find(const struct mesh_process *process, uint64_t node_id, struct mesh_next *nexts)
 {
-	if (chain.refuses && !chain_roll((uint32_t)chain.refuses)) {
-		chain.unfound++;
-		return 0;
-	}
 	memset(nexts, 0, sizeof(*nexts));
 	nexts->dev = node_id > process->node_id;
 	nexts->node_id = node_id;
@@ -205,7 +193,6 @@ void __wrap_mesh_neighbours_ask(struct mesh_neighbours *neighbours);
 void __wrap_mesh_neighbours_ask(struct mesh_neighbours *neighbours)
 {
 	assert_ptr_equal(neighbours, &chain);
-	chain.asked++;
 }
 
 /* No round goes on. */
@@ -223,7 +210,7 @@ int __wrap_mesh_next_open(struct mesh_process *process, const struct mesh_next *
 {
 	(void)process;
 	(void)next;
-	return chain_roll(8) ? 0 : -EAGAIN;
+	return 0;
 }
 
 int __wrap_mesh_next_peer_get(struct mesh_process *process, const struct mesh_next *next,
@@ -236,18 +223,6 @@ int __wrap_mesh_next_peer_get(struct mesh_process *process, const struct mesh_ne
 	*peer = &chain_end_of(node, next->dev ? node + 1 : node - 1)->peers[0];
 	mesh_peer_use(*peer);
 	return 0;
-}
-
-struct mesh_buffer *__real_mesh_remote_buffer_get(struct mesh_domain *domain,
-						  struct mesh_remote *remote);
-struct mesh_buffer *__wrap_mesh_remote_buffer_get(struct mesh_domain *domain,
-						  struct mesh_remote *remote);
-struct mesh_buffer *__wrap_mesh_remote_buffer_get(struct mesh_domain *domain,
-						  struct mesh_remote *remote)
-{
-	if (chain.scarce && !chain_roll((uint32_t)chain.scarce))
-		return NULL;
-	return __real_mesh_remote_buffer_get(domain, remote);
 }
 
 int __wrap_mesh_relay_thread_start(struct mesh_relay_thread *thread);
@@ -310,7 +285,7 @@ void __wrap_mesh_fence_begin(struct mesh_fence *fence)
 bool __wrap_mesh_fence_step(struct mesh_fence *fence);
 bool __wrap_mesh_fence_step(struct mesh_fence *fence)
 {
-	if (chain.fence_steps ? --chain.fence_steps > 0 : chain_roll(3) > 0)
+	if (chain.fence_steps-- > 1)
 		return true;
 	fence_complete(fence);
 	chain.fences_begun--;
@@ -336,7 +311,6 @@ void chain_break(struct chain_end *end)
 {
 	struct chain_end *ends[] = {end, end->other};
 	struct chain_post *post;
-	uint32_t kept;
 	int i;
 
 	chain_posts_take(FAKE_SEND);
@@ -344,13 +318,10 @@ void chain_break(struct chain_end *end)
 		if (ends[i]->broken)
 			continue;
 		ends[i]->broken = true;
-		kept = chain_roll(4); /* what is on its way arrives, but for the last of it */
 		TAILQ_FOREACH(post, &ends[i]->posts, entry) {
-			if (post->delivered || kept-- > 0)
-				continue;
-			kept = 0;
-			post->lost = post->delivered = true;
-			post->held = !post->completed && chain_roll(2);
+			post->lost |= !post->delivered;
+			post->held = !post->delivered && !post->completed;
+			post->delivered = true;
 		}
 	}
 }
@@ -378,11 +349,9 @@ static void end_learn(struct chain_end *end)
 
 bool chain_learn_step(void)
 {
-	int i, first = (int)chain_roll((uint32_t)chain_num_ends());
+	struct chain_end *end;
 
-	for (i = 0; i < chain_num_ends(); i++) {
-		struct chain_end *end = &chain.ends[(first + i) % chain_num_ends()];
-
+	for (end = chain.ends; end < chain.ends + chain_num_ends(); end++) {
 		if (!end->broken || end->knows)
 			continue;
 		end_learn(end);
@@ -431,13 +400,13 @@ static void nothing(struct mesh_timer *timer, uint64_t now_ms)
 }
 
 MESH_NOT_ANALYSED
-static void node_open(int i, uint64_t memory)
+static void node_open(int i)
 {
 	struct mesh_process *process = &chain.nodes[i].process;
 
 	mesh_lock_init(&process->lock);
 	process->config.eager_limit_bytes = CHAIN_PAYLOAD_MAX;
-	process->config.relay_memory_bytes = memory;
+	process->config.relay_memory_bytes = MEMORY;
 	strcpy(process->config.relay, "any");
 	process->counters = &process->own_counters;
 	process->engine.wake_fd = process->engine.epoll_fd = -1;
@@ -479,7 +448,7 @@ static void end_open(int node, int link, struct chain_end *end, enum mesh_provid
 	}
 }
 
-void chain_open(int num_relays, uint64_t seed, const uint64_t *memory)
+void chain_open(int num_relays)
 {
 	enum mesh_provider_id provider;
 	int i;
@@ -487,14 +456,12 @@ void chain_open(int num_relays, uint64_t seed, const uint64_t *memory)
 	memset(&chain, 0, sizeof(chain));
 	fake_reset();
 	chain_wire_reset();
-	chain.random = 0x9e3779b97f4a7c15u * (seed + 1);
 	chain.num_nodes = num_relays + 2;
 	fake.rx_size = RECEIVES;
-	fake.inject_size = chain_roll(2) ? FAKE_BYTES_MAX : 0;
 	for (i = 0; i < chain.num_nodes; i++)
-		node_open(i, chain_is_relay(i) ? memory[i - 1] : 0);
+		node_open(i);
 	for (i = 0; i < chain.num_nodes - 1; i++) {
-		provider = chain_roll(2) ? MESH_PROVIDER_TCP : MESH_PROVIDER_VERBS_RXM;
+		provider = i % 2 ? MESH_PROVIDER_VERBS_RXM : MESH_PROVIDER_TCP;
 		fake.cq_data_size = provider == MESH_PROVIDER_TCP ? 8 : 4;
 		end_open(i, i, &chain.ends[2 * i], provider);
 		end_open(i + 1, i, &chain.ends[2 * i + 1], provider);

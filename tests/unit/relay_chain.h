@@ -2,10 +2,10 @@
 /*
  * relay_chain.h - a line of nodes in one process: two ends, which the test plays, and between them
  * one to three relays, which are the product's. What they send each other waits in queues until the
- * test has it go on, in the order of each connection and in no other; a link may break at any
- * moment, and each of its two ends learns that when the test says so.
+ * test has it go on, in the order of each connection; a link may break at any moment, and each of
+ * its two ends learns that when the test says so.
  *
- * The provider is fake_fabric.h's. A test that uses this has the ldflags of test_circuit_model.
+ * The provider is fake_fabric.h's. A test that uses this has the ldflags of test_circuit_frames.
  */
 #ifndef MESH_TESTS_RELAY_CHAIN_H
 #define MESH_TESTS_RELAY_CHAIN_H
@@ -40,8 +40,8 @@ struct chain_post {
 	const void *domain;
 	void *context;	       /* NULL: nobody waits for its completion */
 	uint64_t flags;	       /* of a write */
-	const uint8_t *source; /* of a write that is not complete */
-	uint8_t *bytes;	       /* owned: the message, or what the write had when it completed */
+	const uint8_t *source; /* of a write */
+	uint8_t *bytes;	       /* owned: the message */
 	size_t size;
 	uint64_t address, key, data;
 };
@@ -74,39 +74,22 @@ struct chain_node {
 };
 
 struct chain {
-	uint64_t random;
 	int num_nodes;
 	struct chain_node nodes[CHAIN_NODES_MAX];
 	struct chain_end ends[2 * (CHAIN_NODES_MAX - 1)]; /* of link i: 2 * i, and 2 * i + 1 */
 	uint32_t stopped; /* bits: nodes whose processes are: no frame is handled there */
-	bool hostile;	  /* a peer may name memory that is not there */
-	int refuses;	  /* one in so many looks for a way finds none; 0: none does */
-	int scarce; /* a relay finds no buffer for one message in so many; 0: it always does */
-	int fences; /* seen */
+	int fences;	  /* seen */
 	bool fences_fail; /* on tcp: all of them, from now on */
 	int fences_begun; /* those in steps that are in progress */
-	int fence_steps;  /* of the next one on verbs; 0: at random */
-	/* How often a relay has found no way on, and has had its neighbours asked again. */
-	int unfound, asked;
+	int fence_steps;  /* of the next one on verbs */
 	/* What comes to a node that the test plays. @out: over the connection that it has made. */
 	void (*frame_came)(struct chain_end *end, bool out, const struct mesh_frame *frame);
-	void (*message_came)(struct chain_end *end, const struct mesh_message_header *header,
-			     const void *payload);
-	void (*write_came)(struct chain_end *end, const struct chain_post *write,
-			   const uint8_t *bytes);
 };
 
 extern struct chain chain;
 
-/** A number below @sides, from chain.random. */
-uint32_t chain_roll(uint32_t sides);
-
-/**
- * Makes the nodes. Each link has a provider of its own, tcp or verbs.
- *
- * @memory: NCCL_MESH_RELAY_MEMORY of each relay, in bytes
- */
-void chain_open(int num_relays, uint64_t seed, const uint64_t *memory);
+/** Makes the nodes. Every second link has verbs, and the others tcp. */
+void chain_open(int num_relays);
 
 /** Fails the test if a relay still has a circuit, memory, or a registration. */
 void chain_close(void);
@@ -122,7 +105,7 @@ void chain_frame_send(struct chain_end *end, bool out, struct mesh_frame *frame,
 void chain_message_send(struct chain_end *end, const struct mesh_message_header *header,
 			const void *payload);
 
-/** Each does one thing, chosen at random, and returns false if there is none. */
+/** Each does one thing, and returns false if there is none. */
 bool chain_frame_step(void);   /* the next frame of a connection arrives */
 bool chain_deliver_step(void); /* the next message or write of a link arrives */
 bool chain_complete_step(void);
@@ -133,9 +116,6 @@ void chain_time_step(uint64_t ms);
 
 /** The link that ends there breaks: some of what is in flight does not arrive. */
 void chain_break(struct chain_end *end);
-
-/** Operations that are posted and not complete. */
-int chain_unfinished(void);
 
 /** Circuits that the relay has. */
 int chain_circuits(int node);

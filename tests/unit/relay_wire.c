@@ -40,7 +40,7 @@ static struct chain_post *post_new(struct chain_end *end, const void *bytes, siz
 		memcpy(post->bytes, bytes, size);
 	}
 	post->lost = post->delivered = end->broken;
-	post->held = end->broken && !end->cut && chain_roll(2);
+	post->held = end->broken && !end->cut;
 	TAILQ_INSERT_TAIL(&end->posts, post, entry);
 	return post;
 }
@@ -104,7 +104,7 @@ void chain_message_send(struct chain_end *end, const struct mesh_message_header 
 
 /* ---- what arrives -------------------------------------------------------------------------- */
 
-/* The relay's memory that the write names; NULL: there is none. */
+/* The relay's memory that the write names. */
 static uint8_t *memory_find(const struct chain_post *write)
 {
 	int i;
@@ -117,51 +117,23 @@ static uint8_t *memory_find(const struct chain_post *write)
 		    write->address + write->size <= begin + mr->size)
 			return (uint8_t *)(uintptr_t)write->address;
 	}
+	fail_msg("a write to no memory");
 	return NULL;
-}
-
-/* No write lies beyond what its circuit has of the relay's memory. */
-static void memory_check(struct chain_end *to, const uint8_t *memory, size_t size)
-{
-	struct mesh_relay *relay = chain.nodes[to->node].process.relay;
-	const struct mesh_circuit *circuit;
-
-	LIST_FOREACH(circuit, &relay->circuits, entry) {
-		if (memory < circuit->memory ||
-		    memory >= circuit->memory + circuit->granule * MESH_GRANULES)
-			continue;
-		assert_true(chain.hostile || memory + size <= circuit->memory + circuit->bytes);
-	}
 }
 
 static void write_deliver(struct chain_end *to, struct chain_post *write)
 {
-	const uint8_t *bytes = write->bytes ? write->bytes : write->source;
-	uint8_t *memory;
-
-	if (!chain_is_relay(to->node)) {
-		chain.write_came(to, write, bytes);
-		return;
-	}
-	memory = memory_find(write);
-	assert_true(memory || chain.hostile);
-	if (!memory)
-		return;
-	memory_check(to, memory, write->size);
-	memcpy(memory, bytes, write->size);
+	if (chain_is_relay(to->node)) /* the ends look at frames only */
+		memcpy(memory_find(write), write->source, write->size);
 }
 
 static void message_deliver(struct chain_end *to, const struct chain_post *post)
 {
 	const struct mesh_message_header *header = mesh_message_check(post->bytes, post->size);
 
-	assert_true(header || chain.hostile);
-	if (!header)
+	assert_non_null(header);
+	if (!chain_is_relay(to->node))
 		return;
-	if (!chain_is_relay(to->node)) {
-		chain.message_came(to, header, header + 1);
-		return;
-	}
 	mesh_domain_lock(to->domain);
 	mesh_sink_message(to->domain, header, header + 1);
 	mesh_domain_unlock(to->domain);
@@ -182,13 +154,11 @@ static struct chain_post *undelivered(const struct chain_end *end)
 
 bool chain_deliver_step(void)
 {
-	int i, first = (int)chain_roll((uint32_t)chain_num_ends());
 	struct chain_end *end;
 	struct chain_post *post;
 
 	chain_posts_take(FAKE_SEND);
-	for (i = 0; i < chain_num_ends(); i++) {
-		end = &chain.ends[(first + i) % chain_num_ends()];
+	for (end = chain.ends; end < chain.ends + chain_num_ends(); end++) {
 		post = undelivered(end);
 		if (!post)
 			continue;
@@ -235,16 +205,8 @@ static bool may_complete(const struct chain_end *end, const struct chain_post *p
 
 static void post_complete(struct chain_end *end, struct chain_post *post)
 {
-	/* What is lost may have been in the provider's buffers; what is not may be thought lost. */
-	bool fails = post->lost ? needs_delivery(end, post) || chain_roll(2)
-				: end->broken && !chain_roll(4);
-
 	post->completed = true;
-	if (post->is_write && !post->delivered) {
-		post->bytes = malloc(post->size);
-		memcpy(post->bytes, post->source, post->size);
-	}
-	if (fails) {
+	if (post->lost) {
 		fake_complete_error(post->context, FI_ECONNRESET);
 	} else {
 		fake_complete(
@@ -257,36 +219,19 @@ static void post_complete(struct chain_end *end, struct chain_post *post)
 
 bool chain_complete_step(void)
 {
-	int i, first = (int)chain_roll((uint32_t)chain_num_ends());
-	struct chain_post *post, *chosen = NULL;
+	struct chain_post *post;
 	struct chain_end *end;
-	uint32_t seen = 0;
 
 	chain_posts_take(FAKE_SEND);
-	for (i = 0; i < chain_num_ends() && !chosen; i++) {
-		end = &chain.ends[(first + i) % chain_num_ends()];
+	for (end = chain.ends; end < chain.ends + chain_num_ends(); end++) {
 		TAILQ_FOREACH(post, &end->posts, entry) {
-			if (may_complete(end, post) && !chain_roll(++seen))
-				chosen = post;
+			if (!may_complete(end, post))
+				continue;
+			post_complete(end, post);
+			return true;
 		}
 	}
-	if (!chosen)
-		return false;
-	post_complete(chain_end_of_domain(chosen->domain), chosen);
-	return true;
-}
-
-int chain_unfinished(void)
-{
-	struct chain_post *post;
-	int i, count = 0;
-
-	chain_posts_take(FAKE_SEND);
-	for (i = 0; i < chain_num_ends(); i++) {
-		TAILQ_FOREACH(post, &chain.ends[i].posts, entry)
-			count += !post->completed;
-	}
-	return count;
+	return false;
 }
 
 void chain_wire_reset(void)

@@ -2,9 +2,14 @@
 /*
  * test_circuit_frames.c - frames of circuits through three relays. An end asks its relays whether
  * their processes run: each answers for the one behind it. An OPEN for which a relay lacks memory
- * leaves nothing. A false SHUT ends its circuit only.
+ * leaves nothing. A false SHUT ends its circuit only. And what waits in a relay: for buffers, or
+ * for room in the next one.
  */
+#include "fabric/remote.h"
+
 #include "circuit_fixture.h"
+
+#define BUFFERS_MAX 600
 
 TESTS_USE(setup, teardown);
 
@@ -186,4 +191,130 @@ TEST(false_shut)
 		assert_int_equal(chain_circuits(i), 1);
 	answer = ask(false);
 	assert_named(&answer, 0, 0);
+}
+
+/* ---- what waits ---------------------------------------------------------------------------- */
+
+static struct mesh_buffer *taken[BUFFERS_MAX];
+static int num_taken;
+
+/* The relay has no buffer for what it sends there. */
+static void buffers_take(const struct chain_end *end)
+{
+	num_taken = 0;
+	while ((taken[num_taken] = mesh_remote_buffer_get(end->domain, end->remote)))
+		num_taken++;
+}
+
+static void buffers_give(int count)
+{
+	while (count--)
+		mesh_buffer_put(taken[--num_taken]);
+}
+
+static struct mesh_circuit *circuit_of(int node)
+{
+	return LIST_FIRST(&chain.nodes[node].process.relay->circuits);
+}
+
+/* A message comes to the relay at the end of the link from @end, for that side of its circuit. */
+static void message_come(struct chain_end *end, const struct mesh_circuit_side *side,
+			 enum mesh_message_type type, uint32_t seq, const void *payload,
+			 uint16_t length)
+{
+	const struct mesh_message_header header = {
+		.type = (uint8_t)type,
+		.length = length,
+		.comm = side->sink.id,
+		.token = side->sink.token,
+		.seq = seq,
+	};
+
+	chain_message_send(end, &header, payload);
+	assert_true(chain_deliver_step());
+}
+
+static void segment_come(uint8_t granule)
+{
+	const struct mesh_message_relayed relayed = {
+		.length = 100, .num_segments = 1, .granule = granule};
+
+	message_come(chain.nodes[0].right, &circuit_of(1)->up, MESH_MESSAGE_RELAYED, 0, &relayed,
+		     sizeof(relayed));
+}
+
+/* The first message that has not arrived; it never will. */
+static struct chain_post *message_take(struct chain_end *end)
+{
+	struct chain_post *post;
+
+	TAILQ_FOREACH(post, &end->posts, entry) {
+		if (!post->is_write && !post->delivered)
+			break;
+	}
+	assert_non_null(post);
+	post->delivered = true;
+	return post;
+}
+
+/* A message for which there is a buffer waits behind one for which there was none. */
+TEST(messages_keep_their_order)
+{
+	struct chain_end *end = chain.nodes[1].right;
+	const struct mesh_message_header *header;
+	uint32_t seq;
+
+	circuit_open();
+	buffers_take(end);
+	message_come(chain.nodes[0].right, &circuit_of(1)->up, MESH_MESSAGE_DATA, 0, "a", 1);
+	buffers_give(1);
+	message_come(chain.nodes[0].right, &circuit_of(1)->up, MESH_MESSAGE_DATA, 1, "b", 1);
+	buffers_give(num_taken);
+	chain_poll(end);
+	for (seq = 0; seq < 2; seq++) {
+		header = (const void *)message_take(end)->bytes;
+		assert_int_equal(header->seq, seq);
+	}
+}
+
+/* What has arrived while the relay could not say so: it says all of it in one message. */
+TEST(arrived_together)
+{
+	struct chain_end *end = chain.nodes[RELAYS].left;
+	struct mesh_message_arrived arrived;
+
+	circuit_open();
+	segment_come(0);
+	segment_come(1);
+	while (chain_deliver_step())
+		continue;
+	buffers_take(end);
+	while (chain_complete_step())
+		continue;
+	buffers_give(num_taken);
+	chain_poll(end);
+	memcpy(&arrived, message_take(end)->bytes + sizeof(struct mesh_message_header),
+	       sizeof(arrived));
+	assert_int_equal(arrived.granules, 3);
+}
+
+/* ARRIVED comes before the write is complete: its completion makes the room, for what waits. */
+TEST(arrived_before_written)
+{
+	const struct mesh_message_arrived arrived = {.granules = 1, .limit = 1};
+	struct chain_end *end = chain.nodes[1].right;
+
+	circuit_open();
+	circuit_of(1)->hop.limit = 1;
+	segment_come(0);
+	segment_come(1);
+	while (chain_deliver_step())
+		continue;
+	assert_int_equal(circuit_of(1)->num_waiting, 1);
+	message_come(end->other, &circuit_of(1)->down, MESH_MESSAGE_ARRIVED, 0, &arrived,
+		     sizeof(arrived));
+	assert_int_equal(circuit_of(1)->num_waiting, 1);
+	while (chain_complete_step())
+		continue;
+	assert_int_equal(circuit_of(1)->num_waiting, 0);
 }
