@@ -371,13 +371,6 @@ struct mesh_message_header fixture_last_sent(enum mesh_message_type type, const 
 	return header;
 }
 
-bool fixture_no_frame(void)
-{
-	char byte;
-
-	return recv(fixture.frames, &byte, 1, MSG_PEEK | MSG_DONTWAIT) < 0 && errno == EAGAIN;
-}
-
 bool fixture_next_frame(struct mesh_frame *frame)
 {
 	uint8_t bytes[sizeof(*frame)];

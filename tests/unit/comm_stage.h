@@ -130,7 +130,5 @@ struct mesh_message_header fixture_last_sent(enum mesh_message_type type, const 
 struct mesh_frame fixture_frame(enum mesh_frame_type type);
 /** The same, of any type; false if there is none. */
 bool fixture_next_frame(struct mesh_frame *frame);
-/** True if it has nothing to read. */
-bool fixture_no_frame(void);
 
 #endif

@@ -161,16 +161,6 @@ TEST(wrong_cookie)
 	hung_up("names no listener");
 }
 
-/* Its NCCL would choose other algorithms than ours. */
-TEST(wrong_tuner)
-{
-	struct mesh_frame frame = hello_make();
-
-	frame.hello.tuner = 1;
-	refused_with(&frame, MESH_REFUSAL_TUNER, (uint32_t)stranger.handle.endpoints[0].provider);
-	hung_up("set NCCL_MESH_TUNER and NCCL_MESH_PLAN to the same on all nodes");
-}
-
 TEST(wrong_provider)
 {
 	struct mesh_frame frame = hello_make();

@@ -87,26 +87,6 @@ TEST(trap_nothing_blocks_while_connecting)
 	mesh_net_close(net);
 }
 
-/* NCCL's threads sleep between collectives; the peer's connection must still be made. */
-TEST(trap_peer_sleeps_while_we_connect)
-{
-	uint64_t deadline = mesh_clock_ms() + LIMIT_MS;
-	uint8_t handle[MESH_HANDLE_BYTES];
-	struct mesh_listener *listener;
-	struct pair pair = {.send = NULL};
-
-	assert_int_equal(mesh_net_open(&pair.net), 0);
-	assert_int_equal(mesh_net_listen(pair.net, 0, handle, &listener), 0);
-	while (!pair.send) { /* accept() is not called meanwhile */
-		assert_true(mesh_clock_ms() < deadline);
-		assert_int_equal(mesh_net_connect(pair.net, 0, handle, &pair.send), 0);
-	}
-	assert_int_equal(mesh_listener_accept(listener, &pair.receive), 0);
-	assert_non_null(pair.receive);
-	mesh_listener_close(listener);
-	pair_close(&pair);
-}
-
 /* On abort NCCL closes neither listeners nor half open connections: finalize has to. */
 TEST(trap_finalize_closes_what_is_left)
 {
@@ -332,29 +312,6 @@ TEST(trap_receiver_closes_before_sends_are_reaped)
 			transfer_close(&pair, &t[i]);
 		pair_close(&pair);
 	}
-}
-
-/* One ring has up to 64 connections with one peer, all on one thread and one NIC. */
-TEST(trap_many_comms_with_one_peer)
-{
-	enum {
-		COMMS = 64
-	};
-	static struct pair pairs[COMMS];
-	int i;
-
-	pair_open(&pairs[0]);
-	for (i = 1; i < COMMS; i++) {
-		pairs[i].net = pairs[0].net;
-		pair_connect(&pairs[i]);
-	}
-	for (i = 0; i < COMMS; i++)
-		message_move(&pairs[i], (size_t)i * 1000, 64000, i % 2);
-	for (i = COMMS - 1; i > 0; i--) {
-		mesh_comm_close(pairs[i].send);
-		mesh_comm_close(pairs[i].receive);
-	}
-	pair_close(&pairs[0]);
 }
 
 /* NCCL unloads v6 to v10 without a call to the plugin; the thread's code must stay. */

@@ -118,34 +118,6 @@ TEST(want)
 	fixture_comm_close(comm);
 }
 
-/* A grant is for one receive: that of an earlier round does not count. */
-TEST(grant_of_another_round)
-{
-	uint32_t seq;
-
-	fake.writes_end_with = -1;
-	comm = fixture_open(MESH_PROVIDER_TCP, 1, true);
-	for (seq = 0; seq < MESH_COMM_REQUESTS; seq++) {
-		struct mesh_request *request = fixture_post(comm, LARGE);
-
-		assert_int_equal(fake.writes.num, seq); /* not without a grant */
-		fixture_grant(comm, seq, 1, LARGE);
-		fixture_poll();
-		assert_int_equal(fake.writes.num, seq + 1);
-		assert_true(fixture_is_done(request));
-	}
-	fixture_post(comm, LARGE);
-	fixture_grant(comm, 0, 1, LARGE); /* comes twice, a round later */
-	assert_int_equal(fake.writes.num, MESH_COMM_REQUESTS);
-	fixture_grant(comm, MESH_COMM_REQUESTS, 2, LARGE);
-	assert_int_equal(fake.writes.num, MESH_COMM_REQUESTS + 1);
-	fixture_grant(comm, 1, 1, LARGE); /* the same, and another has come for its slot */
-	fixture_post(comm, LARGE);
-	assert_int_equal(fake.writes.num, MESH_COMM_REQUESTS + 2);
-	fixture_poll();
-	fixture_comm_close(comm);
-}
-
 /* A large message that waits does not hold up those behind it. */
 TEST(grant_of_the_next_message)
 {

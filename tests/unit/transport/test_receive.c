@@ -79,23 +79,6 @@ TEST(segments_of_the_next_round)
 	fixture_comm_close(comm);
 }
 
-/* Nor of its size: each message carries its own, smaller than the room for it. */
-TEST(sizes_of_the_next_round)
-{
-	struct mesh_request *request;
-	uint32_t seq;
-
-	comm = fixture_open(MESH_PROVIDER_TCP, 1, false);
-	for (seq = 0; seq <= MESH_COMM_REQUESTS; seq++) {
-		request = fixture_post(comm, 1000);
-		fixture_written(
-			comm, 0,
-			(struct mesh_immediate){.seq = seq, .last = true, .size = 10 + seq});
-		assert_int_equal(fixture_test(request), 10 + seq);
-	}
-	fixture_comm_close(comm);
-}
-
 /* A WRITTEN of a message of @size bytes. */
 static void written(uint32_t seq, uint32_t segment, uint32_t num_segments, uint32_t size)
 {
@@ -233,26 +216,6 @@ TEST(small_messages)
 	fixture_comm_close(comm);
 }
 
-/* One that comes twice, a round later, is not the one that is waited for now. */
-TEST(small_message_of_another_round)
-{
-	struct mesh_request *request;
-	uint32_t seq;
-
-	comm = fixture_open(MESH_PROVIDER_TCP, 1, false);
-	for (seq = 0; seq < MESH_COMM_REQUESTS; seq++) {
-		request = fixture_post(comm, SMALL);
-		fixture_data(comm, seq, SMALL);
-		assert_int_equal(fixture_test(request), SMALL);
-	}
-	request = fixture_post(comm, SMALL);
-	fixture_data(comm, 0, SMALL);
-	assert_int_equal(fixture_test(request), -1);
-	fixture_data(comm, MESH_COMM_REQUESTS, SMALL);
-	assert_int_equal(fixture_test(request), SMALL);
-	fixture_comm_close(comm);
-}
-
 /* NCCL may have its memory back. */
 TEST(small_message_while_closing)
 {
@@ -288,33 +251,6 @@ TEST(small_beyond_the_receive)
 	fixture_data(comm, 0, SMALL + 1);
 	assert_failed(comm, -EMSGSIZE, "message 0 of 65 bytes is larger than the receive");
 	assert_int_equal(fixture_memory[0], 0);
-	fixture_comm_close(comm);
-}
-
-/* They wait for their receives, each in a place of its own. */
-TEST(early_messages)
-{
-	struct mesh_request *request;
-	uint32_t seq;
-	int round;
-
-	comm = fixture_open(MESH_PROVIDER_TCP, 1, false);
-	for (round = 0; round < 2; round++) {
-		for (seq = 0; seq < MESH_EAGER_WINDOW; seq++) {
-			memset(fixture.payload, (int)seq + 1, SMALL);
-			fixture_data(comm, (uint32_t)round * MESH_EAGER_WINDOW + seq, SMALL - seq);
-		}
-		for (seq = 0; seq < MESH_EAGER_WINDOW; seq++) {
-			memset(fixture_memory, 0xee, SMALL);
-			request = fixture_post(comm, SMALL);
-			assert_int_equal(fixture_test(request), SMALL - seq);
-			assert_int_equal(fixture_memory[SMALL - seq - 1], seq + 1);
-			assert_int_equal(fixture_memory[0], seq + 1);
-		}
-	}
-	request = fixture_post(comm, SMALL);
-	assert_int_equal(fixture_test(request), -1);
-	assert_int_equal(*comm_inside(comm).error, 0);
 	fixture_comm_close(comm);
 }
 
@@ -383,20 +319,6 @@ TEST_BARE(what_a_sender_must_not_do)
 		fixture_comm_close(comm);
 		assert_int_equal(fixture_teardown(), 0);
 	}
-}
-
-/* What arrived before the end is delivered; every other receive fails. */
-TEST(early_message_after_the_end)
-{
-	struct mesh_request *request;
-
-	comm = fixture_open(MESH_PROVIDER_TCP, 1, false);
-	fixture_data(comm, 0, SMALL);
-	fixture_fail(comm, -EPIPE);
-	request = fixture_post(comm, SMALL);
-	assert_int_equal(fixture_test(request), SMALL);
-	fixture_request_fails(fixture_post(comm, SMALL), -EPIPE);
-	fixture_comm_close(comm);
 }
 
 /* A message that arrived after a missing one is not delivered in its place. */

@@ -327,28 +327,6 @@ TEST(large_ends_the_run)
 	fixture_comm_close(comm);
 }
 
-/* The peer has lost them: all that is posted is granted once more, and counts once. */
-TEST(grants_again)
-{
-	struct mesh_message_header header;
-
-	comm = fixture_open(MESH_PROVIDER_TCP, 1, false);
-	fixture_post(comm, ROOM);
-	fixture_post(comm, ROOM);
-	fixture_poll();
-	assert_int_equal(*comm_inside(comm).granted, 2);
-	mesh_lock_take(&fixture.setup.process.lock);
-	mesh_stall_asked(comm, 0);
-	mesh_lock_release(&fixture.setup.process.lock);
-	header = fixture_last_sent(MESH_MESSAGE_GRANT, NULL);
-	assert_int_equal(header.seq, 0);
-	assert_int_equal(header.count, 2);
-	assert_int_equal(*comm_inside(comm).granted, 2);
-	assert_int_equal(fixture_frame(MESH_FRAME_SENT).sent.seq, 0);
-	assert_true(fixture_no_frame());
-	fixture_comm_close(comm);
-}
-
 /* The rest of one that is half written may come over another path: it is granted again, too. */
 TEST(grants_again_for_half_written)
 {

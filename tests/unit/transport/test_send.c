@@ -267,32 +267,6 @@ TEST_BARE(writes_show_latency)
 	assert_false(write_shows_latency(MESH_PROVIDER_TCP, 1));
 }
 
-/* A request is done when all of it is posted and complete, not before. */
-TEST(done_with_the_last_segment)
-{
-	struct mesh_request *request;
-	int i;
-
-	fixture.setup.process.config.segment_bytes = 4096;
-	comm = fixture_open(MESH_PROVIDER_TCP, 1, true);
-	request = fixture_post(comm, 300 * 4096);
-	fixture_grant(comm, 0, 1, 300 * 4096);
-	assert_int_equal(fake.writes.num, MESH_COMM_WRITES);
-	fixture_writes_complete(1);
-	assert_int_equal(fake.writes.num, MESH_COMM_WRITES + 1);
-	/* The last of those that are posted, and more are to come. */
-	for (i = 0; i < 299; i++) {
-		assert_false(fixture_is_done(request));
-		if (fixture.writes_completed < 299)
-			fixture_writes_complete(1);
-	}
-	assert_int_equal(fake.writes.num, 300);
-	assert_false(fixture_is_done(request));
-	fixture_writes_complete(1);
-	assert_true(fixture_is_done(request));
-	fixture_comm_close(comm);
-}
-
 /* ---- what the provider does ------------------------------------------------------------------ */
 
 static void polls(int count)
