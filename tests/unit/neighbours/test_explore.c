@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * test_explore.c - meshes of up to 512 nodes find out what they look like: large ones, random ones,
- * with losses, links that flap, and nodes that lie. It prints messages and memory.
+ * with losses, links that flap, and nodes that lie.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -79,30 +79,6 @@ static void all_found(const struct simulated_search *search)
 	}
 }
 
-static void figures(const char *name)
-{
-	uint64_t received = 0, most = 0, bytes = 0, done_us = 0;
-	int i;
-
-	for (i = 0; i < mesh.num_nodes; i++) {
-		received += mesh.nodes[i].received;
-		if (mesh.nodes[i].received > most)
-			most = mesh.nodes[i].received;
-		if (mesh.nodes[i].most_bytes > bytes)
-			bytes = mesh.nodes[i].most_bytes;
-	}
-	for (i = 0; i < mesh.num_searches; i++) {
-		if (mesh.searches[i].done_us > done_us)
-			done_us = mesh.searches[i].done_us;
-	}
-	print_message("%s: %d searches, %llu datagrams; received by a node: %llu on average, %llu "
-		      "at most; %llu KiB there at most; over after %llu ms\n",
-		      name, mesh.num_searches, (unsigned long long)mesh.datagrams,
-		      (unsigned long long)(received / (uint64_t)mesh.num_nodes),
-		      (unsigned long long)most, (unsigned long long)(bytes / 1024),
-		      (unsigned long long)((done_us - 1000000) / 1000));
-}
-
 /* ---- large meshes -------------------------------------------------------------------------- */
 
 TEST(torus)
@@ -122,8 +98,6 @@ TEST(torus)
 		bytes += sizeof(*mesh.searches[0].explore.nodes) + sizeof(*graph->nodes) +
 			 sizeof(struct mesh_links_nic) * 2 +
 			 sizeof(struct mesh_graph_link) * (size_t)graph->nodes[i].num_links;
-	figures("torus 8x8x8, one process");
-	print_message("the asking process has %llu KiB\n", (unsigned long long)(bytes / 1024));
 	/* One question and one answer for each node and hop: 6 hops on average. */
 	assert_true(mesh.datagrams >= 2 * 511 * 6 && mesh.datagrams <= 2 * 511 * 7);
 	assert_true(bytes < 1u << 20);
@@ -144,7 +118,6 @@ TEST(torus_all)
 	for (i = 0; i < searches; i++)
 		simulation_search(&mesh, i, i * (512 / searches), -1);
 	simulation_run(&mesh, LONG_US);
-	figures("torus 8x8x8, many at once");
 	for (i = 0; i < searches; i++) {
 		assert_int_equal(mesh.searches[i].explore.graph.num_nodes, 512);
 		assert_true(mesh.nodes[i].most_bytes < 1u << 20);
@@ -162,7 +135,6 @@ TEST(many_processes)
 	for (i = 0; i < 512; i++)
 		simulation_search(&mesh, i, i / 8, -1);
 	simulation_run(&mesh, LONG_US);
-	figures("torus 4x4x4, 8 processes on each node");
 	for (i = 0; i < 512; i++)
 		assert_int_equal(mesh.searches[i].explore.graph.num_nodes, 64);
 	for (i = 0; i < 64; i++)
@@ -176,7 +148,6 @@ TEST(target)
 	simulation_torus(&mesh, 8, 8, 8);
 	simulation_search(&mesh, 0, 0, 2 * 64 + 8);
 	simulation_run(&mesh, LONG_US);
-	figures("torus 8x8x8, a target 3 hops away");
 	assert_true(
 		mesh_explore_has_found(&mesh.searches[0].explore, mesh.searches[0].explore.target));
 	assert_true(mesh.searches[0].explore.num_nodes < 200);
@@ -294,7 +265,6 @@ TEST(forger)
 				 routes[0].hops[real], mesh.now_us / 1000 + 600000);
 		mesh.now_us += 2000000;
 	}
-	print_message("a forger: %d hops failed before the true route was taken\n", failures);
 	assert_in_range(failures, 1, MESH_GRAPH_DOUBTS_NODE);
 	assert_int_equal(routes[0].num_relays, 5);
 }

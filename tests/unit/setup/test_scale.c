@@ -51,8 +51,7 @@ static struct mesh_comm *receiving[SIMULATED_PEERS_MAX][COMMS];
 
 /* Nanoseconds of CPU that the engine and this thread have used so far. */
 struct cost {
-	uint64_t engine_ns, own_ns, wall_ns;
-	uint64_t calls; /* of connect and accept */
+	uint64_t engine_ns, own_ns;
 };
 
 static struct cost cost_now(void)
@@ -63,7 +62,6 @@ static struct cost cost_now(void)
 	assert_int_equal(pthread_getcpuclockid(net->process->engine.thread, &clock), 0);
 	cost.engine_ns = mesh_clock_read_ns(clock);
 	cost.own_ns = mesh_clock_read_ns(CLOCK_THREAD_CPUTIME_ID);
-	cost.wall_ns = mesh_clock_ns();
 	return cost;
 }
 
@@ -74,15 +72,7 @@ static struct cost cost_since(struct cost before)
 	return (struct cost){
 		.engine_ns = now.engine_ns - before.engine_ns,
 		.own_ns = now.own_ns - before.own_ns,
-		.wall_ns = now.wall_ns - before.wall_ns,
 	};
-}
-
-static void cost_print(const char *what, int block, struct cost cost)
-{
-	printf("%-8s block %d: engine %7.2f ms, own %7.2f ms, %5llu calls, wall %7.2f ms\n", what,
-	       block, (double)cost.engine_ns / 1e6, (double)cost.own_ns / 1e6,
-	       (unsigned long long)cost.calls, (double)cost.wall_ns / 1e6);
 }
 
 /* The least of so many blocks from @first on: what else runs makes CPU time dearer at times. */
@@ -111,11 +101,10 @@ static void assert_alike(const char *what, const uint64_t *blocks)
 /* ---- setting up ---------------------------------------------------------------------------- */
 
 /* Connects to a block of peers, with all comms at once, as NCCL does: by calling again. */
-static uint64_t block_connect(int block)
+static void block_connect(int block)
 {
 	static uint8_t handles[BLOCK][COMMS][MESH_HANDLE_BYTES];
 	const uint64_t until_ms = mesh_clock_ms() + LIMIT_MS;
-	uint64_t calls = 0;
 	int i, k, num = 0;
 
 	for (i = 0; i < BLOCK; i++) {
@@ -131,22 +120,19 @@ static uint64_t block_connect(int block)
 				continue;
 			assert_int_equal(
 				mesh_net_connect(net, 0, handles[i / COMMS][i % COMMS], comm), 0);
-			calls++;
 			num += *comm != NULL;
 		}
 		sched_yield();
 	}
-	return calls;
 }
 
 /* So many peers connect to one listener. */
-static uint64_t dials_accept(int first)
+static void dials_accept(int first)
 {
 	const uint64_t until_ms = mesh_clock_ms() + LIMIT_MS;
 	uint8_t bytes[MESH_HANDLE_BYTES];
 	struct mesh_listener *listener;
 	struct mesh_handle handle;
-	uint64_t calls = 0;
 	int i;
 
 	assert_int_equal(mesh_net_listen(net, 0, bytes, &listener), 0);
@@ -158,28 +144,22 @@ static uint64_t dials_accept(int first)
 
 		assert_true(mesh_clock_ms() < until_ms);
 		assert_int_equal(mesh_listener_accept(listener, comm), 0);
-		calls++;
 		i += *comm != NULL;
 		if (!*comm)
 			sched_yield();
 	}
 	mesh_listener_close(listener);
-	return calls;
 }
 
 static struct cost block_open(int block)
 {
-	struct cost cost, before = cost_now();
-	uint64_t calls;
+	struct cost before = cost_now();
 	int i;
 
-	calls = block_connect(block);
+	block_connect(block);
 	for (i = 0; i < BLOCK; i += DIALS)
-		calls += dials_accept(block * BLOCK + i);
-	cost = cost_since(before);
-	cost.calls = calls;
-	cost_print("set-up", block, cost);
-	return cost;
+		dials_accept(block * BLOCK + i);
+	return cost_since(before);
 }
 
 /* ---- idling and closing -------------------------------------------------------------------- */
@@ -203,7 +183,7 @@ static struct cost wakes(void)
 }
 
 /* It takes 2 ms, which other work on the machine may make three times as long. */
-static struct cost idle(int block)
+static struct cost idle(void)
 {
 	struct cost cost = wakes(), again;
 	int i;
@@ -213,13 +193,12 @@ static struct cost idle(int block)
 		if (again.engine_ns < cost.engine_ns)
 			cost = again;
 	}
-	cost_print("idle", block, cost);
 	return cost;
 }
 
 static struct cost block_close(int block)
 {
-	struct cost before = cost_now(), cost;
+	struct cost before = cost_now();
 	int i, k;
 
 	for (i = block * BLOCK; i < (block + 1) * BLOCK; i++) {
@@ -228,9 +207,7 @@ static struct cost block_close(int block)
 			mesh_comm_close(receiving[i][k]);
 		}
 	}
-	cost = cost_since(before);
-	cost_print("closing", block, cost);
-	return cost;
+	return cost_since(before);
 }
 
 /* ---- the test ------------------------------------------------------------------------------ */
@@ -244,7 +221,7 @@ TEST(cost_of_a_peer_is_constant)
 	for (i = 0; i < BLOCKS; i++) {
 		/* This thread's part depends on how often it calls before a comm is ready. */
 		opened[i] = block_open(i).engine_ns;
-		idled[i] = idle(i).engine_ns;
+		idled[i] = idle().engine_ns;
 	}
 	for (i = BLOCKS - 1; i >= 0; i--) {
 		closed = block_close(i);
