@@ -6,4 +6,14 @@
 #include "comm_stage.h"
 #include "unit.h"
 
+static inline void process_take(void)
+{
+	mesh_lock_take(&fixture.setup.process.lock);
+}
+
+static inline void process_release(void)
+{
+	mesh_lock_release(&fixture.setup.process.lock);
+}
+
 #endif

@@ -61,16 +61,6 @@ static struct mesh_frame_connect request = {
 	.via = "p",
 };
 
-static inline void process_take(void)
-{
-	mesh_lock_take(&fixture.setup.process.lock);
-}
-
-static inline void process_release(void)
-{
-	mesh_lock_release(&fixture.setup.process.lock);
-}
-
 /* After fixture_setup(). @incoming: the relays have connected to us. */
 static inline void relays_open(int num, bool incoming)
 {

@@ -5,6 +5,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "control/link.h"
 #include "control/peer_end.h"
 #include "control/peer_index.h"
 #include "control/peer_life.h"
@@ -12,8 +13,34 @@
 #include "transport/comm_open.h"
 #include "transport/rejoin.h"
 
-#include "peers_fixture.h"
+#include "comm_fixture.h"
 #include "tcp_pair.h"
+
+static struct mesh_peer *peer = &fixture.peers[0];
+
+/* Two peers, one at each NIC, with the process locked. */
+static int setup(void)
+{
+	int i;
+
+	fixture_setup();
+	fixture_paths_open(MESH_PROVIDER_TCP, 2);
+	for (i = 0; i < 2; i++)
+		LIST_INSERT_HEAD(&fixture.setup.process.peers, &fixture.peers[i], entry);
+	process_take();
+	return 0;
+}
+
+static int teardown(void)
+{
+	int i;
+
+	/* Those that were greeted have joined a link; the fixture frees no peer. */
+	for (i = 0; i < 2; i++)
+		mesh_link_leave(&fixture.peers[i]);
+	process_release();
+	return fixture_teardown();
+}
 
 TESTS_USE(setup, teardown);
 
@@ -52,17 +79,21 @@ static void end_is_read(enum end how)
 {
 	bool reset = how != END_IN_ORDER;
 	struct mesh_frame frame = {0};
+	struct mesh_peer *other;
 	struct mesh_comm *comm;
 	int ends[2], i;
 
 	fixture.setup.process.config.recovery = 1;
-	peer->watch.ready = get(99, 5)->watch.ready;
-	mesh_peer_free(LIST_FIRST(&fixture.setup.process.peers));
+	assert_int_equal(mesh_peer_get(&fixture.setup.process, fixture.domains[0], &peer->address,
+				       99, 3, 5, &other),
+			 0);
+	peer->watch.ready = other->watch.ready;
+	mesh_peer_free(other);
 	for (i = 0; i < 2; i++)
 		mesh_peer_process_set(&fixture.peers[i], 7);
-	mesh_lock_release(&fixture.setup.process.lock);
+	process_release();
 	comm = fixture_comm_open(true);
-	mesh_lock_take(&fixture.setup.process.lock);
+	process_take();
 	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, ends), 0);
 	fixture.peers[1].watch.fd = ends[0];
 	frame.to_comm = comm->paths[1].sink.id;
@@ -76,9 +107,9 @@ static void end_is_read(enum end how)
 	assert_int_equal(peer->state, MESH_PEER_LOST);
 	/* Of a reset alone nobody knows that the process has ended. */
 	assert_int_equal(fixture.peers[1].state, reset ? MESH_PEER_UP : MESH_PEER_LOST);
-	mesh_lock_release(&fixture.setup.process.lock);
+	process_release();
 	fixture_comm_close(comm);
-	mesh_lock_take(&fixture.setup.process.lock);
+	process_take();
 	mesh_rejoins_close(&fixture.setup.process);
 	for (i = 0; i < 2; i++)
 		mesh_peer_index_remove(&fixture.peers[i]);

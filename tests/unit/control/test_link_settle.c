@@ -107,7 +107,7 @@ static int setup(void)
 	again.address = before->address;
 	again.state = MESH_PEER_HELLO;
 	again.watch.fd = -1;
-	mesh_lock_take(&fixture.setup.process.lock);
+	process_take();
 	peer_enter(before);
 	peer_enter(&again);
 	mesh_link_join(before);
@@ -122,7 +122,7 @@ static int teardown(void)
 	mesh_peer_user_remove(before, &circuit.user);
 	mesh_peer_index_remove(&again);
 	mesh_peer_index_remove(before);
-	mesh_lock_release(&fixture.setup.process.lock);
+	process_release();
 	return fixture_teardown();
 }
 

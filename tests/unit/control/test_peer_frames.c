@@ -19,13 +19,13 @@ static int setup(void)
 	fixture_setup();
 	fixture_paths_open(MESH_PROVIDER_TCP, 1);
 	peer = &fixture.peers[0];
-	mesh_lock_take(&fixture.setup.process.lock);
+	process_take();
 	return 0;
 }
 
 static int teardown(void)
 {
-	mesh_lock_release(&fixture.setup.process.lock);
+	process_release();
 	return fixture_teardown();
 }
 

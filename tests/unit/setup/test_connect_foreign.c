@@ -1,40 +1,111 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* test_connect_foreign.c - how long a listener of another protocol version is dialled. */
 #include <errno.h>
+#include <string.h>
 
+#include "control/peer.h"
+#include "control/peer_index.h"
+#include "nic/addr.h"
 #include "setup/connect_foreign.h"
+#include "setup/connect_try.h"
+#include "setup/setup.h"
 
-#include "dial_fixture.h"
+#include "unit.h"
 
 /* Of the other node; this one has a single NIC, so each is dialled by itself. */
 #define NICS 3
-/* When the attempt ends, in milliseconds of the clock. */
+#define CONTROL_PORT 4000
+#define COOKIE 77
+/* When the attempt starts and ends, in milliseconds of the clock. */
+#define START 100000
 #define DEADLINE (START + 60000)
 
+static struct mesh_setup setup_state;
+static struct mesh_process *const process = &setup_state.process;
+static struct mesh_net net = {.setup = &setup_state, .process = &setup_state.process};
+static struct mesh_nic nic;
+static struct mesh_domain domain;
+static struct mesh_connect attempt;
 static struct mesh_peer peers[NICS];
 
+/* Our NIC has been opened, or is still being opened. */
+static void nic_opened(bool opened)
+{
+	process->domains[0] = opened ? &domain : NULL;
+	process->dev_states[0] = opened ? MESH_DEV_OPEN : MESH_DEV_OPENING;
+}
+
+/* The attempt finds this peer when it dials NIC @i of the other node. */
+static void peer_add(int i)
+{
+	struct mesh_endpoint_addr *endpoint = &attempt.handle.endpoints[i];
+
+	mesh_addr_parse("10.1.0.2", &endpoint->addr);
+	endpoint->addr.bytes[1] = (uint8_t)i;
+	peers[i] = (struct mesh_peer){
+		.process = process,
+		.domain = &domain,
+		.watch = {.fd = -1},
+		.address = *endpoint,
+		.control_port = CONTROL_PORT,
+		.state = MESH_PEER_CONNECTING,
+	};
+	LIST_INSERT_HEAD(&process->peers, &peers[i], entry);
+	mesh_peer_index_add(&peers[i]);
+}
+
+/* An attempt without candidates. */
 static int setup(void)
 {
 	int i;
 
-	dial_begin(1, NICS);
+	memset(&setup_state, 0, sizeof(setup_state));
+	memset(&domain, 0, sizeof(domain));
+	memset(&attempt, 0, sizeof(attempt));
+	mesh_lock_init(&process->lock);
+	process->engine.wake_fd = process->engine.epoll_fd = -1;
+	process->counters = &process->own_counters;
+	process->node_id = 1;
+	process->config.max_paths = 8;
+	strcpy(nic.netdev, "lo"); /* has a carrier */
+	process->nics[0] = domain.nic = &nic;
+	nic_opened(true);
+	attempt.net = &net;
+	attempt.started_ms = START;
 	attempt.deadline_ms = DEADLINE;
+	attempt.handle.node_id = 2;
+	attempt.handle.control_port = CONTROL_PORT;
+	attempt.handle.cookie = COOKIE;
 	attempt.handle.foreign = true;
-	for (i = 0; i < NICS; i++) {
-		dial_peer_add(&peers[i], &domains[0], i);
-		peers[i].state = MESH_PEER_CONNECTING;
-	}
+	mesh_lock_take(&process->lock);
+	for (i = 0; i < NICS; i++)
+		peer_add(i);
 	return 0;
 }
 
-TESTS_USE(setup, dial_end);
+static int teardown(void)
+{
+	mesh_connect_try_end(&attempt);
+	mesh_lock_release(&process->lock);
+	mesh_lock_destroy(&process->lock);
+	return 0;
+}
 
+TESTS_USE(setup, teardown);
+
+/* From our NIC to the first ones of the other node. */
 static void candidates(int num)
 {
-	int i;
+	for (attempt.choice.num_candidates = 0; attempt.choice.num_candidates < num;
+	     attempt.choice.num_candidates++)
+		attempt.choice.candidates[attempt.choice.num_candidates].remote =
+			(uint8_t)attempt.choice.num_candidates;
+}
 
-	for (i = 0; i < num; i++)
-		candidate_add(0, i);
+static void assert_dials_only(const struct mesh_peer *peer)
+{
+	assert_int_equal(attempt.num_peers, 1);
+	assert_ptr_equal(attempt.peers[0], peer);
 }
 
 static bool over(uint64_t after_ms)
@@ -108,10 +179,10 @@ TEST(second_answers)
 TEST(slow_nic)
 {
 	candidates(1);
-	nic_opened(0, false);
+	nic_opened(false);
 	assert_false(over(0));
 	assert_false(over(8000));
-	nic_opened(0, true);
+	nic_opened(true);
 	assert_false(over(8001));
 	assert_dials_only(&peers[0]);
 	assert_false(over(13000));
@@ -121,7 +192,7 @@ TEST(slow_nic)
 TEST(nic_does_not_open)
 {
 	candidates(1);
-	nic_opened(0, false);
+	nic_opened(false);
 	assert_false(over(9999));
 	assert_true(over(10000));
 }

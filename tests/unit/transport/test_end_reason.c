@@ -42,12 +42,12 @@ static void peer_ends_all(struct mesh_frame_closed closed)
 {
 	int i;
 
-	mesh_lock_take(&fixture.setup.process.lock);
+	process_take();
 	for (i = 0; i < COMMS; i++) {
 		mesh_comm_close_came(comms[i]);
 		mesh_comm_closed_came(comms[i], &closed);
 	}
-	mesh_lock_release(&fixture.setup.process.lock);
+	process_release();
 }
 
 /* NCCL needs none of them any more. */
@@ -127,10 +127,10 @@ TEST(process_ends_after)
 	request = fixture_post(comms[0], LARGE);
 	fixture_sends_complete();
 	peer_ends_all((struct mesh_frame_closed){.sent = 1, .writes = 1, .unclean = 1});
-	mesh_lock_take(&fixture.setup.process.lock);
+	process_take();
 	mesh_peer_lose(&fixture.peers[0], "its process has ended");
 	mesh_peer_bury(&fixture.peers[0]);
-	mesh_lock_release(&fixture.setup.process.lock);
+	process_release();
 	fixture_request_fails(request, -ECONNRESET);
 	assert_failed(comms[0], -ECONNRESET, "lost node b");
 	assert_int_equal(log_captured_lines(MESH_LOG_WARN), 1);

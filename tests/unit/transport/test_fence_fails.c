@@ -57,17 +57,17 @@ static void question_comes(struct mesh_comm *comm)
 	frame.resume.dead = 1 << 1;
 	frame.resume.ids[1] = comm->paths[1].through_relay ? comm->paths[1].epoch
 							   : comm_path(comm, 1).sink->id;
-	mesh_lock_take(&fixture.setup.process.lock);
+	process_take();
 	mesh_resume_frame_handle(&fixture.peers[0], &frame);
-	mesh_lock_release(&fixture.setup.process.lock);
+	process_release();
 }
 
 static void second_lose(void)
 {
-	mesh_lock_take(&fixture.setup.process.lock);
+	process_take();
 	mesh_peer_lose(&fixture.peers[1], "its cable is gone");
 	mesh_peer_bury(&fixture.peers[1]);
-	mesh_lock_release(&fixture.setup.process.lock);
+	process_release();
 }
 
 static void assert_fails(struct mesh_comm *comm)
@@ -120,14 +120,14 @@ TEST(link_settles)
 
 	second_lose();
 	visits_fail = true;
-	mesh_lock_take(&fixture.setup.process.lock);
+	process_take();
 	fixture_peer_enter(&fixture.peers[0], 77, 4321);
 	fixture_peer_enter(&fixture.peers[1], 77, 4321);
 	back->domain = fixture.domains[1];
 	assert_false(mesh_link_settle(back));
 	visits_fail = false;
 	back->domain = fixture.domains[0];
-	mesh_lock_release(&fixture.setup.process.lock);
+	process_release();
 	assert_fails(comm);
 	fixture_comm_close(comm);
 }
@@ -146,9 +146,9 @@ TEST(relayed)
 
 static int end(void)
 {
-	mesh_lock_take(&fixture.setup.process.lock);
+	process_take();
 	mesh_rejoins_close(&fixture.setup.process);
-	mesh_lock_release(&fixture.setup.process.lock);
+	process_release();
 	return fixture_teardown();
 }
 

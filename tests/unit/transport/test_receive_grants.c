@@ -337,9 +337,9 @@ TEST(grants_again_for_half_written)
 	request = fixture_post(comm, ROOM);
 	fixture_written(comm, 0, (struct mesh_immediate){.segment = 0});
 	assert_int_equal(fixture_sent(MESH_MESSAGE_GRANT), 1);
-	mesh_lock_take(&fixture.setup.process.lock);
+	process_take();
 	mesh_stall_asked(comm, 0);
-	mesh_lock_release(&fixture.setup.process.lock);
+	process_release();
 	assert_int_equal(fixture_sent(MESH_MESSAGE_GRANT), 2);
 	header = fixture_last_sent(MESH_MESSAGE_GRANT, NULL);
 	assert_int_equal(header.seq, 0);
