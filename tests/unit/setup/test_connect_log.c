@@ -67,212 +67,176 @@ static int teardown(void)
 	return 0;
 }
 
-TESTS_USE(setup, teardown);
+/* What is different from that attempt. */
+enum {
+	SENT = 1 << 0,	     /* CONNECT has left, over the relay if there is one */
+	RELAY = 1 << 1,	     /* has led there */
+	DETOURED = 1 << 2,   /* because the candidates led nowhere */
+	DETOUR = 1 << 3,     /* relays are tried beside the candidates */
+	DIALS = 1 << 4,	     /* the candidate is tried, */
+	UP = 1 << 5,	     /* is up, */
+	RETRY = 1 << 6,	     /* or is refused */
+	UNOPENED = 1 << 7,   /* libfabric cannot open the NIC: there is no candidate */
+	RDMA = 1 << 8,	     /* relays with RDMA go before the candidate, which has none */
+	NONE_TRIED = 1 << 9, /* no relay has been found so far */
+};
 
-/* One line at the end, with this, and nothing about a NIC or a cable that is well. */
-static void says(const char *text)
+static void attempt_change(unsigned int how)
 {
-	mesh_connect_log_timeout(&attempt, 61000);
-	assert_int_equal(log_captured_lines(MESH_LOG_WARN), 1);
-	assert_true(log_captured(MESH_LOG_WARN, text));
-}
-
-static void names_the_routes(void)
-{
-	says("node a gave up connecting to node c");
-	assert_true(log_captured(MESH_LOG_WARN, "after 60000 ms: the routes let nothing through, "
-						"as from lo (10.7.1.1) to 10.7.2.2"));
-	assert_true(log_captured(MESH_LOG_WARN, "No relay has led there either (node b: "));
-	assert_false(log_captured(MESH_LOG_WARN, "no common subnet"));
-	assert_false(log_captured(MESH_LOG_WARN, "libfabric has not opened"));
-}
-
-/* A relay was found, and the circuit through it was not opened in time. */
-TEST(detoured)
-{
-	attempt.state = MESH_CONNECT_SENT;
-	attempt.relay = &relay;
-	attempt.detoured = true;
-	names_the_routes();
-}
-
-/* The same, and the candidates were tried again beside it. */
-TEST(detoured_beside_candidates)
-{
-	attempt.peers[0] = &peer;
-	attempt.num_peers = 1;
-	test_detoured();
-}
-
-/* The relay has refused a moment ago, and the candidates have not begun again. */
-TEST(detour_refused)
-{
-	attempt.detour = &relay;
-	names_the_routes();
-}
-
-/* The candidates are being tried again: their reason counts, and that of the relays. */
-TEST(detour_beside_candidates)
-{
-	attempt.detour = &relay;
-	attempt.peers[0] = &peer;
-	attempt.num_peers = 1;
-	peer.state = MESH_PEER_RETRY;
-	strcpy(peer.reason, "it does not answer on port 7");
-	says("gave up connecting from lo (10.7.1.1) to node c");
-	assert_true(log_captured(MESH_LOG_WARN, "it does not answer on port 7. No relay has led "
-						"there either (node b: "));
-}
-
-/* Relays were looked for because the NIC failed to open: there is a route, and there are cables. */
-TEST(unopened)
-{
-	attempt.choice.num_candidates = 0;
-	attempt.unopened = 1;
-	attempt.relay = &relay;
-	says("node a cannot connect to node c");
-	assert_true(log_captured(MESH_LOG_WARN, "libfabric cannot open lo, which leads there; no "
-						"neighbour relays, asked for 60000 ms (node b: "));
-	assert_false(log_captured(MESH_LOG_WARN, "no common subnet"));
-}
-
-/* The same before the deadline, where no neighbour runs a rank. */
-TEST(unopened_alone)
-{
-	attempt.choice.num_candidates = 0;
-	attempt.unopened = 1;
-	attempt.relay = &relay;
-	mesh_connect_log_no_path(&attempt);
-	assert_int_equal(log_captured_lines(MESH_LOG_WARN), 1);
-	assert_true(log_captured(MESH_LOG_WARN, "libfabric cannot open lo, which leads there."));
-}
-
-/* libfabric takes too long. */
-TEST(opening)
-{
-	says("libfabric has not opened lo, which leads there. Is this node short of CPU time");
-}
-
-/* Relays with RDMA go before the routed candidate, which has none. */
-static void rdma_before_tcp(void)
-{
+	attempt.state = how & SENT ? MESH_CONNECT_SENT : MESH_CONNECT_PEERS;
+	attempt.relay = how & RELAY ? &relay : NULL;
+	attempt.detoured = how & DETOURED;
+	attempt.detour = how & DETOUR ? &relay : NULL;
+	attempt.num_peers = how & DIALS ? 1 : 0;
+	attempt.peers[0] = how & DIALS ? &peer : NULL;
+	if (how & UP)
+		peer.state = MESH_PEER_UP;
+	if (how & RETRY) {
+		peer.state = MESH_PEER_RETRY;
+		strcpy(peer.reason, "it does not answer on port 7");
+	}
+	peer.control_port = 7;
+	if (how & UNOPENED) {
+		attempt.choice.num_candidates = 0;
+		attempt.unopened = 1;
+	}
+	if (how & NONE_TRIED)
+		relay.tried.num = 0;
+	attempt.deadline_ms = 61000;
+	if (!(how & RDMA))
+		return;
 	setup_state.process.endpoints[0].provider = MESH_PROVIDER_VERBS_RXM;
 	attempt.handle.endpoints[0].provider = MESH_PROVIDER_VERBS_RXM;
 	attempt.choice.candidates[0].provider = MESH_PROVIDER_TCP;
 	attempt.pairs[0] = attempt.choice.candidates[0];
-	attempt.deadline_ms = 61000;
 	relay.before_tcp = true;
 }
 
-static void slow_says(const char *text)
-{
-	attempt.peers[0] = &peer;
-	attempt.num_peers = 1;
-	mesh_connect_log_slow(&attempt, 5999);
-	assert_int_equal(log_captured_lines(MESH_LOG_WARN), 0);
-	mesh_connect_log_slow(&attempt, 6000);
-	mesh_connect_log_slow(&attempt, 7000);
-	assert_int_equal(log_captured_lines(MESH_LOG_WARN), 1);
-	assert_true(log_captured(MESH_LOG_WARN, text));
-}
+/* The beginning of a line that says two things. */
+#define ROUTES                                                                                     \
+	"node a gave up connecting to node c",                                                     \
+		"after 60000 ms: the routes let nothing through, as from lo (10.7.1.1) to "        \
+		"10.7.2.2",                                                                        \
+		"No relay has led there either (node b: "
+#define RDMA_RELAYS                                                                                \
+	"node a gave up connecting to node c",                                                     \
+		"after 60000 ms: relays with RDMA on each hop have not led there (node b: ",       \
+		"), and neither has the route without RDMA behind them, from lo (10.7.1.1) to "    \
+		"10.7.2.2 ("
 
-/* The candidate is up and waits: its end is not silent, and the connection is not given up. */
-TEST(waits_for_rdma)
-{
-	rdma_before_tcp();
-	attempt.detour = &relay;
-	peer.state = MESH_PEER_UP;
-	slow_says("still connecting to node c");
-	assert_true(log_captured(MESH_LOG_WARN,
-				 "its route from lo (10.7.1.1) to 10.7.2.2 is up, but it has no "
-				 "RDMA, and relays with RDMA on each hop go before it (node b: "));
-	assert_true(log_captured(MESH_LOG_WARN, "; using the route in 15 s at the latest"));
-	assert_false(log_captured(MESH_LOG_WARN, "no answer yet"));
-	assert_false(log_captured(MESH_LOG_WARN, "giving up"));
-}
+static const struct {
+	const char *name;
+	unsigned int how;
+	enum {
+		TIMEOUT,
+		NO_PATH,
+		SLOW,
+	} when;
+	const char *says[6]; /* with a "!" before it: does not */
+} cases[] = {
+	/* A relay was found, and the circuit through it was not opened in time. */
+	{"detoured",
+	 SENT | RELAY | DETOURED,
+	 TIMEOUT,
+	 {ROUTES, "!no common subnet", "!has not opened"}},
+	/* The same, and the candidates were tried again beside it. */
+	{"detoured beside candidates",
+	 SENT | RELAY | DETOURED | DIALS,
+	 TIMEOUT,
+	 {ROUTES, "!no common subnet", "!has not opened"}},
+	/* The relay has refused a moment ago, and the candidates have not begun again. */
+	{"detour refused", DETOUR, TIMEOUT, {ROUTES, "!no common subnet", "!has not opened"}},
+	/* The candidates are being tried again: their reason counts, and that of the relays. */
+	{"detour beside candidates",
+	 DETOUR | DIALS | RETRY,
+	 TIMEOUT,
+	 {"gave up connecting from lo (10.7.1.1) to node c",
+	  "it does not answer on port 7. No relay has led there either (node b: "}},
+	/* The NIC failed to open: there is a route, and there are cables. */
+	{"unopened",
+	 UNOPENED | RELAY,
+	 TIMEOUT,
+	 {"node a cannot connect to node c",
+	  "libfabric cannot open lo, which leads there; no neighbour relays, asked for 60000 ms "
+	  "(node b: ",
+	  "!no common subnet"}},
+	/* The same before the deadline, where no neighbour runs a rank. */
+	{"unopened alone",
+	 UNOPENED | RELAY,
+	 NO_PATH,
+	 {"libfabric cannot open lo, which leads there."}},
+	{"opening",
+	 0,
+	 TIMEOUT,
+	 {"libfabric has not opened lo, which leads there. Is this node short of CPU time"}},
+	/* The candidate is up and waits: its end is not silent, and nothing is given up. */
+	{"waits for RDMA",
+	 RDMA | DETOUR | DIALS | UP,
+	 SLOW,
+	 {"still connecting to node c",
+	  "its route from lo (10.7.1.1) to 10.7.2.2 is up, but it has no RDMA, and relays with "
+	  "RDMA on each hop go before it (node b: ",
+	  "; using the route in 15 s at the latest", "!no answer yet", "!giving up"}},
+	/* The mesh is still searched for them. */
+	{"waits for search",
+	 RDMA | DETOUR | DIALS | UP | NONE_TRIED,
+	 SLOW,
+	 {"relays with RDMA on each hop go before it (none found so far)"}},
+	/* It is not up, whatever it waits for besides. */
+	{"slow candidate", RDMA | DETOUR | DIALS, SLOW, {"(no answer yet); giving up in 55 s"}},
+	/* The relays had the turn at the end, and the route was tried beside them. */
+	{"RDMA relays",
+	 RDMA | SENT | RELAY | DETOURED,
+	 TIMEOUT,
+	 {RDMA_RELAYS, "(it was not tried again)", "!let nothing through"}},
+	{"RDMA relays beside candidates",
+	 RDMA | SENT | RELAY | DETOURED | DIALS,
+	 TIMEOUT,
+	 {RDMA_RELAYS, "(no answer from TCP port 7: ", "!let nothing through"}},
+	{"RDMA relays refused",
+	 RDMA | DETOUR,
+	 TIMEOUT,
+	 {RDMA_RELAYS, "(it was not tried again)", "!let nothing through"}},
+	/* The candidate was tried last. Relays are named only if there were any. */
+	{"RDMA relays before",
+	 RDMA | DETOUR | DIALS | RETRY,
+	 TIMEOUT,
+	 {"on port 7. No relay with RDMA on each hop has led there either (node b: "}},
+	{"no RDMA relays",
+	 RDMA | DETOUR | DIALS | RETRY | NONE_TRIED,
+	 TIMEOUT,
+	 {"it does not answer on port 7", "!relay", "!no neighbour runs"}},
+};
 
-/* The mesh is still searched for them. */
-TEST(waits_for_search)
+/* One line, with all that it should say, and nothing about a NIC or a cable that is well. */
+TEST_BARE(lines)
 {
-	rdma_before_tcp();
-	attempt.detour = &relay;
-	relay.tried.num = 0;
-	peer.state = MESH_PEER_UP;
-	slow_says("relays with RDMA on each hop go before it (none found so far)");
-}
+	const char *text;
+	size_t i;
+	int k;
 
-/* It is not up, whatever it waits for besides. */
-TEST(slow_candidate)
-{
-	rdma_before_tcp();
-	attempt.detour = &relay;
-	slow_says("(no answer yet); giving up in 55 s");
-}
-
-static void names_relays_and_route(const char *why)
-{
-	says("node a gave up connecting to node c");
-	assert_true(log_captured(MESH_LOG_WARN, "after 60000 ms: relays with RDMA on each hop have "
-						"not led there (node b: "));
-	assert_true(log_captured(MESH_LOG_WARN,
-				 "), and neither has the route without RDMA behind them, from lo "
-				 "(10.7.1.1) to 10.7.2.2 ("));
-	assert_true(log_captured(MESH_LOG_WARN, why));
-	assert_false(log_captured(MESH_LOG_WARN, "let nothing through"));
-}
-
-/* They had the turn at the end, and the route was tried beside them. */
-TEST(rdma_relays)
-{
-	rdma_before_tcp();
-	attempt.state = MESH_CONNECT_SENT;
-	attempt.relay = &relay;
-	attempt.detoured = true;
-	names_relays_and_route("(it was not tried again)");
-}
-
-TEST(rdma_relays_beside_candidates)
-{
-	rdma_before_tcp();
-	attempt.state = MESH_CONNECT_SENT;
-	attempt.relay = &relay;
-	attempt.detoured = true;
-	attempt.peers[0] = &peer;
-	attempt.num_peers = 1;
-	peer.control_port = 7;
-	names_relays_and_route("(no answer from TCP port 7: ");
-}
-
-TEST(rdma_relays_refused)
-{
-	rdma_before_tcp();
-	attempt.detour = &relay;
-	names_relays_and_route("(it was not tried again)");
-}
-
-/* The candidate was tried last. Relays are named only if there were any. */
-static void candidate_last(void)
-{
-	rdma_before_tcp();
-	attempt.detour = &relay;
-	attempt.peers[0] = &peer;
-	attempt.num_peers = 1;
-	peer.state = MESH_PEER_RETRY;
-	strcpy(peer.reason, "it does not answer on port 7");
-	says("it does not answer on port 7");
-}
-
-TEST(rdma_relays_before)
-{
-	candidate_last();
-	assert_true(log_captured(MESH_LOG_WARN, "on port 7. No relay with RDMA on each hop has led "
-						"there either (node b: "));
-}
-
-TEST(no_rdma_relays)
-{
-	relay.tried.num = 0;
-	candidate_last();
-	assert_false(log_captured(MESH_LOG_WARN, "relay"));
-	assert_false(log_captured(MESH_LOG_WARN, "no neighbour runs"));
+	for (i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		setup();
+		attempt_change(cases[i].how);
+		switch (cases[i].when) {
+		case TIMEOUT:
+			mesh_connect_log_timeout(&attempt, 61000);
+			break;
+		case NO_PATH:
+			mesh_connect_log_no_path(&attempt);
+			break;
+		case SLOW:
+			mesh_connect_log_slow(&attempt, 5999);
+			assert_int_equal(log_captured_lines(MESH_LOG_WARN), 0);
+			mesh_connect_log_slow(&attempt, 6000);
+			mesh_connect_log_slow(&attempt, 7000);
+		}
+		assert_int_equal(log_captured_lines(MESH_LOG_WARN), 1);
+		for (k = 0; k < 6 && cases[i].says[k]; k++) {
+			text = cases[i].says[k];
+			if (log_captured(MESH_LOG_WARN, text + (*text == '!')) == (*text == '!'))
+				fail_msg("%s: %s", cases[i].name, text);
+		}
+		teardown();
+	}
 }
