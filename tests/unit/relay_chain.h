@@ -39,11 +39,10 @@ struct chain_post {
 	bool held;	/* it completes only when its end is fenced */
 	const void *domain;
 	void *context;	       /* NULL: nobody waits for its completion */
-	uint64_t flags;	       /* of a write */
 	const uint8_t *source; /* of a write */
 	uint8_t *bytes;	       /* owned: the message */
 	size_t size;
-	uint64_t address, key, data;
+	uint64_t address, key;
 };
 
 struct chain_frame {

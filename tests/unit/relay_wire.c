@@ -59,11 +59,9 @@ static void post_take(const struct fake_post *seen, bool is_write)
 
 	post->is_write = is_write;
 	post->context = seen->context;
-	post->flags = seen->flags;
 	post->source = seen->buffer;
 	post->address = seen->address;
 	post->key = seen->key;
-	post->data = seen->data;
 	post->completed = !seen->context;
 }
 
@@ -189,31 +187,20 @@ void chain_poll(struct chain_end *end)
 	chain_posts_take(FAKE_SEND);
 }
 
-/* On verbs, and with delivery completion, a write completes when it is at the other end. */
-static bool needs_delivery(const struct chain_end *end, const struct chain_post *post)
-{
-	return post->is_write &&
-	       (end->domain->provider != MESH_PROVIDER_TCP || post->flags & FI_DELIVERY_COMPLETE);
-}
-
 static bool may_complete(const struct chain_end *end, const struct chain_post *post)
 {
-	if (post->completed || (post->held && !end->cut))
-		return false;
-	return post->delivered || !needs_delivery(end, post);
+	return post->delivered && !post->completed && (!post->held || end->cut);
 }
 
 static void post_complete(struct chain_end *end, struct chain_post *post)
 {
-	post->completed = true;
 	if (post->lost) {
 		fake_complete_error(post->context, FI_ECONNRESET);
 	} else {
 		fake_complete(
 			&(struct fake_post){.domain = post->domain, .context = post->context});
 	}
-	if (post->delivered)
-		chain_post_free(end, post);
+	chain_post_free(end, post);
 	chain_poll(end);
 }
 
