@@ -7,7 +7,6 @@
 #include "base/clock.h"
 #include "control/link.h"
 #include "control/peer_index.h"
-#include "control/process_sockets.h"
 
 /* While the link is watched, the provider's sockets are searched for again after this. */
 #define SEARCH_MS 5000

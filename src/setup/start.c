@@ -8,7 +8,6 @@
 #include "base/threads.h"
 #include "control/controls.h"
 #include "control/peer_life.h"
-#include "control/process_sockets.h"
 #include "fabric/domain_open.h"
 #include "fabric/endpoint_renew.h"
 #include "relay/circuits.h"
