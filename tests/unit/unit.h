@@ -16,11 +16,17 @@
 #ifndef MESH_TESTS_UNIT_H
 #define MESH_TESTS_UNIT_H
 
-/* cmocka.h needs the others before it. */
+/* What most tests use; cmocka.h needs some of them before it. */
+#include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
 #include <cmocka.h>
 
 typedef int (*unit_fixture_fn)(void);

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* test_breakage.c - messages and actions when a connection of verbs breaks. */
-#include <errno.h>
 #include <stdatomic.h>
-#include <string.h>
 #include <time.h>
 
 #include <rdma/fi_domain.h>

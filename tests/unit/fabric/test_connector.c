@@ -3,10 +3,8 @@
  * test_connector.c - on verbs a send that connects may take seconds inside the provider. The fake
  * takes until the test lets it go on, and no other thread may wait for that.
  */
-#include <errno.h>
 #include <pthread.h>
 #include <sched.h>
-#include <string.h>
 
 #include <rdma/fi_errno.h>
 

@@ -4,7 +4,6 @@
  * everything that was in flight ends exactly once, nothing is posted meanwhile, and what is posted
  * afterwards uses the new one.
  */
-#include <errno.h>
 #include <stdatomic.h>
 
 #include <rdma/fi_errno.h>

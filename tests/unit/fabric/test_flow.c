@@ -1,9 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* test_flow.c - several users of one flow: its room, its buffers, and short messages. */
-#include <errno.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include <rdma/fi_errno.h>
 
 #include "base/clock.h"

@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* test_fork_verbs.c - fork protection is switched on once, before verbs is used. */
-#include <errno.h>
-#include <string.h>
-
 #include <rdma/fabric.h>
 
 #include "fabric/provider.h"

@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* test_memory_hooks.c - libfabric's cache of registrations is off before libfabric starts. */
-#include <stdlib.h>
-#include <string.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
 #include <rdma/fabric.h>
 

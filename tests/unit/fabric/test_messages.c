@@ -1,9 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* test_messages.c - messages through a provider that is busy, breaks off or loses its peer. */
-#include <errno.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include <rdma/fi_errno.h>
 
 #include "wire/message.h"

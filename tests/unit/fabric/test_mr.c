@@ -1,11 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* test_mr.c - registrations: shared where one covers another, and ended with their last user. */
-#include <errno.h>
 #include <pthread.h>
 #include <semaphore.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
 
 #include <rdma/fi_errno.h>
 

@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* test_provider_sockets.c - which sockets of the provider a fence on tcp cuts, and its report. */
-#include <errno.h>
 #include <sys/eventfd.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
 #include "fabric/domain_open.h"
 #include "fabric/fence.h"

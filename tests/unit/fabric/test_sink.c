@@ -1,9 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* test_sink.c - each message and write reaches its sink only; writes announce themselves. */
-#include <errno.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include <rdma/fi_errno.h>
 
 #include "fabric/mr.h"

@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* test_check_memlock.c - the check of locked memory, on recorded trees. */
-#include <stdio.h>
-#include <string.h>
-
 #include "machine_fixture.h"
 #include "unit.h"
 

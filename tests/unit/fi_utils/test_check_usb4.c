@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* test_check_usb4.c - the rate of a network over USB4, whose cable trains at one lane or at two. */
-#include <stdio.h>
-#include <string.h>
 #include <sys/stat.h>
 
 #include "check/context.h"

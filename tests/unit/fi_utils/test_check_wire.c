@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* test_check_wire.c - frames between `fi_mesh check --peer` and `fi_mesh serve`. */
-#include <errno.h>
-#include <string.h>
-
 #include "peer/wire.h"
 
 #include "unit.h"

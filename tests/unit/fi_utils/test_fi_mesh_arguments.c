@@ -4,9 +4,6 @@
  * options: each kind of row, each error, and --help.
  */
 #include <limits.h>
-#include <stdio.h>
-#include <string.h>
-#include <unistd.h>
 
 #include "common/arguments.h"
 #include "common/exit_status.h"

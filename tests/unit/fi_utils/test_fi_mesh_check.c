@@ -2,12 +2,8 @@
 /* test_fi_mesh_check.c - the checks of RDMA hardware, on recorded trees. */
 #include <fcntl.h>
 #include <limits.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
 #include "check/checks.h"
 #include "nccl/plugin.h"

@@ -1,11 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* test_fi_mesh_config.c - `fi_mesh config`, and that docs/settings.md is what it prints. */
 #include <fcntl.h>
-#include <stdbool.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
 
 #include "base/config.h"
 #include "common/exit_status.h"

@@ -1,10 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* test_fi_mesh_drain.c - what `fi_mesh drain` makes of the pages of the processes. */
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
-
 #include "common/exit_status.h"
 #include "drain/command.h"
 #include "system/drain_marks.h"

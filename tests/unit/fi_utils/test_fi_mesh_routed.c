@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* test_fi_mesh_routed.c - `check --peer` pairs the NICs of a routed fabric as the plugin does. */
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <net/if.h>
 
 #include "common/finding.h"

@@ -1,9 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* test_fi_mesh_topo.c - plans and reports that `fi_mesh topo` reads, and its paths. */
-#include <errno.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include <jansson.h>
 
 #include "plan/json.h"

@@ -1,9 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* test_fi_mesh_watch.c - what `fi_mesh watch` makes of counters, and how it prints them. */
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include <jansson.h>
 
 #include "common/exit_status.h"

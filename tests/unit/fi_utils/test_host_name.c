@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* test_host_name.c - the names for which `fi_mesh serve --http` shows its page. */
-#include <string.h>
-
 #include "serve/host_name.h"
 
 #include "unit.h"

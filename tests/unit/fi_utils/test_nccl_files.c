@@ -1,9 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* test_nccl_files.c - which line of NCCL's files counts, and which are not what they look like. */
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "check/nccl_files.h"
 #include "common/finding.h"
 

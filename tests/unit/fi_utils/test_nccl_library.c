@@ -1,10 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* test_nccl_library.c - what NCCL's file contains, its settings files, and loading plugins. */
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
-
 #include "check/nccl_library.h"
 #include "common/nccl_setting.h"
 #include "check/plugin_probe.h"

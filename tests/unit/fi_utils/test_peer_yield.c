@@ -3,9 +3,6 @@
  * test_peer_yield.c - when `check --peer` looks for relays: as the plugin, where there is no path,
  * and before routes of the kernel without RDMA if both nodes have it.
  */
-#include <stdio.h>
-#include <string.h>
-
 #include "common/finding.h"
 #include "peer/checker.h"
 #include "peer/paths.h"

@@ -1,10 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* test_plan.c - subnets, addresses, ports and cable lists of plans, and what is refused. */
-#include <errno.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "base/log.h"
 #include "common/subnet.h"
 #include "plan/cable_list.h"

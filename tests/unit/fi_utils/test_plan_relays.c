@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* test_plan_relays.c - routes of pairs without a cable, and what the cables leave each pair. */
-#include <errno.h>
 #include <math.h>
-#include <stdlib.h>
 
 #include "plan/relays.h"
 

@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* test_rank_order.c - rings and lines in any mesh, and what is reported if there is none. */
-#include <stdlib.h>
-#include <string.h>
-
 #include "plan/rank_order.h"
 #include "plan/topology.h"
 

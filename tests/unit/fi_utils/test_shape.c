@@ -1,10 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* test_shape.c - shapes: what they need, their cables, and the walk along these. */
-#include <errno.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "base/log.h"
 #include "plan/shape.h"
 #include "plan/shape_order.h"

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* test_site_order.c - ranks of one site follow each other, over cables where there are some. */
-#include <stdlib.h>
-
 #include "plan/site_order.h"
 #include "plan/topology.h"
 

@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* test_subnet.c - subnets that overlap, and addresses that a neighbour could have. */
-#include <errno.h>
-#include <string.h>
-
 #include "common/subnet.h"
 
 #include "unit.h"

@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* test_topo_layout.c - drawings of many meshes: nothing overlaps, nothing is out of the picture. */
 #include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "plan/cable_list.h"
 #include "plan/shape.h"

@@ -1,10 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* test_topo_refused.c - documents that `fi_mesh topo` does not read, and what it says of them. */
-#include <errno.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "topo/map.h"
 #include "topo/read.h"
 #include "topo/summary.h"

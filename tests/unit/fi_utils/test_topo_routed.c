@@ -3,10 +3,6 @@
  * test_topo_routed.c - `fi_mesh topo` takes relays with RDMA on each hop before a route of the
  * kernel without RDMA, as the plugin does.
  */
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "topo/map.h"
 #include "topo/path.h"
 

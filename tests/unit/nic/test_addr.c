@@ -1,9 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* test_addr.c - addresses: reading, writing, subnets by real prefix lengths. */
-#include <errno.h>
-#include <stdio.h>
-#include <string.h>
-
 #include "nic/addr.h"
 
 #include "unit.h"

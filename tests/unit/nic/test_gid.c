@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* test_gid.c - the GID that stands for an address; what a PCIe link carries. */
-#include <string.h>
-
 #include "common/pci_link.h"
 #include "nic/gid.h"
 

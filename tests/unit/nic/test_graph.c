@@ -1,10 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* test_graph.c - the mesh as its nodes describe it, and routes through it. */
-#include <errno.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "nic/graph_routes.h"
 
 #include "graph_fixture.h"

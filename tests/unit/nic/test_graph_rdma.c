@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* test_graph_rdma.c - routes with RDMA on each hop come before others. */
-#include <errno.h>
-#include <string.h>
-
 #include "nic/graph_routes.h"
 
 #include "graph_fixture.h"

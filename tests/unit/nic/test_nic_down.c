@@ -1,9 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* test_nic_down.c - which of the NICs whose link is down would carry the mesh otherwise. */
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "nic/nic_select.h"
 
 #include "nic_named.h"

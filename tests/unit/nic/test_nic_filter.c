@@ -1,9 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* test_nic_filter.c - the grammar of NCCL_MESH_NICS. */
-#include <errno.h>
-#include <stdio.h>
-#include <string.h>
-
 #include "base/log.h"
 #include "nic/nic_filter.h"
 

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* test_nic_kind.c - cables, bridges, tunnels and containers' interfaces are distinguished. */
 #include <net/if_arp.h>
-#include <stdio.h>
-#include <string.h>
 
 #include "nic/nic_kind.h"
 

@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* test_nic_near.c - which NICs are near each other, and when their paths come first. */
-#include <stdio.h>
-#include <string.h>
-
 #include "nic/nic_near.h"
 
 #include "unit.h"

@@ -1,9 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* test_nic_order.c - the order of the NIC table, and the numbers of the NICs. */
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "nic/nic_order.h"
 
 #include "nic_named.h"

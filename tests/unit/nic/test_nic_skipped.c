@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* test_nic_skipped.c - which skipped NICs are named when there is no path to a peer. */
-#include <string.h>
-
 #include "nic/nic_order.h"
 #include "nic/nic_skipped.h"
 

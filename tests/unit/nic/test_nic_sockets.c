@@ -1,9 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* test_nic_sockets.c - NCCL_SOCKET_IFNAME: its grammar, and what it means for the selection. */
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "nic/nic_select.h"
 #include "nic/nic_sockets.h"
 

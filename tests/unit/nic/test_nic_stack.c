@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* test_nic_stack.c - interfaces that stand on others: VLANs and macvlans, ports of bridges. */
-#include <stdio.h>
-#include <string.h>
-
 #include "nic/nic_select.h"
 
 #include "nic_named.h"

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* test_path_choice.c - which NIC reaches which, on the cablings that people build. */
-#include <string.h>
-
 #include "nic/path_choice.h"
 
 #include "unit.h"

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* test_path_proof.c - what neighbours have answered decides which candidates are tried first. */
-#include <string.h>
-
 #include "nic/path_proof.h"
 
 #include "unit.h"

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* test_path_providers.c - two NICs use the best provider that both have. */
-#include <string.h>
-
 #include "nic/path_choice.h"
 
 #include "unit.h"

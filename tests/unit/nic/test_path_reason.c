@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* test_path_reason.c - each candidate of a choice has the reason for its place. */
-#include <string.h>
-
 #include "nic/nic_near.h"
 #include "nic/path_choice.h"
 #include "nic/path_proof.h"

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* test_path_routed.c - which pairs of NICs are routed paths, and in which order. */
-#include <string.h>
-
 #include "nic/path_choice.h"
 
 #include "unit.h"

@@ -1,9 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* test_plan_graph.c - plans that users write down, and what NCCL's patterns cost on them. */
-#include <errno.h>
-#include <stdio.h>
-#include <string.h>
-
 #include "nic/plan_cost.h"
 #include "nic/plan_graph.h"
 

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* test_provider_id.c - the providers' names. */
-#include <string.h>
-
 #include "nic/provider_id.h"
 
 #include "unit.h"

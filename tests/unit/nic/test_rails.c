@@ -1,9 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* test_rails.c - NCCL_MESH_RAILS: which subnets form a rail. */
-#include <errno.h>
-#include <stdio.h>
-#include <string.h>
-
 #include "base/config.h"
 #include "nic/rails.h"
 

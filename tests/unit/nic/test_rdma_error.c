@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* test_rdma_error.c - the messages about errors of an RDMA device. */
-#include <errno.h>
-#include <string.h>
-
 #include "nic/rdma_error.h"
 
 #include "unit.h"

@@ -4,8 +4,6 @@
  * NICs, called what, on which RDMA port, by which protocol, and why not the others.
  */
 #include <net/if_arp.h>
-#include <stdio.h>
-#include <string.h>
 
 #include "nic/nic_kind.h"
 #include "nic/nic_select.h"

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* test_ring_order.c - finds an order of nodes that follows the cables. */
-#include <string.h>
-
 #include "nic/ring_order.h"
 
 #include "unit.h"

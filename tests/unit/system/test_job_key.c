@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* test_job_key.c - ranks of one job have one key, those of another job another one. */
-#include <string.h>
-
 #include "system/job_key.h"
 
 #include "unit.h"

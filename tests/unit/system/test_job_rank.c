@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* test_job_rank.c - the rank that launchers give, and what is no rank. */
-#include <string.h>
-
 #include "system/job_rank.h"
 
 #include "unit.h"

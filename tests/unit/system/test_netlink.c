@@ -1,11 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* test_netlink.c - links, addresses and routes, in network namespaces made for it. */
-#include <errno.h>
 #include <net/if_arp.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
 
 #include "system/netlink.h"
 

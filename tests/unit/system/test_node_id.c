@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* test_node_id.c - which node this is: one number for all processes, and a name. */
-#include <string.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
 #include "system/node_id.h"
 

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* test_round_trip.c - the kernel's round-trip time of a TCP connection. */
-#include <stdlib.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
 #include "system/round_trip.h"
 

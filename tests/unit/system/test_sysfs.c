@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* test_sysfs.c - sysfs readers, against folders that look like /sys of machines that we know. */
-#include <errno.h>
 #include <net/if_arp.h>
-#include <stdio.h>
-#include <string.h>
 #include <sys/stat.h>
 
 #include "system/sysfs.h"

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* test_sysfs_text.c - the texts that sysfs files hold, good and bad. */
-#include <errno.h>
-
 #include "system/sysfs_text.h"
 
 #include "unit.h"

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* test_tcp_window.c - what a connection may have in flight, as the kernel's limits say. */
 #include <limits.h>
-#include <stdio.h>
-#include <stdlib.h>
 
 #include "system/tcp_window.h"
 

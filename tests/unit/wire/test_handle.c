@@ -1,9 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* test_handle.c - the 128 bytes: all fields are decoded, and damage is detected. */
-#include <errno.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "wire/checksum.h"
 #include "wire/handle.h"
 

@@ -1,9 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* test_links.c - questions and answers about links: what is made is read, the rest is refused. */
-#include <errno.h>
-#include <stdio.h>
-#include <string.h>
-
 #include "wire/links.h"
 
 #include "unit.h"

@@ -1,9 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* test_message.c - messages and immediates: whole ones are read, all others refused. */
-#include <errno.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "wire/immediate.h"
 #include "wire/message.h"
 

@@ -1,9 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* test_neighbour.c - questions and answers: all fields are decoded, and damage is detected. */
-#include <errno.h>
-#include <stdio.h>
-#include <string.h>
-
 #include "wire/neighbour.h"
 
 #include "unit.h"
