@@ -33,7 +33,7 @@ static inline int teardown(void)
 }
 
 /* One end's word. */
-static inline void say(char from, char to, int nic, int peer_nic, uint32_t speed)
+static inline void say(char from, char to, int nic, int peer_nic, uint32_t speed, bool rdma)
 {
 	int at = from;
 
@@ -42,16 +42,26 @@ static inline void say(char from, char to, int nic, int peer_nic, uint32_t speed
 		.speed_mbps = speed,
 		.nic = (uint8_t)nic,
 		.peer_nic = (uint8_t)peer_nic,
+		.rdma = rdma,
 	};
 }
 
-/* A cable between the next NICs of both. */
-static inline void cable(char a, char b, uint32_t speed)
+/*
+ * Cables, each between the next NICs of two nodes: "ab100 bc50" has two. '+' behind the speed: with
+ * RDMA; '<', '>': only the first end has it, or only the second.
+ */
+static inline void cables(const char *text)
 {
-	int nic = num_said[(int)a], peer = num_said[(int)b];
+	uint32_t speed;
+	char *end;
 
-	say(a, b, nic % 16, peer % 16, speed);
-	say(b, a, peer % 16, nic % 16, speed);
+	for (; *text; text = end + strspn(end, "+<> ")) {
+		int nic = num_said[(int)text[0]], peer = num_said[(int)text[1]];
+
+		speed = (uint32_t)strtoul(text + 2, &end, 10);
+		say(text[0], text[1], nic % 16, peer % 16, speed, *end == '+' || *end == '<');
+		say(text[1], text[0], peer % 16, nic % 16, speed, *end == '+' || *end == '>');
+	}
 }
 
 static inline void report(const char *nodes)
@@ -61,10 +71,40 @@ static inline void report(const char *nodes)
 					      said[(int)*nodes], num_said[(int)*nodes]) >= 0);
 }
 
+/* These have no cables any more. */
+static inline void unsaid(const char *nodes)
+{
+	const char *node;
+
+	for (node = nodes; *node; node++)
+		num_said[(int)*node] = 0;
+	report(nodes);
+}
+
 static inline void site_set(const char *nodes, uint32_t site)
 {
 	for (; *nodes; nodes++)
 		mesh_graph_site_set(&graph, mesh_graph_find(&graph, (uint64_t)*nodes), site);
+}
+
+/*
+ * Fails the test unless these routes were found: "bc:100 dec:50-" has one over b to c and one over d
+ * and e. Behind the width stand: '-' standby, '+' RDMA, '^' leaves the site, '?' doubtful.
+ */
+static inline void routes_are(const char *wanted)
+{
+	char text[512] = "";
+	int i, k, len = 0;
+
+	for (i = 0; i < num_routes; i++) {
+		len += i ? sprintf(text + len, " ") : 0;
+		for (k = 0; k <= routes[i].num_relays; k++)
+			text[len++] = (char)routes[i].hops[k];
+		len += sprintf(text + len, ":%u%s%s%s%s", routes[i].width_mbps,
+			       routes[i].standby ? "-" : "", routes[i].rdma ? "+" : "",
+			       routes[i].leaves ? "^" : "", routes[i].doubtful ? "?" : "");
+	}
+	assert_string_equal(text, wanted);
 }
 
 #endif
