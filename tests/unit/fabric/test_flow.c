@@ -4,22 +4,13 @@
 
 #include "base/clock.h"
 
-#include "fake_fabric.h"
-#include "log_capture.h"
-#include "unit.h"
+#include "domain_fixture.h"
 
-static int setup(void)
-{
-	fake_reset();
-	return 0;
-}
-
-TESTS_USE(setup, fake_teardown);
+TESTS_USE(domain_setup, domain_teardown);
 
 /* A remote that takes nothing leaves as many buffers free as it holds: others always find some. */
 TEST(buffers_shared)
 {
-	struct mesh_domain *domain = fake_domain_open(MESH_PROVIDER_TCP);
 	struct mesh_remote *stuck[4], *other;
 	struct mesh_buffer *buffer;
 	int i;
@@ -40,8 +31,6 @@ TEST(buffers_shared)
 	assert_true(i >= 4);
 	for (i = 0; i < 4; i++)
 		mesh_remote_close(domain, stuck[i]);
-	mesh_remote_close(domain, other);
-	mesh_domain_close(domain);
 }
 
 /* ---- the flow itself ------------------------------------------------------------------------ */
@@ -49,9 +38,8 @@ TEST(buffers_shared)
 /* All users of one endpoint share its flow; another endpoint has another flow. */
 TEST(flow_shared)
 {
-	struct mesh_domain *domain = fake_domain_open(MESH_PROVIDER_TCP);
-	struct mesh_remote *a = fake_remote_open(domain, 1), *b = fake_remote_open(domain, 1);
-	struct mesh_remote *c = fake_remote_open(domain, 2);
+	struct mesh_remote *a = fake_remote_open(domain, 2), *b = fake_remote_open(domain, 2);
+	struct mesh_remote *c = fake_remote_open(domain, 3);
 	struct mesh_flow *flow = a->flow;
 
 	assert_ptr_equal(a->flow, b->flow);
@@ -60,25 +48,21 @@ TEST(flow_shared)
 	mesh_remote_close(domain, c);
 	assert_int_equal(flow->users, 1);
 	assert_ptr_equal(LIST_FIRST(&domain->flows), flow);
-	assert_null(LIST_NEXT(flow, entry));
+	assert_ptr_equal(LIST_NEXT(flow, entry), remote->flow);
+	assert_null(LIST_NEXT(remote->flow, entry));
 	mesh_remote_close(domain, b);
-	assert_true(LIST_EMPTY(&domain->flows));
-	mesh_domain_close(domain);
+	assert_ptr_equal(LIST_FIRST(&domain->flows), remote->flow);
 }
 
 /* A flow with something in flight outlives its remotes, and is found again. */
 TEST(flow_outlives)
 {
-	struct mesh_domain *domain = fake_domain_open(MESH_PROVIDER_TCP);
-	struct mesh_remote *remote = fake_remote_open(domain, 1);
 	struct mesh_flow *flow = remote->flow;
 
 	mesh_pace_posted(&flow->pace, 100, 1);
 	mesh_remote_close(domain, remote);
 	remote = fake_remote_open(domain, 1);
 	assert_ptr_equal(remote->flow, flow);
-	mesh_remote_close(domain, remote);
-	mesh_domain_close(domain);
 }
 
 /* ---- many peers ------------------------------------------------------------------------------ */
@@ -89,8 +73,7 @@ TEST(flow_outlives)
 #define PEERS_RATIO 8	 /* with lists it was 37 */
 
 /* The processor's time for opening a block of remotes, or for closing it. */
-static uint64_t block_ns(struct mesh_domain *domain, struct mesh_remote **remotes, int first,
-			 bool open)
+static uint64_t block_ns(struct mesh_remote **remotes, int first, bool open)
 {
 	uint64_t before = mesh_clock_read_ns(CLOCK_THREAD_CPUTIME_ID);
 	int i;
@@ -113,7 +96,6 @@ static void least_keep(uint64_t *least, uint64_t ns)
 /* Opening and closing a remote costs the same beside some others and beside thousands. */
 TEST(many_remotes)
 {
-	struct mesh_domain *domain = fake_domain_open(MESH_PROVIDER_TCP);
 	struct mesh_remote **remotes = calloc(PEERS, sizeof(remotes[0]));
 	uint64_t ns, few[2] = {UINT64_MAX, UINT64_MAX}, many[2] = {UINT64_MAX, UINT64_MAX};
 	int open, block;
@@ -121,7 +103,7 @@ TEST(many_remotes)
 	assert_non_null(remotes);
 	for (open = 1; open >= 0; open--) {
 		for (block = 0; block < PEERS / PEERS_BLOCK; block++) {
-			ns = block_ns(domain, remotes, block * PEERS_BLOCK, open);
+			ns = block_ns(remotes, block * PEERS_BLOCK, open);
 			/* The first to be opened are few; so are the last to be closed. */
 			if (block < PEERS_COMPARED)
 				least_keep(open ? &few[1] : &many[0], ns);
@@ -136,23 +118,19 @@ TEST(many_remotes)
 		assert_true(many[open] <= PEERS_RATIO * few[open]);
 	}
 	free(remotes);
-	mesh_domain_close(domain);
 }
 
 /* The window of a new flow with this provider, and with large segments of so many bytes. */
 static uint64_t window_of(enum mesh_provider_id provider, size_t segment_bytes)
 {
-	struct mesh_domain *domain;
-	struct mesh_remote *remote;
+	struct mesh_remote *fresh;
 	uint64_t window;
 
-	fake_reset();
-	domain = fake_domain_open(provider);
+	domain_change(provider);
 	domain->segment_bytes = segment_bytes;
-	remote = fake_remote_open(domain, 1);
-	window = atomic_load(&remote->flow->pace.window);
-	mesh_remote_close(domain, remote);
-	mesh_domain_close(domain);
+	fresh = fake_remote_open(domain, 2);
+	window = atomic_load(&fresh->flow->pace.window);
+	mesh_remote_close(domain, fresh);
 	return window;
 }
 
@@ -171,22 +149,20 @@ TEST(window_of_the_provider)
 
 struct customer {
 	struct mesh_waiter waiter;
-	struct mesh_domain *domain;
-	struct mesh_flow *flow;
 	uint64_t piece; /* bytes of one write */
 	uint64_t wants; /* bytes; posts no more than the room there is */
 	uint64_t got;
 	int turns;
 };
 
-static void post(struct mesh_domain *domain, struct mesh_flow *flow, uint64_t bytes)
+static void post(struct mesh_flow *flow, uint64_t bytes)
 {
 	mesh_lock_take(&domain->transmit_lock);
 	mesh_pace_posted(&flow->pace, bytes, mesh_clock_ns());
 	mesh_lock_release(&domain->transmit_lock);
 }
 
-static void complete(struct mesh_domain *domain, struct mesh_flow *flow, size_t bytes)
+static void complete(struct mesh_flow *flow, size_t bytes)
 {
 	mesh_lock_take(&domain->lock);
 	mesh_flow_completed(domain, flow, bytes, mesh_clock_ns(), false);
@@ -199,21 +175,21 @@ static void customer_push(struct customer *customer)
 {
 	uint64_t piece = customer->piece;
 
-	while (customer->wants && mesh_flow_has_room(customer->domain, customer->flow)) {
-		post(customer->domain, customer->flow, piece);
+	while (customer->wants && mesh_flow_has_room(domain, remote->flow)) {
+		post(remote->flow, piece);
 		customer->wants -= piece;
 		customer->got += piece;
 	}
 	if (customer->wants)
-		mesh_flow_wait(customer->domain, customer->flow, &customer->waiter);
+		mesh_flow_wait(domain, remote->flow, &customer->waiter);
 }
 
 static void customer_turn(struct mesh_waiter *waiter)
 {
 	struct customer *customer = (struct customer *)waiter;
 
-	assert_true(mesh_lock_held(&customer->domain->lock));
-	assert_false(mesh_lock_held(&customer->domain->transmit_lock));
+	assert_true(mesh_lock_held(&domain->lock));
+	assert_false(mesh_lock_held(&domain->transmit_lock));
 	assert_true(++customer->turns < 1000);
 	customer_push(customer);
 }
@@ -221,18 +197,14 @@ static void customer_turn(struct mesh_waiter *waiter)
 /* Each poll with a completion resumes the longest waiter; no waiter is skipped. */
 TEST(turns)
 {
-	struct mesh_domain *domain = fake_domain_open(MESH_PROVIDER_TCP);
-	struct mesh_remote *remote = fake_remote_open(domain, 1);
 	struct mesh_flow *flow = remote->flow;
 	struct customer customers[3];
 	int i;
 
-	post(domain, flow, MESH_PACE_WINDOW_MIN);
+	post(flow, MESH_PACE_WINDOW_MIN);
 	for (i = 0; i < 3; i++) {
 		customers[i] = (struct customer){
 			.waiter.resume = customer_turn,
-			.domain = domain,
-			.flow = flow,
 			.piece = 256 << 10,
 			.wants = 16 << 20,
 		};
@@ -241,7 +213,7 @@ TEST(turns)
 	}
 	for (i = 0; i < 30; i++) {
 		assert_int_equal(mesh_pace_in_flight(&flow->pace), MESH_PACE_WINDOW_MIN);
-		complete(domain, flow, 256 << 10);
+		complete(flow, 256 << 10);
 	}
 	for (i = 0; i < 3; i++)
 		assert_int_equal(customers[i].got, 10 * (256 << 10));
@@ -249,26 +221,20 @@ TEST(turns)
 	mesh_domain_wait_cancel(domain, &customers[1].waiter);
 	mesh_lock_release(&domain->lock);
 	for (i = 0; i < 10; i++)
-		complete(domain, flow, 256 << 10);
+		complete(flow, 256 << 10);
 	assert_int_equal(customers[1].got, 10 * (256 << 10));
 	assert_int_equal(customers[0].got + customers[2].got, 30 * (256 << 10));
 	mesh_lock_take(&domain->lock);
 	mesh_domain_wait_cancel(domain, &customers[0].waiter);
 	mesh_domain_wait_cancel(domain, &customers[2].waiter);
 	mesh_lock_release(&domain->lock);
-	mesh_remote_close(domain, remote);
-	mesh_domain_close(domain);
 }
 
 /* Large segments get as much as small ones, which need no more room than they do. */
 TEST(large_beside_small)
 {
-	struct mesh_domain *domain = fake_domain_open(MESH_PROVIDER_TCP);
-	struct mesh_remote *remote = fake_remote_open(domain, 1);
 	struct customer large = {
 		.waiter.resume = customer_turn,
-		.domain = domain,
-		.flow = remote->flow,
 		.piece = 512 << 10,
 		.wants = 4 << 20,
 	};
@@ -281,7 +247,7 @@ TEST(large_beside_small)
 	customer_push(&large);
 	for (i = 0; large.got < 4 << 20; i++) {
 		assert_true(i < 400);
-		complete(domain, remote->flow, small.piece);
+		complete(remote->flow, small.piece);
 		customer_push(&small); /* a new message of a busy comm */
 	}
 	assert_true(large.turns <= 8); /* and it is not resumed before there is room for it */
@@ -289,8 +255,6 @@ TEST(large_beside_small)
 	mesh_domain_wait_cancel(domain, &small.waiter);
 	mesh_lock_release(&domain->lock);
 	assert_int_equal(remote->flow->num_waiters, 0);
-	mesh_remote_close(domain, remote);
-	mesh_domain_close(domain);
 }
 
 static void count_turn(struct mesh_waiter *waiter);
@@ -301,15 +265,13 @@ static void count_turn(struct mesh_waiter *waiter);
  */
 TEST(wait_with_room)
 {
-	struct mesh_domain *domain = fake_domain_open(MESH_PROVIDER_TCP);
-	struct mesh_remote *remote = fake_remote_open(domain, 1);
 	struct mesh_flow *flow = remote->flow;
-	struct customer looker = {.waiter.resume = count_turn, .domain = domain};
+	struct customer looker = {.waiter.resume = count_turn};
 	int i;
 
 	for (i = 0; i < 4; i++)
-		post(domain, flow, 1000);
-	complete(domain, flow, 1000);
+		post(flow, 1000);
+	complete(flow, 1000);
 	mesh_flow_wait(domain, flow, &looker.waiter);
 	assert_true(mesh_flow_has_room(domain, flow));
 	mesh_domain_poll(domain); /* something has completed since the line was served last */
@@ -318,9 +280,9 @@ TEST(wait_with_room)
 	for (i = 0; i < 3; i++)
 		mesh_domain_poll(domain);
 	assert_int_equal(looker.turns, 1);
-	complete(domain, flow, 1000);
+	complete(flow, 1000);
 	assert_int_equal(looker.turns, 2);
-	complete(domain, flow, 1000);
+	complete(flow, 1000);
 	assert_int_equal(looker.turns, 2); /* it no longer waits */
 	mesh_flow_wait(domain, flow, &looker.waiter);
 	mesh_lock_take(&domain->lock);
@@ -328,11 +290,9 @@ TEST(wait_with_room)
 	mesh_lock_release(&domain->lock);
 	mesh_domain_poll(domain);
 	assert_int_equal(looker.turns, 3);
-	mesh_remote_close(domain, remote);
-	mesh_domain_close(domain);
 }
 
-static void posted(struct mesh_domain *domain, struct mesh_flow *flow, uint64_t bytes)
+static void posted(struct mesh_flow *flow, uint64_t bytes)
 {
 	mesh_lock_take(&domain->transmit_lock);
 	mesh_flow_posted(domain, flow, bytes, mesh_clock_ns());
@@ -342,16 +302,14 @@ static void posted(struct mesh_domain *domain, struct mesh_flow *flow, uint64_t 
 /* Where the provider copies, it copies only so much between two polls, on all flows together. */
 TEST(copies)
 {
-	struct mesh_domain *domain = fake_domain_open(MESH_PROVIDER_TCP);
-	struct mesh_remote *remote = fake_remote_open(domain, 1);
 	struct mesh_remote *other = fake_remote_open(domain, 2);
-	struct customer customer = {.waiter.resume = count_turn, .domain = domain};
+	struct customer customer = {.waiter.resume = count_turn};
 	int i;
 
 	for (i = 0; i < 2; i++) {
-		posted(domain, remote->flow, MESH_COPY_MAX - 1);
+		posted(remote->flow, MESH_COPY_MAX - 1);
 		assert_true(mesh_flow_has_room(domain, other->flow));
-		posted(domain, remote->flow, 1);
+		posted(remote->flow, 1);
 		assert_false(mesh_flow_has_room(domain, remote->flow));
 		assert_false(mesh_flow_has_room(domain, other->flow));
 		mesh_domain_poll(domain);
@@ -359,23 +317,18 @@ TEST(copies)
 	}
 	assert_false(mesh_flow_has_room(domain, remote->flow)); /* its window is full by now */
 	/* The next poll resumes the comms that waited for that, though nothing has completed. */
-	posted(domain, other->flow, MESH_COPY_MAX);
+	posted(other->flow, MESH_COPY_MAX);
 	mesh_flow_wait(domain, other->flow, &customer.waiter);
 	mesh_domain_poll(domain);
 	assert_int_equal(customer.turns, 1);
-	mesh_remote_close(domain, remote);
-	mesh_remote_close(domain, other);
-	mesh_domain_close(domain);
 }
 
 /* What a poll has copied itself, because the socket was full before, counts as well. */
 TEST(copies_of_a_poll)
 {
-	struct mesh_domain *domain = fake_domain_open(MESH_PROVIDER_TCP);
-	struct mesh_remote *remote = fake_remote_open(domain, 1);
 	struct mesh_remote *other = fake_remote_open(domain, 2);
 
-	post(domain, remote->flow, MESH_COPY_MAX);
+	post(remote->flow, MESH_COPY_MAX);
 	assert_true(mesh_domain_poll(domain));
 	mesh_lock_take(&domain->lock);
 	mesh_flow_completed(domain, remote->flow, MESH_COPY_MAX - 1, mesh_clock_ns(), false);
@@ -385,37 +338,26 @@ TEST(copies_of_a_poll)
 	mesh_lock_release(&domain->lock);
 	assert_true(mesh_domain_poll(domain));
 	assert_true(mesh_flow_has_room(domain, other->flow));
-	mesh_remote_close(domain, remote);
-	mesh_remote_close(domain, other);
-	mesh_domain_close(domain);
 }
 
 /* On verbs the NIC copies, whatever we do meanwhile. */
 TEST(no_copies)
 {
-	struct mesh_domain *domain = fake_domain_open(MESH_PROVIDER_VERBS_RXM);
-	struct mesh_remote *remote = fake_remote_open(domain, 1);
-
-	posted(domain, remote->flow, 15 << 20);
+	domain_change(MESH_PROVIDER_VERBS_RXM);
+	posted(remote->flow, 15 << 20);
 	assert_true(mesh_flow_has_room(domain, remote->flow));
-	complete(domain, remote->flow, 15 << 20);
+	complete(remote->flow, 15 << 20);
 	assert_true(mesh_flow_has_room(domain, remote->flow));
-	mesh_remote_close(domain, remote);
-	mesh_domain_close(domain);
 }
 
 /* The last completion arrives between the check for room and the wait: the next poll resumes. */
 TEST(wait_on_idle)
 {
-	struct mesh_domain *domain = fake_domain_open(MESH_PROVIDER_TCP);
-	struct mesh_remote *remote = fake_remote_open(domain, 1);
-	struct customer customer = {.waiter.resume = count_turn, .domain = domain};
+	struct customer customer = {.waiter.resume = count_turn};
 
 	mesh_flow_wait(domain, remote->flow, &customer.waiter);
 	mesh_domain_poll(domain);
 	assert_int_equal(customer.turns, 1);
-	mesh_remote_close(domain, remote);
-	mesh_domain_close(domain);
 }
 
 static void count_turn(struct mesh_waiter *waiter)
@@ -426,36 +368,29 @@ static void count_turn(struct mesh_waiter *waiter)
 /* A waiter of a flow that finds the provider busy waits for the next poll instead. */
 TEST(line_changed)
 {
-	struct mesh_domain *domain = fake_domain_open(MESH_PROVIDER_TCP);
-	struct mesh_remote *remote = fake_remote_open(domain, 1);
-	struct customer customer = {.waiter.resume = count_turn, .domain = domain};
+	struct customer customer = {.waiter.resume = count_turn};
 
-	post(domain, remote->flow, 100);
+	post(remote->flow, 100);
 	mesh_flow_wait(domain, remote->flow, &customer.waiter);
 	mesh_domain_poll(domain);
 	assert_int_equal(customer.turns, 0);
 	mesh_domain_wait(domain, &customer.waiter);
 	mesh_flow_wait(domain, remote->flow, &customer.waiter); /* a poll comes first anyway */
-	complete(domain, remote->flow, 100);			/* with that poll */
+	complete(remote->flow, 100);				/* with that poll */
 	assert_int_equal(customer.turns, 1);
 	mesh_domain_poll(domain);
 	assert_int_equal(customer.turns, 1);
-	mesh_remote_close(domain, remote);
-	mesh_domain_close(domain);
 }
 
 /* ---- short messages ----------------------------------------------------------------------- */
 
-TEST(inject)
+TEST_WITH(inject, fake_setup, domain_teardown)
 {
 	const char text[] = "short";
-	struct mesh_domain *domain;
-	struct mesh_remote *remote;
 	struct mesh_buffer *buffer;
 
 	fake.inject_size = sizeof(text);
-	domain = fake_domain_open(MESH_PROVIDER_TCP);
-	remote = fake_remote_open(domain, 1);
+	domain_open(MESH_PROVIDER_TCP);
 	assert_int_equal(mesh_remote_inject(domain, remote, text, sizeof(text)), 0);
 	assert_int_equal(fake.injects.num, 1);
 	assert_int_equal(fake.injects.posts[0].to, 100);
@@ -478,11 +413,4 @@ TEST(inject)
 	mesh_remote_lose(domain, remote);
 	mesh_lock_release(&domain->lock);
 	assert_int_equal(mesh_remote_inject(domain, remote, text, sizeof(text)), -EAGAIN);
-	mesh_remote_close(domain, remote);
-	mesh_domain_close(domain);
-}
-
-void tests_begin(void)
-{
-	log_capture_start();
 }

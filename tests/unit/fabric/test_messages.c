@@ -4,9 +4,7 @@
 
 #include "wire/message.h"
 
-#include "fake_fabric.h"
-#include "log_capture.h"
-#include "unit.h"
+#include "domain_fixture.h"
 
 #define PAYLOAD_MAX 4096
 
@@ -20,12 +18,11 @@ static struct ends ends;
 
 static int setup(void)
 {
-	fake_reset();
 	memset(&ends, 0, sizeof(ends));
-	return 0;
+	return domain_setup();
 }
 
-TESTS_USE(setup, fake_teardown);
+TESTS_USE(setup, domain_teardown);
 
 static void end_note(struct mesh_buffer *buffer, int error)
 {
@@ -37,9 +34,9 @@ static void end_note(struct mesh_buffer *buffer, int error)
 	ends.num++;
 }
 
-static void message_send(struct mesh_domain *domain, struct mesh_remote *remote, int number)
+static void message_send(struct mesh_remote *to, int number)
 {
-	struct mesh_buffer *buffer = mesh_remote_buffer_get(domain, remote);
+	struct mesh_buffer *buffer = mesh_remote_buffer_get(domain, to);
 
 	assert_non_null(buffer);
 	memcpy(buffer->bytes, &number, sizeof(number));
@@ -57,19 +54,16 @@ static int sent_number(int i)
 	return number;
 }
 
-static void remote_lose(struct mesh_domain *domain, struct mesh_remote *remote)
+static void remote_lose(struct mesh_remote *lost)
 {
 	mesh_lock_take(&domain->lock);
-	mesh_remote_lose(domain, remote);
+	mesh_remote_lose(domain, lost);
 	mesh_lock_release(&domain->lock);
 }
 
 TEST(send)
 {
-	struct mesh_domain *domain = fake_domain_open(MESH_PROVIDER_TCP);
-	struct mesh_remote *remote = fake_remote_open(domain, 1);
-
-	message_send(domain, remote, 5);
+	message_send(remote, 5);
 	assert_int_equal(fake.sends.num, 1);
 	assert_int_equal(sent_number(0), 5);
 	assert_int_equal(fake.sends.posts[0].size, 24);
@@ -81,8 +75,6 @@ TEST(send)
 	mesh_domain_poll(domain);
 	assert_int_equal(ends.num, 1);
 	assert_int_equal(ends.errors[0], 0);
-	mesh_remote_close(domain, remote);
-	mesh_domain_close(domain);
 }
 
 /*
@@ -91,13 +83,11 @@ TEST(send)
  */
 TEST(backlog_order)
 {
-	struct mesh_domain *domain = fake_domain_open(MESH_PROVIDER_TCP);
-	struct mesh_remote *remote = fake_remote_open(domain, 1);
 	int i;
 
 	fake_fail(FAKE_SEND, 2, 3, -FI_EAGAIN);
 	for (i = 0; i < 6; i++)
-		message_send(domain, remote, i);
+		message_send(remote, i);
 	assert_int_equal(fake.sends.num, 2);
 	assert_int_equal(fake.on[FAKE_SEND].calls, 3); /* those behind it do not even try */
 	assert_false(TAILQ_EMPTY(&remote->backlog));
@@ -110,48 +100,41 @@ TEST(backlog_order)
 	for (i = 0; i < 6; i++)
 		assert_int_equal(sent_number(i), i);
 	assert_int_equal(ends.num, 0);
-	mesh_remote_close(domain, remote);
-	mesh_domain_close(domain);
 }
 
 /* Half of a backlog is sent, then the provider is busy again. */
 TEST(backlog_in_parts)
 {
-	struct mesh_domain *domain = fake_domain_open(MESH_PROVIDER_TCP);
-	struct mesh_remote *remote = fake_remote_open(domain, 1);
 	int i;
 
 	fake_fail(FAKE_SEND, 0, 1, -FI_EAGAIN);
 	for (i = 0; i < 8; i++)
-		message_send(domain, remote, i);
+		message_send(remote, i);
 	fake_fail(FAKE_SEND, 3, 1, -FI_EAGAIN);
 	mesh_domain_poll(domain);
 	assert_int_equal(fake.sends.num, 3);
 	assert_false(TAILQ_EMPTY(&remote->backlog));
-	message_send(domain, remote, 8); /* must not overtake */
+	message_send(remote, 8); /* must not overtake */
 	assert_int_equal(fake.sends.num, 3);
 	mesh_domain_poll(domain);
 	assert_int_equal(fake.sends.num, 9);
 	for (i = 0; i < 9; i++)
 		assert_int_equal(sent_number(i), i);
-	mesh_remote_close(domain, remote);
-	mesh_domain_close(domain);
 }
 
 /* A stalled peer does not block the others. */
 TEST(backlogs_apart)
 {
-	struct mesh_domain *domain = fake_domain_open(MESH_PROVIDER_TCP);
 	struct mesh_remote *busy = fake_remote_open(domain, 1),
 			   *other = fake_remote_open(domain, 2);
 
 	fake_fail(FAKE_SEND, 0, 1, -FI_EAGAIN);
-	message_send(domain, busy, 1);
-	message_send(domain, other, 2);
+	message_send(busy, 1);
+	message_send(other, 2);
 	assert_int_equal(fake.sends.num, 1);
 	assert_int_equal(sent_number(0), 2);
 	fake_fail(FAKE_SEND, 0, 1, -FI_EAGAIN); /* the first of the backlog: still busy */
-	message_send(domain, other, 3);
+	message_send(other, 3);
 	fake_fail(FAKE_SEND, 0, 1, -FI_EAGAIN);
 	mesh_domain_poll(domain);
 	assert_int_equal(fake.sends.num, 2);
@@ -159,21 +142,16 @@ TEST(backlogs_apart)
 	assert_false(TAILQ_EMPTY(&busy->backlog));
 	mesh_domain_poll(domain);
 	assert_int_equal(sent_number(2), 1);
-	mesh_remote_close(domain, busy);
-	mesh_remote_close(domain, other);
-	mesh_domain_close(domain);
 }
 
 /* A message that cannot be sent ends alone, from the next poll, with its error. */
 TEST(one_fails)
 {
-	struct mesh_domain *domain = fake_domain_open(MESH_PROVIDER_TCP);
-	struct mesh_remote *remote = fake_remote_open(domain, 1);
 	int i;
 
 	fake_fail(FAKE_SEND, 0, 2, -FI_EIO);
 	for (i = 0; i < 3; i++)
-		message_send(domain, remote, i);
+		message_send(remote, i);
 	assert_int_equal(ends.num, 0); /* never from inside the send */
 	mesh_domain_poll(domain);
 	assert_int_equal(ends.num, 1);
@@ -183,20 +161,17 @@ TEST(one_fails)
 	assert_int_equal(sent_number(0), 1);
 	assert_int_equal(sent_number(1), 2);
 	assert_true(TAILQ_EMPTY(&remote->backlog));
-	mesh_remote_close(domain, remote);
-	mesh_domain_close(domain);
 }
 
 /* Several fail in one poll, of two peers; each is reported once. */
 TEST(many_fail)
 {
-	struct mesh_domain *domain = fake_domain_open(MESH_PROVIDER_TCP);
 	struct mesh_remote *a = fake_remote_open(domain, 1), *b = fake_remote_open(domain, 2);
 	int i, seen = 0;
 
 	fake_fail(FAKE_SEND, 0, 1000, -FI_EHOSTUNREACH);
 	for (i = 0; i < 10; i++)
-		message_send(domain, i % 2 ? a : b, i);
+		message_send(i % 2 ? a : b, i);
 	mesh_domain_poll(domain);
 	assert_int_equal(ends.num, 10);
 	for (i = 0; i < 10; i++) {
@@ -206,21 +181,17 @@ TEST(many_fail)
 	assert_int_equal(seen, 0x3ff);
 	mesh_domain_poll(domain);
 	assert_int_equal(ends.num, 10);
-	mesh_remote_close(domain, a);
-	mesh_remote_close(domain, b);
-	mesh_domain_close(domain);
 }
 
 TEST(lost_remote)
 {
-	struct mesh_domain *domain = fake_domain_open(MESH_PROVIDER_TCP);
-	struct mesh_remote *remote = fake_remote_open(domain, 1), *again;
+	struct mesh_remote *again;
 	int i;
 
 	fake_fail(FAKE_SEND, 1, 1, -FI_EAGAIN);
 	for (i = 0; i < 4; i++)
-		message_send(domain, remote, i);
-	remote_lose(domain, remote);
+		message_send(remote, i);
+	remote_lose(remote);
 	assert_int_equal(ends.num, 3); /* at once; the first is the provider's */
 	for (i = 0; i < 3; i++) {
 		assert_int_equal(ends.numbers[i], i + 1);
@@ -232,7 +203,7 @@ TEST(lost_remote)
 	assert_int_equal(ends.num, 4);
 	assert_int_equal(ends.errors[3], -ECONNABORTED);
 	/* Later messages do not reach the provider. */
-	message_send(domain, remote, 4);
+	message_send(remote, 4);
 	assert_int_equal(ends.num, 4);
 	mesh_domain_poll(domain);
 	assert_int_equal(ends.num, 5);
@@ -241,81 +212,66 @@ TEST(lost_remote)
 	/* A new connection with the same endpoint begins afresh. */
 	again = fake_remote_open(domain, 1);
 	assert_ptr_not_equal(again, remote);
-	message_send(domain, again, 9);
+	message_send(again, 9);
 	assert_int_equal(fake.sends.num, 2);
-	remote_lose(domain, remote); /* idempotent */
-	mesh_remote_close(domain, remote);
-	mesh_remote_close(domain, again);
-	mesh_domain_close(domain);
+	remote_lose(remote); /* idempotent */
 }
 
 /* Two peers at one endpoint (we connect, and are connected to): the end of one spares the other. */
 TEST(remotes_at_one_endpoint)
 {
-	struct mesh_domain *domain = fake_domain_open(MESH_PROVIDER_TCP);
 	struct mesh_remote *a = fake_remote_open(domain, 1), *b = fake_remote_open(domain, 1);
 
 	assert_ptr_not_equal(a, b);
-	remote_lose(domain, a);
-	message_send(domain, b, 1);
+	remote_lose(a);
+	message_send(b, 1);
 	assert_int_equal(fake.sends.num, 1);
 	mesh_remote_close(domain, a);
-	message_send(domain, b, 2);
+	message_send(b, 2);
 	assert_int_equal(fake.sends.num, 2);
-	mesh_remote_close(domain, b);
-	mesh_remote_close(domain, NULL);
-	mesh_domain_close(domain);
 }
 
 /* What waits for a remote that was closed ends with an error; then it is freed (ASan). */
 TEST(remote_closed_with_backlog)
 {
-	struct mesh_domain *domain = fake_domain_open(MESH_PROVIDER_TCP);
 	struct mesh_remote *a = fake_remote_open(domain, 1);
 
 	fake_fail(FAKE_SEND, 0, 1, -FI_EAGAIN);
-	message_send(domain, a, 1);
+	message_send(a, 1);
 	mesh_remote_close(domain, a);
 	assert_int_equal(ends.num, 0);
 	mesh_domain_poll(domain);
 	assert_int_equal(ends.num, 1);
 	assert_int_equal(ends.errors[0], -ECONNRESET);
 	mesh_remote_close(domain, fake_remote_open(domain, 2));
-	assert_true(LIST_EMPTY(&domain->remotes));
-	mesh_domain_close(domain);
+	assert_ptr_equal(LIST_FIRST(&domain->remotes), remote); /* the fixture's */
+	assert_null(LIST_NEXT(remote, entry));
 }
 
 TEST(remote_refused)
 {
-	struct mesh_domain *domain = fake_domain_open(MESH_PROVIDER_TCP);
-	struct mesh_remote *remote = (struct mesh_remote *)&ends;
+	struct mesh_remote *refused = (struct mesh_remote *)&ends;
 
-	log_capture_start();
-	assert_int_equal(mesh_remote_open(domain, domain->name, 28, &remote), -EPROTO);
-	assert_int_equal(mesh_remote_open(domain, domain->name, 0, &remote), -EPROTO);
-	assert_int_equal(fake.on[FAKE_AV_INSERT].calls, 0);
+	assert_int_equal(mesh_remote_open(domain, domain->name, 28, &refused), -EPROTO);
+	assert_int_equal(mesh_remote_open(domain, domain->name, 0, &refused), -EPROTO);
+	assert_int_equal(fake.on[FAKE_AV_INSERT].calls, 1); /* the fixture's */
 	fake_fail(FAKE_AV_INSERT, 0, 1, -FI_ENOMEM);
-	assert_int_equal(mesh_remote_open(domain, domain->name, domain->name_len, &remote),
+	assert_int_equal(mesh_remote_open(domain, domain->name, domain->name_len, &refused),
 			 -ENOMEM);
 	assert_true(log_captured(MESH_LOG_WARN, "peer's endpoint name"));
 	fake_fail(FAKE_AV_INSERT, 0, 1, -FI_EADDRNOTAVAIL); /* 0 inserted */
-	assert_true(mesh_remote_open(domain, domain->name, domain->name_len, &remote) < 0);
-	assert_ptr_equal(remote, &ends);
-	assert_int_equal(mesh_remote_open(domain, domain->name, domain->name_len, &remote), 0);
-	log_capture_stop();
-	mesh_remote_close(domain, remote);
-	mesh_domain_close(domain);
+	assert_true(mesh_remote_open(domain, domain->name, domain->name_len, &refused) < 0);
+	assert_ptr_equal(refused, &ends);
+	assert_int_equal(mesh_remote_open(domain, domain->name, domain->name_len, &refused), 0);
 }
 
 /* A send that fails later, by a completion. */
 TEST(completion_error)
 {
-	struct mesh_domain *domain = fake_domain_open(MESH_PROVIDER_TCP);
-	struct mesh_remote *remote = fake_remote_open(domain, 1);
 	int i;
 
 	for (i = 0; i < 3; i++)
-		message_send(domain, remote, i);
+		message_send(remote, i);
 	fake_complete_error(fake.sends.posts[1].context, FI_ETOOSMALL); /* beyond errno's range */
 	fake_complete(&fake.sends.posts[0]);
 	fake_complete_error(NULL, FI_ECONNRESET); /* a peer's write was interrupted: no owner */
@@ -328,15 +284,11 @@ TEST(completion_error)
 	assert_int_equal(ends.errors[1], 0);
 	assert_int_equal(ends.numbers[2], 2);
 	assert_int_equal(ends.errors[2], -ETIMEDOUT);
-	mesh_remote_close(domain, remote);
-	mesh_domain_close(domain);
 }
 
 /* The number of buffers is limited, and each is returned, however its message ended. */
 TEST(buffers)
 {
-	struct mesh_domain *domain = fake_domain_open(MESH_PROVIDER_TCP);
-	struct mesh_remote *remote = fake_remote_open(domain, 1);
 	struct mesh_buffer *buffer;
 	int total = 0, round, i;
 
@@ -362,15 +314,12 @@ TEST(buffers)
 	buffer = mesh_remote_buffer_get(domain, remote);
 	assert_non_null(buffer);
 	mesh_buffer_put(buffer);
-	mesh_remote_close(domain, remote);
-	mesh_domain_close(domain);
 }
 
 /* ---- waiters ------------------------------------------------------------------------------- */
 
 struct test_waiter {
 	struct mesh_waiter waiter;
-	struct mesh_domain *domain;
 	int resumed;
 	bool again;
 };
@@ -379,18 +328,17 @@ static void waiter_resume(struct mesh_waiter *waiter)
 {
 	struct test_waiter *test = (struct test_waiter *)waiter;
 
-	assert_true(mesh_lock_held(&test->domain->lock));
-	assert_false(mesh_lock_held(&test->domain->transmit_lock));
+	assert_true(mesh_lock_held(&domain->lock));
+	assert_false(mesh_lock_held(&domain->transmit_lock));
 	test->resumed++;
 	assert_true(test->resumed < 100);
 	if (test->again)
-		mesh_domain_wait(test->domain, waiter);
+		mesh_domain_wait(domain, waiter);
 }
 
 TEST(waiters)
 {
-	struct mesh_domain *domain = fake_domain_open(MESH_PROVIDER_TCP);
-	struct test_waiter a = {.waiter.resume = waiter_resume, .domain = domain};
+	struct test_waiter a = {.waiter.resume = waiter_resume};
 	struct test_waiter b = a, c = a;
 
 	a.again = true;
@@ -416,13 +364,11 @@ TEST(waiters)
 	mesh_domain_wait(domain, &b.waiter); /* the list still works */
 	mesh_domain_poll(domain);
 	assert_int_equal(b.resumed, 2);
-	mesh_domain_close(domain);
 }
 
 /* Only one thread polls; the later one returns at once. */
 TEST(poll_busy)
 {
-	struct mesh_domain *domain = fake_domain_open(MESH_PROVIDER_TCP);
 	uint64_t polls = domain->polls;
 
 	assert_true(mesh_domain_poll(domain));
@@ -431,15 +377,11 @@ TEST(poll_busy)
 	assert_false(mesh_domain_poll(domain));
 	assert_true(domain->polls == polls + 1);
 	mesh_lock_release(&domain->lock);
-	mesh_domain_close(domain);
 }
 
 /* A queue that cannot be read only ends the poll; this is reported once. */
 TEST(poll_fails)
 {
-	struct mesh_domain *domain = fake_domain_open(MESH_PROVIDER_TCP);
-
-	log_capture_start();
 	fake_fail(FAKE_CQ_READ, 0, 3, -FI_EOVERRUN);
 	while (fake.on[FAKE_CQ_READ].calls < 3)
 		assert_true(mesh_domain_poll(domain));
@@ -449,14 +391,11 @@ TEST(poll_fails)
 	fake_deliver_immediate(0); /* what comes after all is taken */
 	mesh_domain_poll(domain);
 	assert_true(domain->strangers == 1);
-	log_capture_stop();
-	mesh_domain_close(domain);
 }
 
 /* However much has arrived, a poll ends, and the next one handles the rest. */
 TEST(poll_bounded)
 {
-	struct mesh_domain *domain = fake_domain_open(MESH_PROVIDER_TCP);
 	int i, polls;
 
 	for (i = 0; i < 1000; i++)
@@ -468,7 +407,6 @@ TEST(poll_bounded)
 		mesh_domain_poll(domain);
 	}
 	assert_true(domain->strangers == 1000);
-	mesh_domain_close(domain);
 }
 
 /* ---- receives ------------------------------------------------------------------------------ */
@@ -478,13 +416,12 @@ static void noise_deliver(void)
 	fake_deliver("noise", 5);
 }
 
-TEST(receive_posted_again)
+TEST_WITH(receive_posted_again, fake_setup, domain_teardown)
 {
-	struct mesh_domain *domain;
 	int i, posted;
 
 	fake.rx_size = 4;
-	domain = fake_domain_open(MESH_PROVIDER_TCP);
+	domain_open(MESH_PROVIDER_TCP);
 	for (i = 0; i < 20; i++) {
 		posted = fake.receives.num;
 		noise_deliver();
@@ -494,17 +431,15 @@ TEST(receive_posted_again)
 				 fake.receives.posts[fake.receives_taken - 1].buffer);
 	}
 	assert_true(domain->strangers == 20);
-	mesh_domain_close(domain);
 }
 
 /* The provider does not take it now: it is not forgotten. */
-TEST(receive_busy)
+TEST_WITH(receive_busy, fake_setup, domain_teardown)
 {
-	struct mesh_domain *domain;
 	int i;
 
 	fake.rx_size = 4;
-	domain = fake_domain_open(MESH_PROVIDER_TCP);
+	domain_open(MESH_PROVIDER_TCP);
 	fake_fail(FAKE_RECV, 0, 6, -FI_EAGAIN);
 	for (i = 0; i < 4; i++)
 		noise_deliver();
@@ -516,17 +451,15 @@ TEST(receive_busy)
 	noise_deliver();
 	mesh_domain_poll(domain);
 	assert_int_equal(fake.receives.num, 9);
-	mesh_domain_close(domain);
 }
 
 /* A receive that failed is posted again, also one that the provider took back itself. */
-TEST(receive_error)
+TEST_WITH(receive_error, fake_setup, domain_teardown)
 {
-	struct mesh_domain *domain;
 	int i;
 
 	fake.rx_size = 4;
-	domain = fake_domain_open(MESH_PROVIDER_TCP);
+	domain_open(MESH_PROVIDER_TCP);
 	fake_complete_error(fake.receives.posts[0].context, FI_ECONNRESET);
 	fake_complete_error(fake.receives.posts[1].context, FI_ETRUNC);
 	fake_complete_error(fake.receives.posts[2].context, FI_ECANCELED);
@@ -534,5 +467,4 @@ TEST(receive_error)
 	assert_int_equal(fake.receives.num, 7);
 	for (i = 0; i < 3; i++)
 		assert_ptr_equal(fake.receives.posts[4 + i].buffer, fake.receives.posts[i].buffer);
-	mesh_domain_close(domain);
 }

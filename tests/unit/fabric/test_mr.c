@@ -7,23 +7,15 @@
 
 #include "fabric/mr.h"
 
-#include "fake_fabric.h"
-#include "log_capture.h"
-#include "unit.h"
+#include "domain_fixture.h"
 
 #define LIMIT_S 60
 
 static char pool[4096];
 
-static int setup(void)
-{
-	fake_reset();
-	return 0;
-}
+TESTS_USE(domain_setup, domain_teardown);
 
-TESTS_USE(setup, fake_teardown);
-
-static struct mesh_mr *mr_open(struct mesh_domain *domain, size_t offset, size_t size)
+static struct mesh_mr *mr_open(size_t offset, size_t size)
 {
 	struct mesh_mr *mr = NULL;
 
@@ -32,10 +24,15 @@ static struct mesh_mr *mr_open(struct mesh_domain *domain, size_t offset, size_t
 	return mr;
 }
 
+static void verbs_open(void)
+{
+	fake.mr_mode = FI_MR_LOCAL | FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY;
+	domain_open(MESH_PROVIDER_VERBS_RXM);
+}
+
 TEST(counted)
 {
-	struct mesh_domain *domain = fake_domain_open(MESH_PROVIDER_TCP);
-	struct mesh_mr *a = mr_open(domain, 0, 4096), *b = mr_open(domain, 0, 4096);
+	struct mesh_mr *a = mr_open(0, 4096), *b = mr_open(0, 4096);
 
 	assert_ptr_equal(a, b);
 	assert_int_equal(fake.num_mrs, 1);
@@ -47,11 +44,10 @@ TEST(counted)
 	assert_int_equal(fake.open[FAKE_MR], 1);
 	mesh_mr_close(b);
 	assert_int_equal(fake.open[FAKE_MR], 0);
-	a = mr_open(domain, 0, 4096); /* what has ended is not found */
+	a = mr_open(0, 4096); /* what has ended is not found */
 	assert_int_equal(fake.num_mrs, 2);
 	mesh_mr_close(a);
 	mesh_mr_close(NULL);
-	mesh_domain_close(domain);
 }
 
 /* A range inside a registered one needs no registration; one that sticks out does. */
@@ -65,191 +61,156 @@ TEST(containing)
 		{999, 2, false},    {1999, 2, false},	 {999, 1002, false}, {2000, 1, false},
 		{0, 1000, false},   {1000, 1001, false},
 	};
-	struct mesh_domain *domain = fake_domain_open(MESH_PROVIDER_TCP);
-	struct mesh_mr *whole = mr_open(domain, 1000, 1000), *part;
+	struct mesh_mr *whole = mr_open(1000, 1000), *part;
 	size_t i;
 
 	for (i = 0; i < sizeof(ranges) / sizeof(ranges[0]); i++) {
-		part = mr_open(domain, ranges[i].offset, ranges[i].size);
+		part = mr_open(ranges[i].offset, ranges[i].size);
 		assert_int_equal(part == whole, ranges[i].inside);
 		assert_int_equal(fake.open[FAKE_MR], ranges[i].inside ? 1 : 2);
 		mesh_mr_close(part);
 		assert_int_equal(fake.open[FAKE_MR], 1);
 	}
 	mesh_mr_close(whole);
-	mesh_domain_close(domain);
 }
 
 /* Two that touch are two: libfabric would refuse a write across them. */
 TEST(neighbours)
 {
-	struct mesh_domain *domain = fake_domain_open(MESH_PROVIDER_TCP);
-	struct mesh_mr *a = mr_open(domain, 0, 100), *b = mr_open(domain, 100, 100);
-	struct mesh_mr *across = mr_open(domain, 50, 100);
+	struct mesh_mr *a = mr_open(0, 100), *b = mr_open(100, 100);
+	struct mesh_mr *across = mr_open(50, 100);
 
 	assert_int_equal(fake.open[FAKE_MR], 3);
 	mesh_mr_close(a);
 	mesh_mr_close(b);
 	assert_true(fake.mrs[2].open);
 	mesh_mr_close(across);
-	mesh_domain_close(domain);
 }
 
 TEST(virtual_address)
 {
-	struct mesh_domain *domain = fake_domain_open(MESH_PROVIDER_TCP);
-	struct mesh_mr *mr = mr_open(domain, 64, 1024);
+	struct mesh_mr *mr = mr_open(64, 1024);
 
 	assert_true(mesh_mr_remote_address(mr, pool + 64) == (uintptr_t)(pool + 64));
 	assert_true(mesh_mr_remote_address(mr, pool + 65) == (uintptr_t)(pool + 65));
 	mesh_mr_close(mr);
-	mesh_domain_close(domain);
 }
 
 /* Offsets count from the registration that was found, not from the caller's own range. */
-TEST(offset)
+TEST_WITH(offset, fake_setup, domain_teardown)
 {
-	struct mesh_domain *domain;
 	struct mesh_mr *mr, *part;
 
 	fake.mr_mode = 0;
-	domain = fake_domain_open(MESH_PROVIDER_TCP);
-	mr = mr_open(domain, 64, 1024);
-	part = mr_open(domain, 128, 64);
+	domain_open(MESH_PROVIDER_TCP);
+	mr = mr_open(64, 1024);
+	part = mr_open(128, 64);
 	assert_true(mesh_mr_remote_address(mr, pool + 64) == 0);
 	assert_true(mesh_mr_remote_address(mr, pool + 1000) == 936);
 	assert_true(mesh_mr_remote_address(part, pool + 128) == 64);
 	mesh_mr_close(mr);
 	mesh_mr_close(part);
-	mesh_domain_close(domain);
 }
 
 /* A late write of a peer must find no region: no key is ever used again, failed ones included. */
 TEST(keys)
 {
-	struct mesh_domain *domain = fake_domain_open(MESH_PROVIDER_TCP);
 	struct mesh_mr *mr;
 	uint64_t keys[20];
 	int i, j;
 
-	log_capture_start();
 	for (i = 0; i < 20; i++) {
 		fake_fail(FAKE_MR, 0, i % 3 == 0, -FI_ENOKEY);
 		if (i % 3 == 0)
 			assert_int_not_equal(mesh_mr_open(domain, pool, 64, &mr), 0);
-		mr = mr_open(domain, 0, 64);
+		mr = mr_open(0, 64);
 		keys[i] = mesh_mr_key(mr);
 		assert_true(fake.mrs[i].key == keys[i]);
 		for (j = 0; j < i; j++)
 			assert_true(keys[j] != keys[i]);
 		mesh_mr_close(mr);
 	}
-	log_capture_stop();
-	mesh_domain_close(domain);
 }
 
 /* On verbs the provider makes the keys, and sends need a descriptor. */
-TEST(provider_key)
+TEST_WITH(provider_key, fake_setup, domain_teardown)
 {
-	struct mesh_domain *domain;
 	struct mesh_mr *mr;
 
-	fake.mr_mode = FI_MR_LOCAL | FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY;
-	domain = fake_domain_open(MESH_PROVIDER_VERBS_RXM);
-	mr = mr_open(domain, 0, 64);
+	verbs_open();
+	mr = mr_open(0, 64);
 	assert_true(mesh_mr_key(mr) == FAKE_PROV_KEY + 3); /* after two to try, and the messages' */
 	assert_non_null(mesh_mr_desc(mr));
 	mesh_mr_close(mr);
-	mesh_domain_close(domain);
-	fake_reset();
-	domain = fake_domain_open(MESH_PROVIDER_TCP);
-	mr = mr_open(domain, 0, 64);
+	domain_change(MESH_PROVIDER_TCP);
+	mr = mr_open(0, 64);
 	assert_null(mesh_mr_desc(mr));
 	assert_null(mesh_mr_desc(NULL));
 	mesh_mr_close(mr);
-	mesh_domain_close(domain);
 }
 
 /* Keys that are ours to choose fit the provider. */
-TEST(short_keys)
+TEST_WITH(short_keys, fake_setup, domain_teardown)
 {
-	struct mesh_domain *domain;
 	struct mesh_mr *mr;
 	int i;
 
 	fake.mr_key_size = 2;
-	domain = fake_domain_open(MESH_PROVIDER_TCP);
+	domain_open(MESH_PROVIDER_TCP);
 	for (i = 0; i < 20; i++) {
-		mr = mr_open(domain, 0, 64);
+		mr = mr_open(0, 64);
 		assert_true(mesh_mr_key(mr) <= UINT16_MAX);
 		mesh_mr_close(mr);
 	}
-	mesh_domain_close(domain);
 }
 
 /* ---- libfabric's cache of verbs registrations ---------------------------------------------- */
 
-static struct mesh_domain *verbs_open(void)
-{
-	fake.mr_mode = FI_MR_LOCAL | FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY;
-	return fake_domain_open(MESH_PROVIDER_VERBS_RXM);
-}
-
 /* Registrations on verbs bypass the cache without any setting. */
-TEST(no_cache)
+TEST_WITH(no_cache, fake_setup, domain_teardown)
 {
-	struct mesh_domain *domain;
 	struct mesh_mr *mr;
 	int i;
 
 	fake.mr_cache = true;
-	log_capture_start();
-	domain = verbs_open();
-	mr = mr_open(domain, 0, 4096);
+	verbs_open();
+	mr = mr_open(0, 4096);
 	assert_int_equal(log_captured_lines(MESH_LOG_WARN), 0);
-	log_capture_stop();
 	assert_int_equal(fake.num_mrs, 4);
 	for (i = 0; i < fake.num_mrs; i++)
 		assert_true(fake.mrs[i].flags == FAKE_MR_NOCACHE);
 	mesh_mr_close(mr);
-	mesh_domain_close(domain);
 }
 
 /* A libfabric that does not know the flag: its cache is noticed, and without one all is well. */
-TEST(cache_cannot_be_left)
+TEST_WITH(cache_cannot_be_left, fake_setup, domain_teardown)
 {
-	struct mesh_domain *domain;
-
 	fake.mr_flags_known = 0;
-	log_capture_start();
-	domain = verbs_open();
+	verbs_open();
 	assert_int_equal(log_captured_lines(MESH_LOG_WARN), 0);
-	mesh_domain_close(domain);
+	domain_close();
 	fake_reset();
 	fake.mr_flags_known = 0;
 	fake.mr_cache = true;
-	domain = verbs_open();
+	verbs_open();
 	assert_int_equal(log_captured_lines(MESH_LOG_WARN), 1);
 	assert_true(log_captured(MESH_LOG_WARN, "FI_MR_CACHE_MAX_COUNT=0"));
 	assert_int_equal(fake.open[FAKE_MR], 1); /* the messages' */
 	assert_true(fake.mrs[0].flags == 0);
-	mesh_domain_close(domain);
-	log_capture_stop();
+	domain_close();
 }
 
 /* tcp has no cache: it is not asked, and gets no flag that it may not know. */
-TEST(cache_of_verbs_only)
+TEST_WITH(cache_of_verbs_only, fake_setup, domain_teardown)
 {
-	struct mesh_domain *domain;
 	struct mesh_mr *mr;
 
 	fake.mr_flags_known = 0;
-	domain = fake_domain_open(MESH_PROVIDER_TCP);
+	domain_open(MESH_PROVIDER_TCP);
 	assert_int_equal(fake.num_mrs, 0);
-	mr = mr_open(domain, 0, 64);
+	mr = mr_open(0, 64);
 	assert_true(fake.mrs[0].flags == 0);
 	mesh_mr_close(mr);
-	mesh_domain_close(domain);
 }
 
 /* On verbs nothing waits while memory is pinned; on tcp a table changes. */
@@ -258,22 +219,19 @@ TEST(traffic_goes_on)
 	static const enum mesh_provider_id providers[] = {MESH_PROVIDER_VERBS_RXM,
 							  MESH_PROVIDER_TCP, MESH_PROVIDER_TCP_RXM};
 	struct mesh_lock *locks[2];
-	struct mesh_domain *domain;
 	int i, k;
 
 	for (i = 0; i < 3; i++) {
-		fake_reset();
-		domain = fake_domain_open(providers[i]);
+		domain_change(providers[i]);
 		locks[0] = &domain->transmit_lock;
 		locks[1] = &domain->lock;
 		for (k = 0; k < 2; k++) {
 			fake.mr_lock = locks[k];
 			fake.mr_locked = 0;
-			mesh_mr_close(mr_open(domain, 0, 64));
+			mesh_mr_close(mr_open(0, 64));
 			assert_int_equal(fake.mr_locked, i ? 2 : 0);
 		}
 		fake.mr_lock = NULL;
-		mesh_domain_close(domain);
 	}
 }
 
@@ -289,47 +247,45 @@ static void others_wait(enum fake_call call)
 	sem_wait(&go);
 }
 
-static void *pinning_main(void *domain)
+static void *pinning_main(void *arg)
 {
-	return mr_open(domain, 0, 2048);
+	(void)arg;
+	return mr_open(0, 2048);
 }
 
 /* Gigabytes are pinned for NCCL: who needs a page does not wait, be it of the same memory. */
 TEST(beside_another)
 {
-	struct mesh_domain *domain = fake_domain_open(MESH_PROVIDER_VERBS_RXM);
 	struct mesh_mr *mrs[3];
 	pthread_t thread;
 	void *pinned;
 
+	domain_change(MESH_PROVIDER_VERBS_RXM);
 	sem_init(&pins, 0, 0);
 	sem_init(&go, 0, 0);
 	tester = pthread_self();
 	fake.before = others_wait;
 	alarm(LIMIT_S); /* what waits for the thread never ends */
-	assert_int_equal(pthread_create(&thread, NULL, pinning_main, domain), 0);
+	assert_int_equal(pthread_create(&thread, NULL, pinning_main, NULL), 0);
 	sem_wait(&pins);
-	mrs[0] = mr_open(domain, 0, 64);
-	mrs[1] = mr_open(domain, 2048, 64);
+	mrs[0] = mr_open(0, 64);
+	mrs[1] = mr_open(2048, 64);
 	mesh_mr_close(mrs[1]);
 	sem_post(&go);
 	pthread_join(thread, &pinned);
 	alarm(0);
-	mrs[2] = mr_open(domain, 128, 64); /* from now on the large one serves all */
+	mrs[2] = mr_open(128, 64); /* from now on the large one serves all */
 	assert_ptr_equal(mrs[2], pinned);
 	mesh_mr_close(mrs[2]);
 	mesh_mr_close(mrs[0]);
 	mesh_mr_close(pinned);
-	mesh_domain_close(domain);
 }
 
 TEST(refused)
 {
-	struct mesh_domain *domain = fake_domain_open(MESH_PROVIDER_TCP);
 	struct mesh_mr *mr = (struct mesh_mr *)pool;
 
 	fake_fail(FAKE_MR, 0, 2, -FI_ENOMEM);
-	log_capture_start();
 	assert_int_equal(mesh_mr_open(domain, pool, 4096, &mr), -ENOMEM);
 	assert_ptr_equal(mr, pool);
 	assert_int_equal(log_captured_lines(MESH_LOG_WARN), 1);
@@ -337,9 +293,7 @@ TEST(refused)
 	assert_true(log_captured(MESH_LOG_WARN, "eth7"));
 	/* Nothing half made is found by the next one. */
 	assert_int_equal(mesh_mr_open(domain, pool, 64, &mr), -ENOMEM);
-	log_capture_stop();
-	mr = mr_open(domain, 0, 64);
+	mr = mr_open(0, 64);
 	assert_int_equal(fake.num_mrs, 1);
 	mesh_mr_close(mr);
-	mesh_domain_close(domain);
 }

@@ -6,9 +6,7 @@
 #include "fabric/sink.h"
 #include "fabric/write.h"
 
-#include "fake_fabric.h"
-#include "log_capture.h"
-#include "unit.h"
+#include "domain_fixture.h"
 
 #define TOKEN 0xfeed0001
 
@@ -20,13 +18,7 @@ struct test_sink {
 	struct mesh_immediate immediate;
 };
 
-static int setup(void)
-{
-	fake_reset();
-	return 0;
-}
-
-TESTS_USE(setup, fake_teardown);
+TESTS_USE(domain_setup, domain_teardown);
 
 static void message_note(struct mesh_sink *sink, const struct mesh_message_header *header,
 			 const void *payload)
@@ -47,7 +39,7 @@ static void write_note(struct mesh_sink *sink, const struct mesh_immediate *imme
 	test->immediate = *immediate;
 }
 
-static void sink_add(struct mesh_domain *domain, struct test_sink *test)
+static void sink_add(struct test_sink *test)
 {
 	memset(test, 0, sizeof(*test));
 	test->sink.token = TOKEN;
@@ -56,7 +48,7 @@ static void sink_add(struct mesh_domain *domain, struct test_sink *test)
 	assert_int_equal(mesh_sink_add(domain, &test->sink), 0);
 }
 
-static void sink_remove(struct mesh_domain *domain, struct test_sink *test)
+static void sink_remove(struct test_sink *test)
 {
 	mesh_lock_take(&domain->lock);
 	mesh_sink_remove(domain, &test->sink);
@@ -90,11 +82,10 @@ static uint64_t immediate_to(uint32_t comm)
 
 TEST(message)
 {
-	struct mesh_domain *domain = fake_domain_open(MESH_PROVIDER_TCP);
 	struct test_sink a, b;
 
-	sink_add(domain, &a);
-	sink_add(domain, &b);
+	sink_add(&a);
+	sink_add(&b);
 	assert_int_not_equal(a.sink.id, b.sink.id);
 	data_deliver(b.sink.id, TOKEN, 28);
 	mesh_domain_poll(domain);
@@ -103,16 +94,14 @@ TEST(message)
 	assert_int_equal(b.header.seq, 17);
 	assert_string_equal(b.payload, "abc");
 	assert_true(domain->strangers == 0);
-	mesh_domain_close(domain);
 }
 
 /* Noise, a wrong token, an unknown id, an old id: counted and dropped. An empty message is none. */
 TEST(strangers)
 {
-	struct mesh_domain *domain = fake_domain_open(MESH_PROVIDER_TCP);
 	struct test_sink a;
 
-	sink_add(domain, &a);
+	sink_add(&a);
 	data_deliver(a.sink.id, TOKEN + 1, 28);
 	data_deliver(a.sink.id + 1, TOKEN, 28);
 	data_deliver(a.sink.id + MESH_COMM_IDS, TOKEN, 28); /* same place, another generation */
@@ -126,57 +115,50 @@ TEST(strangers)
 	mesh_domain_poll(domain);
 	assert_int_equal(a.messages, 1);
 	assert_true(domain->strangers == 5);
-	log_capture_start();
-	mesh_domain_close(domain);
+	domain_close();
 	assert_true(log_captured(MESH_LOG_INFO, "eth7: 5 messages or writes matched no"));
-	log_capture_stop();
 }
 
 /* After a failed receive, what its buffer held before is not taken for a message. */
-TEST(stale_bytes)
+TEST_WITH(stale_bytes, fake_setup, domain_teardown)
 {
-	struct mesh_domain *domain;
 	struct test_sink a;
 
 	fake.rx_size = 1;
-	domain = fake_domain_open(MESH_PROVIDER_TCP);
-	sink_add(domain, &a);
+	domain_open(MESH_PROVIDER_TCP);
+	sink_add(&a);
 	data_deliver(a.sink.id, TOKEN, 28);
 	mesh_domain_poll(domain);
 	assert_int_equal(a.messages, 1);
 	fake_complete_error(fake.receives.posts[1].context, FI_ECONNRESET);
 	mesh_domain_poll(domain);
 	assert_int_equal(a.messages, 1);
-	mesh_domain_close(domain);
 }
 
 TEST(removed)
 {
-	struct mesh_domain *domain = fake_domain_open(MESH_PROVIDER_TCP);
 	struct test_sink a, b;
 	uint32_t id;
 
-	sink_add(domain, &a);
+	sink_add(&a);
 	id = a.sink.id;
-	sink_remove(domain, &a);
-	sink_add(domain, &b); /* does not get the id of before */
+	sink_remove(&a);
+	sink_add(&b); /* does not get the id of before */
 	assert_int_not_equal(b.sink.id, id);
 	data_deliver(id, TOKEN, 28);
 	fake_deliver_immediate(immediate_to(id));
 	mesh_domain_poll(domain);
 	assert_int_equal(a.messages + a.writes + b.messages + b.writes, 0);
 	assert_true(domain->strangers == 2);
-	sink_remove(domain, &b);
-	mesh_domain_close(domain);
+	sink_remove(&b);
 }
 
 TEST(immediates)
 {
-	struct mesh_domain *domain = fake_domain_open(MESH_PROVIDER_TCP);
 	struct test_sink a, deaf;
 
-	sink_add(domain, &a);
-	sink_add(domain, &deaf);
+	sink_add(&a);
+	sink_add(&deaf);
 	deaf.sink.written = NULL;
 	fake_deliver_immediate(immediate_to(a.sink.id));
 	mesh_domain_poll(domain);
@@ -189,30 +171,28 @@ TEST(immediates)
 	fake_deliver_immediate(immediate_to(MESH_COMM_IDS - 1));
 	mesh_domain_poll(domain);
 	assert_true(domain->strangers == 2);
-	mesh_domain_close(domain);
 }
 
 /* All ids in use: an error, no overwriting; one that is given back is found again. */
 TEST(full)
 {
-	struct mesh_domain *domain = fake_domain_open(MESH_PROVIDER_TCP);
 	struct test_sink *sinks = calloc(MESH_COMM_IDS, sizeof(*sinks)), late;
 	uint32_t i;
 
 	assert_non_null(sinks);
 	for (i = 0; i < MESH_COMM_IDS; i++)
-		sink_add(domain, &sinks[i]);
+		sink_add(&sinks[i]);
 	memset(&late, 0, sizeof(late));
 	late.sink.written = write_note;
 	late.sink.id = 77;
 	assert_int_equal(mesh_sink_add(domain, &late.sink), -ENOSPC);
 	assert_int_equal(late.sink.id, 77);
-	sink_remove(domain, &late); /* was never added: removes no other */
+	sink_remove(&late); /* was never added: removes no other */
 	data_deliver(sinks[77].sink.id, TOKEN, 28);
 	mesh_domain_poll(domain);
 	assert_int_equal(sinks[77].messages, 1);
-	sink_remove(domain, &sinks[500]);
-	sink_add(domain, &late);
+	sink_remove(&sinks[500]);
+	sink_add(&late);
 	assert_int_equal(late.sink.id % MESH_COMM_IDS, sinks[500].sink.id % MESH_COMM_IDS);
 	assert_int_not_equal(late.sink.id, sinks[500].sink.id);
 	data_deliver(sinks[500].sink.id, TOKEN, 28); /* too late */
@@ -222,20 +202,19 @@ TEST(full)
 	assert_int_equal(late.messages, 1);
 	assert_int_equal(late.writes, 1);
 	assert_int_equal(sinks[500].messages, 0);
-	mesh_domain_close(domain);
+	domain_close();
 	free(sinks);
 }
 
 /* A node has as many comms in one direction as in the other: those that send need no immediates. */
 TEST(directions_share_no_ids)
 {
-	struct mesh_domain *domain = fake_domain_open(MESH_PROVIDER_TCP);
 	struct test_sink *sinks = calloc(2 * MESH_COMM_IDS, sizeof(*sinks));
 	uint32_t i, count = 0;
 
 	assert_non_null(sinks);
 	for (i = 0; i < MESH_COMM_IDS; i++)
-		sink_add(domain, &sinks[i]);
+		sink_add(&sinks[i]);
 	for (; i < 2 * MESH_COMM_IDS; i++) {
 		sinks[i].sink.token = TOKEN;
 		sinks[i].sink.message = message_note;
@@ -253,7 +232,7 @@ TEST(directions_share_no_ids)
 	for (i = 0, count = 0; i < 2 * MESH_COMM_IDS; i++)
 		count += (uint32_t)sinks[i].writes;
 	assert_int_equal(count, 1); /* it is a receiving comm's */
-	mesh_domain_close(domain);
+	domain_close();
 	free(sinks);
 }
 
@@ -268,57 +247,49 @@ static void write_end(struct mesh_op *op, int error)
 	write_error = error;
 }
 
-struct write_test {
-	struct mesh_domain *domain;
-	struct mesh_remote *remote;
+static struct {
 	struct mesh_mr *mr;
 	struct mesh_op op;
 	char data[64];
 	struct mesh_write write;
-};
+} test;
 
-static void write_test_open(struct write_test *test, enum mesh_provider_id provider)
+static int write_setup(void)
 {
-	struct mesh_domain *domain = fake_domain_open(provider);
-
-	memset(test, 0, sizeof(*test));
+	fake_setup();
+	fake.mr_mode |= FI_MR_LOCAL;
+	domain_open(MESH_PROVIDER_TCP);
+	memset(&test, 0, sizeof(test));
 	write_ends = write_error = 0;
-	test->domain = domain;
-	test->op.complete = write_end;
-	strcpy(test->data, "written");
-	assert_int_equal(mesh_remote_open(domain, domain->name, domain->name_len, &test->remote),
-			 0);
-	assert_int_equal(mesh_mr_open(domain, test->data, sizeof(test->data), &test->mr), 0);
-	test->write = (struct mesh_write){
-		.data = test->data,
-		.size = sizeof(test->data),
-		.mr = test->mr,
+	test.op.complete = write_end;
+	assert_int_equal(mesh_mr_open(domain, test.data, sizeof(test.data), &test.mr), 0);
+	test.write = (struct mesh_write){
+		.data = test.data,
+		.size = sizeof(test.data),
+		.mr = test.mr,
 		.address = 0x123456789,
 		.key = 0xabcdef,
 		.immediate = immediate_to(9),
 	};
+	return 0;
 }
 
-static int write_start(struct write_test *test)
+static int write_teardown(void)
 {
-	return mesh_domain_write(test->domain, test->remote, &test->write, &test->op);
+	mesh_mr_close(test.mr);
+	return domain_teardown();
 }
 
-static void write_test_close(struct write_test *test)
+static int write_start(void)
 {
-	mesh_mr_close(test->mr);
-	mesh_remote_close(test->domain, test->remote);
-	mesh_domain_close(test->domain);
+	return mesh_domain_write(domain, remote, &test.write, &test.op);
 }
 
-TEST(write)
+TEST_WITH(write, write_setup, write_teardown)
 {
 	const struct fake_post *write = &fake.writes.posts[0];
-	struct write_test test;
 
-	fake.mr_mode |= FI_MR_LOCAL;
-	write_test_open(&test, MESH_PROVIDER_TCP);
-	assert_int_equal(write_start(&test), 0);
+	assert_int_equal(write_start(), 0);
 	assert_int_equal(fake.writes.num, 1);
 	assert_ptr_equal(write->context, &test.op);
 	assert_ptr_equal(write->buffer, test.data);
@@ -330,20 +301,19 @@ TEST(write)
 	assert_true(write->flags & FI_REMOTE_CQ_DATA);
 	assert_int_equal(fake.sends.num, 0);
 	fake_complete(write);
-	mesh_domain_poll(test.domain);
+	mesh_domain_poll(domain);
 	assert_int_equal(write_ends, 1);
 	assert_int_equal(write_error, 0);
-	assert_int_equal(write_start(&test), 0);
+	assert_int_equal(write_start(), 0);
 	fake_complete_error(fake.writes.posts[1].context, FI_EACCES);
-	mesh_domain_poll(test.domain);
+	mesh_domain_poll(domain);
 	assert_int_equal(write_error, -EACCES);
-	write_test_close(&test);
 }
 
 /* A message that is to follow the write. */
-static struct mesh_buffer *behind_make(struct write_test *test)
+static struct mesh_buffer *behind_make(void)
 {
-	struct mesh_buffer *buffer = mesh_remote_buffer_get(test->domain, test->remote);
+	struct mesh_buffer *buffer = mesh_remote_buffer_get(domain, remote);
 
 	assert_non_null(buffer);
 	memset(buffer->bytes, 0x77, 40);
@@ -352,13 +322,10 @@ static struct mesh_buffer *behind_make(struct write_test *test)
 }
 
 /* The message is posted directly behind the write, which then has no immediate. */
-TEST(behind)
+TEST_WITH(behind, write_setup, write_teardown)
 {
-	struct write_test test;
-
-	write_test_open(&test, MESH_PROVIDER_TCP);
-	test.write.behind = behind_make(&test);
-	assert_int_equal(write_start(&test), 0);
+	test.write.behind = behind_make();
+	assert_int_equal(write_start(), 0);
 	assert_int_equal(fake.writes.num, 1);
 	assert_false(fake.writes.posts[0].flags & FI_REMOTE_CQ_DATA);
 	assert_int_equal(fake.sends.num, 1);
@@ -366,47 +333,38 @@ TEST(behind)
 	assert_int_equal(fake.sends.posts[0].size, 40);
 	assert_true(fake.hints->tx_attr->msg_order & FI_ORDER_SAW);
 	assert_true(fake.hints->rx_attr->msg_order & FI_ORDER_SAW);
-	write_test_close(&test);
 }
 
 /* The provider accepts the write and not the message: the caller has the buffer. */
-TEST(behind_busy)
+TEST_WITH(behind_busy, write_setup, write_teardown)
 {
-	struct write_test test;
-
-	write_test_open(&test, MESH_PROVIDER_TCP);
-	test.write.behind = behind_make(&test);
+	test.write.behind = behind_make();
 	fake_fail(FAKE_SEND, 0, 1, -FI_EAGAIN);
-	assert_int_equal(write_start(&test), MESH_WRITE_ALONE);
+	assert_int_equal(write_start(), MESH_WRITE_ALONE);
 	assert_int_equal(fake.writes.num, 1);
-	mesh_domain_poll(test.domain);
+	mesh_domain_poll(domain);
 	assert_int_equal(fake.sends.num, 0);
 	fake_complete(&fake.writes.posts[0]);
-	mesh_domain_poll(test.domain);
+	mesh_domain_poll(domain);
 	assert_int_equal(write_ends, 1);
 	mesh_buffer_put(test.write.behind);
-	write_test_close(&test);
 }
 
 /* Nothing starts that could not be announced, or goes to a lost remote. */
-TEST(behind_refused)
+TEST_WITH(behind_refused, write_setup, write_teardown)
 {
-	struct write_test test;
-
-	write_test_open(&test, MESH_PROVIDER_TCP);
-	test.write.behind = behind_make(&test);
+	test.write.behind = behind_make();
 	fake_fail(FAKE_WRITE, 0, 1, -FI_EINVAL);
-	assert_int_equal(write_start(&test), -EINVAL);
+	assert_int_equal(write_start(), -EINVAL);
 	fake_fail(FAKE_SEND, 0, 1, -FI_EAGAIN);
-	mesh_remote_send(behind_make(&test)); /* into the backlog */
-	assert_int_equal(write_start(&test), -EAGAIN);
+	mesh_remote_send(behind_make()); /* into the backlog */
+	assert_int_equal(write_start(), -EAGAIN);
 	assert_int_equal(fake.writes.num + fake.sends.num, 0);
-	mesh_domain_poll(test.domain);
+	mesh_domain_poll(domain);
 	assert_int_equal(fake.sends.num, 1);
-	mesh_domain_lock(test.domain);
-	mesh_remote_lose(test.domain, test.remote);
-	mesh_domain_unlock(test.domain);
-	assert_int_equal(write_start(&test), -ECONNRESET);
+	mesh_domain_lock(domain);
+	mesh_remote_lose(domain, remote);
+	mesh_domain_unlock(domain);
+	assert_int_equal(write_start(), -ECONNRESET);
 	mesh_buffer_put(test.write.behind);
-	write_test_close(&test);
 }

@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* domain_fixture.h - a domain over the fake provider, with a remote: both are closed behind a test. */
+#ifndef MESH_TESTS_DOMAIN_FIXTURE_H
+#define MESH_TESTS_DOMAIN_FIXTURE_H
+
+#include "fake_fabric.h"
+#include "log_capture.h"
+#include "unit.h"
+
+static struct mesh_domain *domain;
+static struct mesh_remote *remote; /* port 1 of the peer */
+
+static inline void domain_open(enum mesh_provider_id provider)
+{
+	domain = fake_domain_open(provider);
+	remote = fake_remote_open(domain, 1);
+}
+
+/* Closes the remotes that the test has left open, too. */
+static inline void domain_close(void)
+{
+	struct mesh_remote *open, *closed;
+
+	do {
+		LIST_FOREACH(open, &domain->remotes, entry) {
+			LIST_FOREACH(closed, &domain->ended, ended)
+				if (closed == open)
+					break;
+			if (!closed)
+				break;
+		}
+		mesh_remote_close(domain, open);
+	} while (open);
+	mesh_domain_close(domain);
+	domain = NULL;
+}
+
+/* In place of the one that is open, with everything working. */
+static inline void domain_change(enum mesh_provider_id provider)
+{
+	domain_close();
+	fake_reset();
+	domain_open(provider);
+}
+
+/* A test's setup without a domain, which opens one itself; that with a domain of tcp. */
+static inline int fake_setup(void)
+{
+	fake_reset();
+	log_capture_start();
+	return 0;
+}
+
+static inline int domain_setup(void)
+{
+	fake_setup();
+	domain_open(MESH_PROVIDER_TCP);
+	return 0;
+}
+
+static inline int domain_teardown(void)
+{
+	if (domain)
+		domain_close();
+	log_capture_stop();
+	return fake_teardown();
+}
+
+#endif
