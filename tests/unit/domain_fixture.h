@@ -3,6 +3,8 @@
 #ifndef MESH_TESTS_DOMAIN_FIXTURE_H
 #define MESH_TESTS_DOMAIN_FIXTURE_H
 
+#include "base/clock.h"
+
 #include "fake_fabric.h"
 #include "log_capture.h"
 #include "unit.h"
@@ -41,6 +43,24 @@ static inline void domain_change(enum mesh_provider_id provider)
 	domain_close();
 	fake_reset();
 	domain_open(provider);
+}
+
+/* It only ends a hang. */
+#define AWAIT_LIMIT_MS 60000
+
+/* Tries until @condition is true: another thread is at work. */
+#define AWAIT(condition)                                                                           \
+	do {                                                                                       \
+		uint64_t await_until_ms = mesh_clock_ms() + AWAIT_LIMIT_MS;                        \
+                                                                                                   \
+		while (!(condition))                                                               \
+			assert_true(mesh_clock_ms() < await_until_ms);                             \
+	} while (0)
+
+/* Polls once; the connector's thread may have the domain for a moment. */
+static inline void poll_once(void)
+{
+	AWAIT(mesh_domain_poll(domain));
 }
 
 /* A test's setup without a domain, which opens one itself; that with a domain of tcp. */

@@ -7,28 +7,16 @@
 
 #include "fabric/remote.h"
 
-#include "fake_fabric.h"
-#include "log_capture.h"
-#include "unit.h"
-
-static struct mesh_domain *domain;
+#include "domain_fixture.h"
 
 static int setup(void)
 {
-	fake_reset();
-	log_capture_start();
+	fake_setup();
 	domain = fake_domain_open(MESH_PROVIDER_TCP);
 	return 0;
 }
 
-static int teardown(void)
-{
-	mesh_domain_close(domain);
-	log_capture_stop();
-	return fake_teardown();
-}
-
-TESTS_USE(setup, teardown);
+TESTS_USE(setup, domain_teardown);
 
 static void assert_calls(int inserted, int removed)
 {
@@ -67,13 +55,13 @@ TEST(equal_ones)
 /* Nothing is removed that was not inserted. */
 TEST(refused)
 {
-	struct mesh_remote *remote;
+	struct mesh_remote *peer;
 
 	fake_fail(FAKE_AV_INSERT, 0, 1, -FI_ENOMEM);
-	assert_true(mesh_remote_open(domain, domain->name, domain->name_len, &remote) < 0);
+	assert_true(mesh_remote_open(domain, domain->name, domain->name_len, &peer) < 0);
 	assert_calls(1, 0);
-	assert_int_equal(mesh_remote_open(domain, domain->name, domain->name_len, &remote), 0);
-	mesh_remote_close(domain, remote);
+	assert_int_equal(mesh_remote_open(domain, domain->name, domain->name_len, &peer), 0);
+	mesh_remote_close(domain, peer);
 	assert_calls(2, 1);
 }
 
@@ -86,15 +74,15 @@ static void nothing(struct mesh_buffer *buffer, int error)
 /* A message may complete, or fail, after the peer is gone. */
 TEST(in_flight)
 {
-	struct mesh_remote *remote = fake_remote_open(domain, 1);
-	struct mesh_buffer *buffer = mesh_remote_buffer_get(domain, remote);
+	struct mesh_remote *peer = fake_remote_open(domain, 1);
+	struct mesh_buffer *buffer = mesh_remote_buffer_get(domain, peer);
 
 	assert_non_null(buffer);
 	buffer->size = 10;
 	buffer->sent = nothing;
 	mesh_remote_send(buffer);
 	assert_int_equal(fake.sends.num, 1);
-	mesh_remote_close(domain, remote);
+	mesh_remote_close(domain, peer);
 	mesh_remote_close(domain, fake_remote_open(domain, 2));
 	assert_calls(2, 1);
 	fake_complete(&fake.sends.posts[0]);

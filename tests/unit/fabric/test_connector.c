@@ -14,12 +14,9 @@
 #include "fabric/sink.h"
 #include "fabric/write.h"
 
-#include "fake_fabric.h"
-#include "log_capture.h"
+#include "domain_fixture.h"
 #include "provider_gate.h"
-#include "unit.h"
 
-static struct mesh_domain *domain;
 static int sent, errors;
 static int last_error;
 
@@ -44,7 +41,7 @@ int __wrap_mesh_link_address_find(const struct mesh_addr *source, unsigned int i
 
 static int setup(void)
 {
-	fake_reset();
+	fake_setup();
 	gate_init();
 	sent = errors = last_error = 0;
 	atomic_store(&is_unknown, false);
@@ -58,20 +55,20 @@ static int setup(void)
 
 static int teardown(void)
 {
-	mesh_domain_close(domain);
+	domain_close();
 	assert_int_equal(atomic_load(&gate.wrong), 0);
-	return fake_teardown();
+	return domain_teardown();
 }
 
 TESTS_USE(setup, teardown);
 
-/* A remote that nothing was sent to yet. */
+/* A peer that nothing was sent to yet. */
 static struct mesh_remote *stranger_open(uint16_t port)
 {
-	struct mesh_remote *remote = fake_remote_open(domain, port);
+	struct mesh_remote *peer = fake_remote_open(domain, port);
 
-	remote->flow->connected = false;
-	return remote;
+	peer->flow->connected = false;
+	return peer;
 }
 
 static void sent_note(struct mesh_buffer *buffer, int error)
@@ -83,9 +80,9 @@ static void sent_note(struct mesh_buffer *buffer, int error)
 	last_error = error;
 }
 
-static void message_send(struct mesh_remote *remote)
+static void message_send(struct mesh_remote *peer)
 {
-	struct mesh_buffer *buffer = mesh_remote_buffer_get(domain, remote);
+	struct mesh_buffer *buffer = mesh_remote_buffer_get(domain, peer);
 
 	assert_non_null(buffer);
 	buffer->size = 24;
@@ -96,30 +93,21 @@ static void message_send(struct mesh_remote *remote)
 /* The connector is not inside, and has nothing to do. */
 static bool is_idle(void)
 {
-	const struct mesh_remote *remote;
+	const struct mesh_remote *peer;
 	bool idle;
 
 	mesh_lock_take(&domain->lock);
 	mesh_lock_take(&domain->transmit_lock);
 	idle = !mesh_endpoint_is_claimed(domain) && LIST_EMPTY(&domain->fences);
-	LIST_FOREACH(remote, &domain->remotes, entry)
-		idle &= !remote->connecting && !remote->wants_connection;
+	LIST_FOREACH(peer, &domain->remotes, entry)
+		idle &= !peer->connecting && !peer->wants_connection;
 	mesh_lock_release(&domain->transmit_lock);
 	mesh_lock_release(&domain->lock);
 	return idle;
 }
 
-/* Polls once. The connector holds the lock for a moment when it looks for what to do. */
-static void poll_once(void)
-{
-	uint64_t limit_ms = mesh_clock_ms() + LIMIT_MS;
-
-	while (!mesh_domain_poll(domain))
-		assert_true(mesh_clock_ms() < limit_ms);
-}
-
-/* Polls until @remote is connected, or all that it was to send has ended. */
-static void connection_await(struct mesh_remote *remote)
+/* Polls until @peer is connected, or all that it was to send has ended. */
+static void connection_await(struct mesh_remote *peer)
 {
 	uint64_t limit_ms = mesh_clock_ms() + LIMIT_MS;
 	bool over = false;
@@ -130,24 +118,21 @@ static void connection_await(struct mesh_remote *remote)
 			continue;
 		mesh_domain_poll(domain);
 		mesh_lock_take(&domain->transmit_lock);
-		over = remote->flow->connected || TAILQ_EMPTY(&remote->backlog);
+		over = peer->flow->connected || TAILQ_EMPTY(&peer->backlog);
 		mesh_lock_release(&domain->transmit_lock);
 	}
 }
 
 static void idle_await(void)
 {
-	uint64_t limit_ms = mesh_clock_ms() + LIMIT_MS;
-
-	while (!is_idle())
-		assert_true(mesh_clock_ms() < limit_ms);
+	AWAIT(is_idle());
 }
 
-/* The gate is closed; a message to @remote is inside. */
-static void send_inside(struct mesh_remote *remote)
+/* The gate is closed; a message to @peer is inside. */
+static void send_inside(struct mesh_remote *peer)
 {
 	gate.closed = true;
-	message_send(remote);
+	message_send(peer);
 	sem_await(&gate.entered);
 }
 
@@ -161,14 +146,14 @@ static void let_go(void)
 /* Only sends on this NIC wait, and none of them holds a lock. */
 TEST(no_other_thread_waits)
 {
-	struct mesh_remote *remote = stranger_open(1), *other = fake_remote_open(domain, 2), *third;
+	struct mesh_remote *peer = stranger_open(1), *other = fake_remote_open(domain, 2), *third;
 	struct mesh_sink sink = {0};
 	struct mesh_write write = {.data = domain->slab, .size = 8, .mr = domain->slab_mr};
 	struct mesh_op op = {0};
 
-	send_inside(remote);
+	send_inside(peer);
 	assert_false(mesh_domain_poll(domain));
-	message_send(remote);
+	message_send(peer);
 	message_send(other);
 	assert_int_equal(mesh_remote_inject(domain, other, "short", 5), -EAGAIN);
 	assert_int_equal(mesh_domain_write(domain, other, &write, &op), -EAGAIN);
@@ -181,82 +166,77 @@ TEST(no_other_thread_waits)
 	mesh_remote_close(domain, third);
 	assert_int_equal(fake.sends.num, 0);
 	let_go();
-	assert_true(remote->flow->connected);
+	assert_true(peer->flow->connected);
 	assert_int_equal(fake.sends.num, 1);
 	poll_once();
 	assert_int_equal(fake.sends.num, 3);
-	message_send(remote); /* directly: it does not connect */
+	message_send(peer); /* directly: it does not connect */
 	assert_int_equal(fake.sends.num, 4);
-	mesh_remote_close(domain, remote);
-	mesh_remote_close(domain, other);
 }
 
 /* A peer that is lost while its greeting connects: the message ends, after that. */
 TEST(lost_inside)
 {
-	struct mesh_remote *remote = stranger_open(1);
+	struct mesh_remote *peer = stranger_open(1);
 	int i;
 
 	fake_fail(FAKE_SEND, 0, 1, -FI_EAGAIN);
-	send_inside(remote);
+	send_inside(peer);
 	for (i = 0; i < 3; i++)
-		message_send(remote);
+		message_send(peer);
 	mesh_lock_take(&domain->lock);
-	mesh_remote_lose(domain, remote);
+	mesh_remote_lose(domain, peer);
 	mesh_lock_release(&domain->lock);
 	assert_int_equal(sent, 3);
-	mesh_remote_close(domain, remote); /* the connector still has it */
+	mesh_remote_close(domain, peer); /* the connector still has it */
 	let_go();
 	poll_once();
 	assert_int_equal(sent, 4);
 	assert_int_equal(errors, 4);
 	assert_int_equal(fake.sends.num, 0);
-	remote = fake_remote_open(domain, 2); /* frees the closed one */
-	assert_ptr_equal(LIST_FIRST(&domain->remotes), remote);
-	assert_null(LIST_NEXT(remote, entry));
-	mesh_remote_close(domain, remote);
+	peer = fake_remote_open(domain, 2); /* frees the closed one */
+	assert_ptr_equal(LIST_FIRST(&domain->remotes), peer);
+	assert_null(LIST_NEXT(peer, entry));
 }
 
 /* A connection is made in several steps: the send is repeated, and polls come between. */
 TEST(repeated)
 {
-	struct mesh_remote *remote = stranger_open(1);
+	struct mesh_remote *peer = stranger_open(1);
 
 	fake_fail(FAKE_SEND, 0, 3, -FI_EAGAIN);
-	message_send(remote);
-	connection_await(remote);
+	message_send(peer);
+	connection_await(peer);
 	assert_int_equal(fake.on[FAKE_SEND].calls, 4);
 	assert_int_equal(fake.sends.num, 1);
 	assert_true(fake.on[FAKE_CQ_READ].calls >= 3);
-	mesh_remote_close(domain, remote);
 }
 
 /* An address that cannot be resolved is an error of the message, from a poll. */
 TEST(refused)
 {
-	struct mesh_remote *remote = stranger_open(1);
+	struct mesh_remote *peer = stranger_open(1);
 
 	fake_fail(FAKE_SEND, 0, 1, -FI_EHOSTUNREACH);
-	message_send(remote);
+	message_send(peer);
 	idle_await();
 	assert_int_equal(sent, 0);
 	poll_once();
 	assert_int_equal(sent, 1);
 	assert_int_equal(errors, 1);
-	message_send(remote);
-	connection_await(remote);
+	message_send(peer);
+	connection_await(peer);
 	assert_int_equal(fake.sends.num, 1);
-	mesh_remote_close(domain, remote);
 }
 
 /* While the kernel asks for a peer's link address the NIC serves the others. */
 TEST(resolved_before)
 {
-	struct mesh_remote *remote = stranger_open(1), *other = fake_remote_open(domain, 2);
+	struct mesh_remote *peer = stranger_open(1), *other = fake_remote_open(domain, 2);
 	uint64_t limit_ms = mesh_clock_ms() + LIMIT_MS;
 
 	atomic_store(&is_unknown, true);
-	message_send(remote);
+	message_send(peer);
 	while (atomic_load(&asked) < 3) {
 		assert_true(mesh_clock_ms() < limit_ms);
 		assert_false(mesh_endpoint_is_claimed(domain));
@@ -266,31 +246,28 @@ TEST(resolved_before)
 	assert_int_equal(fake.on[FAKE_SEND].calls, 1);
 	assert_int_equal(fake.sends.num, 1);
 	atomic_store(&is_unknown, false);
-	connection_await(remote);
-	assert_true(remote->flow->connected);
+	connection_await(peer);
+	assert_true(peer->flow->connected);
 	assert_int_equal(fake.sends.num, 2);
-	mesh_remote_close(domain, remote);
-	mesh_remote_close(domain, other);
 }
 
 /* Nothing answers for 2 s: the message fails, and the provider has not been asked. */
 TEST(never_resolved)
 {
-	struct mesh_remote *remote = stranger_open(1);
+	struct mesh_remote *peer = stranger_open(1);
 	uint64_t begin_ms = mesh_clock_ms();
 
 	atomic_store(&is_unknown, true);
-	message_send(remote);
-	connection_await(remote);
+	message_send(peer);
+	connection_await(peer);
 	assert_in_range(mesh_clock_ms() - begin_ms, 2000, LIMIT_MS);
 	assert_int_equal(errors, 1);
 	assert_int_equal(last_error, -FI_EHOSTUNREACH);
 	assert_int_equal(fake.on[FAKE_SEND].calls, 0);
 	atomic_store(&is_unknown, false);
-	message_send(remote);
-	connection_await(remote);
+	message_send(peer);
+	connection_await(peer);
 	assert_int_equal(fake.sends.num, 1);
-	mesh_remote_close(domain, remote);
 }
 
 /* The gate is closed: lets the post that is inside go, and waits for the next one. */
@@ -300,12 +277,12 @@ static void let_one_go(void)
 	sem_await(&gate.entered);
 }
 
-static bool is_connecting(struct mesh_remote *remote)
+static bool is_connecting(struct mesh_remote *peer)
 {
 	bool connecting;
 
 	mesh_lock_take(&domain->transmit_lock);
-	connecting = remote->connecting;
+	connecting = peer->connecting;
 	mesh_lock_release(&domain->transmit_lock);
 	return connecting;
 }
@@ -341,62 +318,53 @@ TEST(turns)
 	assert_int_equal(mesh_verbs_fence_step(fence), 0);
 	connection_await(first);
 	connection_await(second);
-	mesh_remote_close(domain, first);
-	mesh_remote_close(domain, second);
-	mesh_remote_close(domain, third);
-	mesh_remote_close(domain, cut);
 }
 
 /* An operation that fails has broken its connection: the next message connects again. */
 TEST(after_a_break)
 {
-	struct mesh_remote *remote = fake_remote_open(domain, 1);
+	struct mesh_remote *peer = fake_remote_open(domain, 1);
 	struct mesh_remote *other = fake_remote_open(domain, 2);
 
-	message_send(remote);
-	log_capture_start();
+	message_send(peer);
 	fake_complete_status(fake.sends.posts[0].context, FI_EIO, 12);
 	poll_once();
-	log_capture_stop();
 	assert_int_equal(errors, 1);
-	assert_false(remote->flow->connected);
+	assert_false(peer->flow->connected);
 	assert_true(other->flow->connected);
-	send_inside(remote);
+	send_inside(peer);
 	let_go();
 	assert_int_equal(fake.sends.num, 2);
-	mesh_remote_close(domain, remote);
-	mesh_remote_close(domain, other);
 }
 
 /* If only a write waits, an empty message connects; the peer ignores it. */
 TEST(write_connects)
 {
 	struct mesh_write write = {.data = domain->slab, .size = 8, .mr = domain->slab_mr};
-	struct mesh_remote *remote = stranger_open(1);
+	struct mesh_remote *peer = stranger_open(1);
 	struct mesh_op op = {0};
 
-	assert_int_equal(mesh_domain_write(domain, remote, &write, &op), -EAGAIN);
+	assert_int_equal(mesh_domain_write(domain, peer, &write, &op), -EAGAIN);
 	idle_await();
 	assert_int_equal(fake.sends.num, 1);
 	assert_int_equal(fake.sends.posts[0].size, 0);
-	assert_int_equal(mesh_domain_write(domain, remote, &write, &op), 0);
+	assert_int_equal(mesh_domain_write(domain, peer, &write, &op), 0);
 	fake_complete(&fake.sends.posts[0]);
 	fake_deliver("", 0);
 	poll_once();
 	assert_int_equal(atomic_load(&domain->strangers), 0);
 	assert_int_equal(fake.receives.num, domain->num_receive_buffers + 1); /* posted again */
-	mesh_remote_close(domain, remote);
 }
 
 /* A fence waits for its turn, longer than it would for the provider. */
 TEST(fence_waits)
 {
-	struct mesh_remote *remote = stranger_open(1), *other = fake_remote_open(domain, 2);
+	struct mesh_remote *peer = stranger_open(1), *other = fake_remote_open(domain, 2);
 	struct mesh_verbs_fence *fence;
 	uint64_t begin_ms = mesh_clock_ms();
 
 	fake.writes_end_with = 10; /* a refusal of the peer's NIC */
-	send_inside(remote);
+	send_inside(peer);
 	fence = mesh_verbs_fence_begin(domain, other, 0);
 	assert_non_null(fence);
 	while (mesh_clock_ms() < begin_ms + 700) /* more than POST_MS */
@@ -408,17 +376,15 @@ TEST(fence_waits)
 	poll_once();
 	assert_int_equal(mesh_verbs_fence_step(fence), 0);
 	assert_false(other->flow->connected);
-	mesh_remote_close(domain, remote);
-	mesh_remote_close(domain, other);
 }
 
 /* The fence's write is inside. */
-static struct mesh_verbs_fence *fence_inside(struct mesh_remote *remote, uint64_t limit_ms)
+static struct mesh_verbs_fence *fence_inside(struct mesh_remote *peer, uint64_t limit_ms)
 {
 	struct mesh_verbs_fence *fence;
 
 	gate.closed = true;
-	fence = mesh_verbs_fence_begin(domain, remote, limit_ms);
+	fence = mesh_verbs_fence_begin(domain, peer, limit_ms);
 	assert_non_null(fence);
 	sem_await(&gate.entered);
 	return fence;
@@ -427,8 +393,8 @@ static struct mesh_verbs_fence *fence_inside(struct mesh_remote *remote, uint64_
 /* Its write may connect: who steps it does not wait, and no other thread does. */
 TEST(fence_connects)
 {
-	struct mesh_remote *remote = stranger_open(1), *other = fake_remote_open(domain, 2);
-	struct mesh_verbs_fence *fence = fence_inside(remote, 0);
+	struct mesh_remote *peer = stranger_open(1), *other = fake_remote_open(domain, 2);
+	struct mesh_verbs_fence *fence = fence_inside(peer, 0);
 
 	fake.writes_end_with = 10;
 	assert_int_equal(mesh_verbs_fence_step(fence), -EAGAIN);
@@ -440,30 +406,26 @@ TEST(fence_connects)
 	poll_once();
 	assert_int_equal(fake.sends.num, 1);
 	assert_int_equal(mesh_verbs_fence_step(fence), 0);
-	mesh_remote_close(domain, remote);
-	mesh_remote_close(domain, other);
 }
 
-/* It takes longer than the caller waits, who closes the remote: it ends by itself. */
-static void fence_outlasts(struct mesh_verbs_fence *fence, struct mesh_remote *remote)
+/* It takes longer than the caller waits, who closes the peer: it ends by itself. */
+static void fence_outlasts(struct mesh_verbs_fence *fence, struct mesh_remote *peer)
 {
-	uint64_t limit_ms = mesh_clock_ms() + LIMIT_MS;
 	int ret;
 
-	while ((ret = mesh_verbs_fence_step(fence)) == -EAGAIN)
-		assert_true(mesh_clock_ms() < limit_ms);
+	AWAIT((ret = mesh_verbs_fence_step(fence)) != -EAGAIN);
 	assert_int_equal(ret, -EBUSY);
-	mesh_remote_close(domain, remote);
-	remote = fake_remote_open(domain, 3); /* would free the closed one */
+	mesh_remote_close(domain, peer);
+	peer = fake_remote_open(domain, 3); /* would free the closed one */
 	let_go();
-	mesh_remote_close(domain, remote);
+	mesh_remote_close(domain, peer);
 }
 
 TEST(fence_outlasts)
 {
-	struct mesh_remote *remote = stranger_open(1);
+	struct mesh_remote *peer = stranger_open(1);
 
-	fence_outlasts(fence_inside(remote, 50), remote);
+	fence_outlasts(fence_inside(peer, 50), peer);
 	assert_false(LIST_EMPTY(&domain->abandoned));
 	fake_complete_error(fake.writes.posts[0].context, FI_EIO);
 	poll_once();
@@ -472,10 +434,10 @@ TEST(fence_outlasts)
 
 TEST(failed_fence_outlasts)
 {
-	struct mesh_remote *remote = stranger_open(1);
+	struct mesh_remote *peer = stranger_open(1);
 
 	fake_fail(FAKE_WRITE, 0, 1, -FI_EHOSTUNREACH);
-	fence_outlasts(fence_inside(remote, 50), remote);
+	fence_outlasts(fence_inside(peer, 50), peer);
 	assert_true(LIST_EMPTY(&domain->abandoned));
 }
 
@@ -491,13 +453,13 @@ static void *close_main(void *arg)
 /* A domain is closed only after the connector has returned from the provider. */
 TEST(close_waits)
 {
-	struct mesh_remote *remote = stranger_open(1);
+	struct mesh_remote *peer = stranger_open(1);
 	pthread_t thread;
 	int i;
 
 	atomic_store(&domain_closed, false);
-	send_inside(remote);
-	mesh_remote_close(domain, remote);
+	send_inside(peer);
+	mesh_remote_close(domain, peer);
 	assert_int_equal(pthread_create(&thread, NULL, close_main, domain), 0);
 	for (i = 0; i < 1000; i++)
 		sched_yield();
@@ -514,15 +476,15 @@ TEST(close_waits)
 TEST(tcp_has_none)
 {
 	struct mesh_domain *tcp;
-	struct mesh_remote *remote;
+	struct mesh_remote *peer;
 
 	fake.before = NULL;
 	tcp = fake_domain_open(MESH_PROVIDER_TCP);
-	remote = fake_remote_open(tcp, 1);
+	peer = fake_remote_open(tcp, 1);
 	assert_null(tcp->connector);
-	remote->flow->connected = false;
+	peer->flow->connected = false;
 	fake.inject_size = 8;
-	assert_int_equal(mesh_remote_inject(tcp, remote, "now", 4), 0);
-	mesh_remote_close(tcp, remote);
+	assert_int_equal(mesh_remote_inject(tcp, peer, "now", 4), 0);
+	mesh_remote_close(tcp, peer);
 	mesh_domain_close(tcp);
 }

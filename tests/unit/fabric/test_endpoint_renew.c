@@ -13,13 +13,8 @@
 #include "fabric/fence.h"
 #include "fabric/write.h"
 
-#include "fake_fabric.h"
-#include "log_capture.h"
-#include "unit.h"
+#include "domain_fixture.h"
 
-#define LIMIT_MS 10000
-
-static struct mesh_domain *domain;
 static int sent, written, last_error;
 static _Atomic(int) tries; /* to open an endpoint */
 
@@ -48,29 +43,21 @@ static void written_note(struct mesh_op *op, int error)
 
 static int setup(void)
 {
-	fake_reset();
+	fake_setup();
 	sent = written = last_error = 0;
 	atomic_store(&tries, 0);
 	fake.mr_mode = FI_MR_LOCAL | FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY;
 	fake.inject_size = 64;
 	fake.before = provider_enter;
-	log_capture_start();
 	domain = fake_domain_open(MESH_PROVIDER_VERBS_RXM);
 	return 0;
 }
 
-static int teardown(void)
-{
-	mesh_domain_close(domain);
-	log_capture_stop();
-	return fake_teardown();
-}
+TESTS_USE(setup, domain_teardown);
 
-TESTS_USE(setup, teardown);
-
-static void message_send(struct mesh_remote *remote)
+static void message_send(struct mesh_remote *peer)
 {
-	struct mesh_buffer *buffer = mesh_remote_buffer_get(domain, remote);
+	struct mesh_buffer *buffer = mesh_remote_buffer_get(domain, peer);
 
 	assert_non_null(buffer);
 	buffer->size = 24;
@@ -78,55 +65,34 @@ static void message_send(struct mesh_remote *remote)
 	mesh_remote_send(buffer);
 }
 
-static int write_post(struct mesh_remote *remote, struct mesh_op *op)
+static int write_post(struct mesh_remote *peer, struct mesh_op *op)
 {
 	const struct mesh_write write = {.data = domain->slab, .size = 8, .mr = domain->slab_mr};
 
 	op->complete = written_note;
-	return mesh_domain_write(domain, remote, &write, op);
+	return mesh_domain_write(domain, peer, &write, op);
 }
 
 /* Until the connector's thread has opened another endpoint; the fake is that thread's till then. */
 static void open_await(void)
 {
-	uint64_t limit_ms = mesh_clock_ms() + LIMIT_MS;
-
-	while (atomic_load(&domain->endpoint_state) != MESH_ENDPOINT_OPEN ||
-	       atomic_load(&domain->claimed))
-		assert_true(mesh_clock_ms() < limit_ms);
-}
-
-/* The connector's thread may have the domain for a moment. */
-static void poll_once(void)
-{
-	uint64_t limit_ms = mesh_clock_ms() + LIMIT_MS;
-
-	while (!mesh_domain_poll(domain))
-		assert_true(mesh_clock_ms() < limit_ms);
+	AWAIT(atomic_load(&domain->endpoint_state) == MESH_ENDPOINT_OPEN &&
+	      !atomic_load(&domain->claimed));
 }
 
 /* As its users do: the write is refused while the connector's thread has the domain. */
-static void write_await(struct mesh_remote *remote, struct mesh_op *op)
+static void write_await(struct mesh_remote *peer, struct mesh_op *op)
 {
-	uint64_t limit_ms = mesh_clock_ms() + LIMIT_MS;
 	int ret;
 
-	do {
-		ret = write_post(remote, op);
-		assert_true(mesh_clock_ms() < limit_ms);
-	} while (ret == -EAGAIN);
+	AWAIT((ret = write_post(peer, op)) != -EAGAIN);
 	assert_int_equal(ret, 0);
 }
 
-/* Nor does a message end while the connector's thread tries its remote. */
+/* Nor does a message end while the connector's thread tries its peer. */
 static void sent_await(void)
 {
-	uint64_t limit_ms = mesh_clock_ms() + LIMIT_MS;
-
-	while (!sent) {
-		poll_once();
-		assert_true(mesh_clock_ms() < limit_ms);
-	}
+	AWAIT((poll_once(), sent));
 	assert_int_equal(sent, 1);
 }
 
@@ -139,13 +105,13 @@ static void endpoint_renew(void)
 /* The provider says nothing about them; their owners hear of it when the endpoint is closed. */
 TEST(all_ends_once)
 {
-	struct mesh_remote *remote = fake_remote_open(domain, 1);
+	struct mesh_remote *peer = fake_remote_open(domain, 1);
 	struct mesh_op ops[3] = {0};
 	int i, endpoints = fake.on[FAKE_ENDPOINT].calls;
 
-	message_send(remote);
+	message_send(peer);
 	for (i = 0; i < 3; i++)
-		write_await(remote, &ops[i]);
+		write_await(peer, &ops[i]);
 	fake_complete(&fake.writes.posts[1]);
 	poll_once();
 	assert_int_equal(written, 1);
@@ -160,10 +126,9 @@ TEST(all_ends_once)
 	poll_once();
 	assert_int_equal(written, 3);
 	assert_int_equal(sent, 1);
-	mesh_remote_close(domain, remote);
 }
 
-/* The remote of an earlier endpoint is lost; another one of the same peer is not. */
+/* The peer of an earlier endpoint is lost; another one of the same peer is not. */
 TEST(remotes)
 {
 	struct mesh_remote *old = fake_remote_open(domain, 1), *fresh;
@@ -182,8 +147,6 @@ TEST(remotes)
 	poll_once();
 	assert_int_equal(written, 1);
 	assert_int_equal(last_error, 0);
-	mesh_remote_close(domain, old);
-	mesh_remote_close(domain, fresh);
 }
 
 /*
@@ -204,40 +167,36 @@ TEST(receives)
 /* A fence after that has nothing to do: it does not write, and it does not wait. */
 TEST(fence_is_over)
 {
-	struct mesh_remote *remote = fake_remote_open(domain, 1);
-	struct mesh_fence fence = {.domain = domain, .remote = remote};
+	struct mesh_remote *peer = fake_remote_open(domain, 1);
+	struct mesh_fence fence = {.domain = domain, .remote = peer};
 
 	endpoint_renew();
 	mesh_remotes_fence(&fence, 1);
 	assert_int_equal(fence.result, 0);
 	assert_int_equal(fake.on[FAKE_WRITE].calls, 0);
-	mesh_remote_close(domain, remote);
 }
 
 /* While no endpoint can be opened nothing is posted, and nobody waits; later one can. */
 static void cannot_open(enum fake_call call)
 {
-	struct mesh_remote *remote = fake_remote_open(domain, 1), *fresh;
-	uint64_t limit_ms = mesh_clock_ms() + LIMIT_MS;
+	struct mesh_remote *peer = fake_remote_open(domain, 1), *fresh;
 	struct mesh_op op = {0};
 
 	fake_fail(call, 0, 1, -FI_ENODEV);
 	mesh_endpoint_close(domain);
 	mesh_endpoint_close(domain); /* there is none */
-	while (atomic_load(&tries) < 2)
-		assert_true(mesh_clock_ms() < limit_ms);
+	AWAIT(atomic_load(&tries) >= 2);
 	fresh = fake_remote_open(domain, 1);
 	assert_int_equal(write_post(fresh, &op), -EAGAIN);
 	assert_false(mesh_domain_poll(domain));
-	while (!mesh_endpoint_is_open(domain))
-		assert_true(mesh_clock_ms() < limit_ms);
+	AWAIT(mesh_endpoint_is_open(domain));
 	open_await();
 	assert_int_equal(fake.open[FAKE_ENDPOINT], 1);
 	write_await(fresh, &op);
 	fake_complete(&fake.writes.posts[0]);
 	poll_once();
 	assert_int_equal(written, 1);
-	mesh_remote_close(domain, remote);
+	mesh_remote_close(domain, peer);
 	mesh_remote_close(domain, fresh);
 }
 
