@@ -45,6 +45,20 @@ static inline void domain_change(enum mesh_provider_id provider)
 	domain_open(provider);
 }
 
+static inline void remote_lose(struct mesh_remote *lost)
+{
+	mesh_lock_take(&domain->lock);
+	mesh_remote_lose(domain, lost);
+	mesh_lock_release(&domain->lock);
+}
+
+static inline void wait_cancel(struct mesh_waiter *waiter)
+{
+	mesh_lock_take(&domain->lock);
+	mesh_domain_wait_cancel(domain, waiter);
+	mesh_lock_release(&domain->lock);
+}
+
 /* It only ends a hang. */
 #define AWAIT_LIMIT_MS 60000
 

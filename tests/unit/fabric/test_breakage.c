@@ -14,12 +14,8 @@
 #include "fabric/write.h"
 #include "nic/rdma_error.h"
 
-#include "fake_fabric.h"
-#include "log_capture.h"
-#include "unit.h"
+#include "domain_fixture.h"
 
-static struct mesh_domain *domain;
-static struct mesh_remote *remote;
 static char memory[4096];
 static int ends, end_error;
 
@@ -74,15 +70,7 @@ static int setup(void)
 	return 0;
 }
 
-static int teardown(void)
-{
-	log_capture_stop();
-	mesh_remote_close(domain, remote);
-	mesh_domain_close(domain);
-	return fake_teardown();
-}
-
-TESTS_USE(setup, teardown);
+TESTS_USE(setup, domain_teardown);
 
 static void end_note(struct mesh_op *op, int error)
 {
@@ -197,7 +185,7 @@ TEST(tcp)
 	char text[MESH_RDMA_ERROR_MAX];
 	struct mesh_op op = {0};
 
-	teardown();
+	domain_teardown();
 	opened(MESH_PROVIDER_TCP);
 	mesh_remote_silence_explain(domain, remote, 4321, 0, text);
 	assert_non_null(strstr(text, "tcp does not answer on port 4321"));
@@ -258,9 +246,7 @@ TEST(fence_is_final)
 TEST(fence_lost)
 {
 	fake.writes_end_with = MESH_RDMA_FLUSHED;
-	mesh_lock_take(&domain->lock);
-	mesh_remote_lose(domain, remote);
-	mesh_lock_release(&domain->lock);
+	remote_lose(remote);
 	fence();
 	assert_int_equal(fake.writes.num, 1);
 	assert_int_equal(log_captured_lines(MESH_LOG_WARN), 0);

@@ -184,9 +184,7 @@ TEST(lost_inside)
 	send_inside(peer);
 	for (i = 0; i < 3; i++)
 		message_send(peer);
-	mesh_lock_take(&domain->lock);
-	mesh_remote_lose(domain, peer);
-	mesh_lock_release(&domain->lock);
+	remote_lose(peer);
 	assert_int_equal(sent, 3);
 	mesh_remote_close(domain, peer); /* the connector still has it */
 	let_go();

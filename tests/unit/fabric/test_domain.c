@@ -7,9 +7,7 @@
 
 #include "wire/message.h"
 
-#include "fake_fabric.h"
-#include "log_capture.h"
-#include "unit.h"
+#include "domain_fixture.h"
 
 /* What the machine allows, 0: anything; and which provider is opened. */
 static unsigned long memlock_kib;
@@ -36,17 +34,16 @@ static int setup(void)
 {
 	memlock_kib = 0;
 	provider = MESH_PROVIDER_TCP;
-	fake_reset();
-	return 0;
+	return fake_setup();
 }
 
-TESTS_USE(setup, fake_teardown);
+TESTS_USE(setup, domain_teardown);
 
 TEST(open)
 {
-	struct mesh_domain *domain = fake_domain_open(MESH_PROVIDER_TCP);
 	struct mesh_addr addr;
 
+	domain = fake_domain_open(MESH_PROVIDER_TCP);
 	assert_int_equal(domain->provider, MESH_PROVIDER_TCP);
 	assert_int_equal(domain->port, FAKE_PORT);
 	assert_int_equal(mesh_addr_from_sockaddr((struct sockaddr *)domain->name, domain->name_len,
@@ -56,13 +53,11 @@ TEST(open)
 	assert_int_equal(domain->segment_max, 1 << 30);
 	assert_int_equal(fake.open[FAKE_ENDPOINT], 1);
 	assert_int_equal(fake.open[FAKE_MR], 0); /* tcp wants no local registration */
-	mesh_domain_close(domain);
 }
 
 /* Receives are posted before a peer can send: as many as the provider accepts, each elsewhere. */
 TEST(receives_posted)
 {
-	struct mesh_domain *domain;
 	int i;
 
 	fake.rx_size = 10;
@@ -82,24 +77,22 @@ TEST(receives_posted)
 			assert_true(receive->buffer >= receive[-1].buffer + receive[-1].size);
 		memset(receive->buffer, 0x11, receive->size); /* ASan: it is ours */
 	}
-	mesh_domain_close(domain);
 }
 
 /* On tcp all of them pass through the processor's cache in turn: a few, for all comms. */
 TEST(receives_few_on_tcp)
 {
-	struct mesh_domain *domain = fake_domain_open(MESH_PROVIDER_TCP);
-
+	domain = fake_domain_open(MESH_PROVIDER_TCP);
 	assert_in_range(fake.receives.num, 16, 64);
-	mesh_domain_close(domain);
 }
 
 /* Each peer may keep one for as long as it takes to send the rest of a message. */
 TEST(receives_grow_with_peers)
 {
-	struct mesh_domain *domain = fake_domain_open(MESH_PROVIDER_TCP);
-	int few = fake.receives.num, i;
+	int few, i;
 
+	domain = fake_domain_open(MESH_PROVIDER_TCP);
+	few = fake.receives.num;
 	for (i = 0; i < 10; i++)
 		fake_remote_open(domain, (uint16_t)(1000 + i));
 	assert_int_equal(fake.receives.num, few);
@@ -112,7 +105,6 @@ TEST(receives_grow_with_peers)
 	for (i = 1; i < fake.receives.num; i++)
 		assert_true(fake.receives.posts[i].buffer >=
 			    fake.receives.posts[i - 1].buffer + fake.receives.posts[i - 1].size);
-	mesh_domain_close(domain);
 }
 
 TEST(close_null)
@@ -120,30 +112,35 @@ TEST(close_null)
 	mesh_domain_close(NULL);
 }
 
-/* Each step fails in turn: the error is returned and reported once, and nothing stays open. */
+/* Opening fails with @error (-1: any), says so once, and leaves nothing open. */
+static void open_fails(int error, const char *said)
+{
+	struct mesh_domain_options options = {
+		.nic = fake_nic(), .provider = provider, .payload_max = 4096};
+	struct mesh_domain *opened = (struct mesh_domain *)&options;
+	int ret;
+
+	log_capture_start();
+	ret = mesh_domain_open(&options, &opened);
+	assert_int_equal(error == -1 ? ret < 0 : ret == error, 1);
+	assert_ptr_equal(opened, &options); /* untouched */
+	assert_int_equal(log_captured_lines(MESH_LOG_WARN), 1);
+	assert_true(log_captured(MESH_LOG_WARN, "eth7"));
+	assert_true(log_captured(MESH_LOG_WARN, said));
+	assert_int_equal(fake_teardown(), 0);
+}
+
 static void step_fails(enum fake_call call, int skip, int error, const char *said)
 {
 	static const struct fake_offer offers[] = {
 		{"tcp", "eth7", "10.7.0.1"}, {"verbs;ofi_rxm", "mlx5_7", "10.7.0.1"}, {0}};
-	struct mesh_domain_options options = {
-		.nic = fake_nic(), .provider = provider, .payload_max = 4096};
-	struct mesh_domain *domain = (struct mesh_domain *)&options;
-	int ret;
 
 	fake_reset();
 	fake.offers = offers;
 	fake.mr_mode = FI_MR_LOCAL | FI_MR_PROV_KEY;
 	fake_fail(call, skip, 1, error);
-	log_capture_start();
-	ret = mesh_domain_open(&options, &domain);
-	assert_int_equal(ret, error);
-	assert_ptr_equal(domain, &options); /* untouched */
-	assert_int_equal(log_captured_lines(MESH_LOG_WARN), 1);
-	assert_true(log_captured(MESH_LOG_WARN, "eth7"));
-	assert_true(log_captured(MESH_LOG_WARN, said));
+	open_fails(error, said);
 	assert_true(log_captured(MESH_LOG_WARN, fi_strerror(-error)));
-	log_capture_stop();
-	assert_int_equal(fake_teardown(), 0);
 }
 
 TEST(open_fails)
@@ -160,15 +157,7 @@ TEST(open_fails)
 	step_fails(FAKE_MR, 0, -FI_ENOMEM, "register");
 	step_fails(FAKE_RECV, 0, -FI_EIO, "post a receive");
 	step_fails(FAKE_RECV, 9, -FI_ENOMEM, "post a receive");
-}
-
-TEST(emfile_hint)
-{
 	step_fails(FAKE_CQ, 0, -FI_EMFILE, "ulimit -n");
-}
-
-TEST(address_hints)
-{
 	step_fails(FAKE_ENDPOINT, 0, -FI_EADDRNOTAVAIL, "did this NIC lose its address");
 	step_fails(FAKE_ENABLE, 0, -FI_EADDRINUSE, "FI_TCP_PORT_LOW_RANGE");
 }
@@ -191,25 +180,11 @@ TEST(memlock_hint)
 /* The limits of libfabric are read; if they are too small, an error is logged. */
 TEST(too_little)
 {
-	struct mesh_domain_options options = {
-		.nic = fake_nic(), .provider = MESH_PROVIDER_TCP, .payload_max = 4096};
-	struct mesh_domain *domain;
-	int i;
-
-	for (i = 0; i < 2; i++) {
-		fake_reset();
-		if (i)
-			fake.cq_data_size = 2;
-		else
-			fake.max_msg_size = 65536;
-		log_capture_start();
-		assert_int_equal(mesh_domain_open(&options, &domain), -EOPNOTSUPP);
-		assert_int_equal(log_captured_lines(MESH_LOG_WARN), 1);
-		assert_true(log_captured(MESH_LOG_WARN,
-					 i ? "immediates of 2 bytes" : "writes up to 65536 bytes"));
-		log_capture_stop();
-		assert_int_equal(fake_open_objects(), 0);
-	}
+	fake.max_msg_size = 65536;
+	open_fails(-EOPNOTSUPP, "writes up to 65536 bytes");
+	fake_reset();
+	fake.cq_data_size = 2;
+	open_fails(-EOPNOTSUPP, "immediates of 2 bytes");
 }
 
 /* Every operation that can be posted has room in the completion queue. */
@@ -233,42 +208,26 @@ TEST(strange_name)
 		"fi_shm://1",
 		"a name that is longer than any that this version has room for, by far",
 	};
-	struct mesh_domain_options options = {
-		.nic = fake_nic(), .provider = MESH_PROVIDER_TCP, .payload_max = 4096};
-	struct mesh_domain *domain;
 	size_t i;
 
 	for (i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
 		fake.name = names[i];
-		log_capture_start();
-		assert_true(mesh_domain_open(&options, &domain) < 0);
-		assert_int_equal(log_captured_lines(MESH_LOG_WARN), 1);
-		assert_true(log_captured(MESH_LOG_WARN, "endpoint's name"));
-		log_capture_stop();
-		assert_int_equal(fake_open_objects(), 0);
+		open_fails(-1, "endpoint's name");
 	}
 }
 
 TEST(no_provider)
 {
 	static const struct fake_offer nothing[] = {{0}};
-	struct mesh_domain_options options = {
-		.nic = fake_nic(), .provider = MESH_PROVIDER_TCP, .payload_max = 4096};
-	struct mesh_domain *domain;
 
 	fake.offers = nothing;
-	log_capture_start();
-	assert_int_equal(mesh_domain_open(&options, &domain), -ENODEV);
-	assert_int_equal(log_captured_lines(MESH_LOG_WARN), 1);
-	assert_true(log_captured(MESH_LOG_WARN, "eth7"));
-	log_capture_stop();
+	open_fails(-ENODEV, "eth7");
 }
 
 /* What each provider is relied on for. */
 TEST(limits)
 {
-	struct mesh_domain *domain = fake_domain_open(MESH_PROVIDER_TCP);
-
+	domain = fake_domain_open(MESH_PROVIDER_TCP);
 	assert_int_equal(domain->immediate_bits, 64);
 	assert_true(domain->send_flags & FI_COMPLETION);
 	mesh_domain_close(domain);
@@ -278,13 +237,11 @@ TEST(limits)
 	fake.cq_data_size = 4;
 	domain = fake_domain_open(MESH_PROVIDER_VERBS_RXM);
 	assert_int_equal(domain->immediate_bits, 32);
-	mesh_domain_close(domain);
 }
 
 /* Messages are sent from registered memory if the provider requires it. */
 TEST(local_registration)
 {
-	struct mesh_domain *domain;
 	const struct fake_mr *slab;
 	const uint8_t *start;
 	int i;
@@ -301,15 +258,13 @@ TEST(local_registration)
 		assert_true(receive->buffer >= start);
 		assert_true(receive->buffer + receive->size <= start + slab->size);
 	}
-	mesh_domain_close(domain);
 }
 
 /* The domain frees remotes that were not closed. */
 TEST(close_with_remotes)
 {
-	struct mesh_domain *domain = fake_domain_open(MESH_PROVIDER_TCP);
-	struct mesh_remote *remote;
-
-	assert_int_equal(mesh_remote_open(domain, domain->name, domain->name_len, &remote), 0);
+	domain = fake_domain_open(MESH_PROVIDER_TCP);
+	fake_remote_open(domain, 1);
 	mesh_domain_close(domain);
+	domain = NULL;
 }

@@ -217,17 +217,13 @@ TEST(turns)
 	}
 	for (i = 0; i < 3; i++)
 		assert_int_equal(customers[i].got, 10 * (256 << 10));
-	mesh_lock_take(&domain->lock);
-	mesh_domain_wait_cancel(domain, &customers[1].waiter);
-	mesh_lock_release(&domain->lock);
+	wait_cancel(&customers[1].waiter);
 	for (i = 0; i < 10; i++)
 		complete(flow, 256 << 10);
 	assert_int_equal(customers[1].got, 10 * (256 << 10));
 	assert_int_equal(customers[0].got + customers[2].got, 30 * (256 << 10));
-	mesh_lock_take(&domain->lock);
-	mesh_domain_wait_cancel(domain, &customers[0].waiter);
-	mesh_domain_wait_cancel(domain, &customers[2].waiter);
-	mesh_lock_release(&domain->lock);
+	wait_cancel(&customers[0].waiter);
+	wait_cancel(&customers[2].waiter);
 }
 
 /* Large segments get as much as small ones, which need no more room than they do. */
@@ -251,9 +247,7 @@ TEST(large_beside_small)
 		customer_push(&small); /* a new message of a busy comm */
 	}
 	assert_true(large.turns <= 8); /* and it is not resumed before there is room for it */
-	mesh_lock_take(&domain->lock);
-	mesh_domain_wait_cancel(domain, &small.waiter);
-	mesh_lock_release(&domain->lock);
+	wait_cancel(&small.waiter);
 	assert_int_equal(remote->flow->num_waiters, 0);
 }
 
@@ -409,8 +403,6 @@ TEST_WITH(inject, fake_setup, domain_teardown)
 	assert_int_equal(mesh_remote_inject(domain, remote, text, sizeof(text)), -EAGAIN);
 	mesh_domain_poll(domain);
 	assert_int_equal(mesh_remote_inject(domain, remote, text, sizeof(text)), 0);
-	mesh_lock_take(&domain->lock);
-	mesh_remote_lose(domain, remote);
-	mesh_lock_release(&domain->lock);
+	remote_lose(remote);
 	assert_int_equal(mesh_remote_inject(domain, remote, text, sizeof(text)), -EAGAIN);
 }

@@ -54,13 +54,6 @@ static int sent_number(int i)
 	return number;
 }
 
-static void remote_lose(struct mesh_remote *lost)
-{
-	mesh_lock_take(&domain->lock);
-	mesh_remote_lose(domain, lost);
-	mesh_lock_release(&domain->lock);
-}
-
 TEST(send)
 {
 	message_send(remote, 5);
@@ -346,10 +339,8 @@ TEST(waiters)
 	mesh_domain_wait(domain, &c.waiter);
 	mesh_domain_wait(domain, &b.waiter);
 	mesh_domain_wait(domain, &b.waiter); /* counts once */
-	mesh_lock_take(&domain->lock);
-	mesh_domain_wait_cancel(domain, &c.waiter);
-	mesh_domain_wait_cancel(domain, &c.waiter);
-	mesh_lock_release(&domain->lock);
+	wait_cancel(&c.waiter);
+	wait_cancel(&c.waiter);
 	mesh_domain_poll(domain);
 	assert_int_equal(a.resumed, 1); /* asks again, and is not called twice in one poll */
 	assert_int_equal(b.resumed, 1);

@@ -8,31 +8,20 @@
 #include "fabric/fence.h"
 #include "fabric/provider_sockets.h"
 
-#include "fake_fabric.h"
-#include "log_capture.h"
+#include "domain_fixture.h"
 #include "namespace.h"
-#include "unit.h"
 
 #define LIMIT 64
 
-static struct mesh_domain *domain;
-static struct mesh_remote *remote;
 static struct rlimit before;
 static int fds[LIMIT], num_fds;
 static int connection;
 
 static int setup(void)
 {
-	struct sockaddr_storage name;
-	struct mesh_addr addr;
-	size_t len;
-
-	fake_reset();
-	log_capture_start();
+	fake_setup();
 	domain = fake_domain_open(MESH_PROVIDER_TCP);
-	mesh_addr_parse("10.7.0.2", &addr);
-	len = mesh_addr_to_sockaddr(&addr, 4321, &name);
-	assert_int_equal(mesh_remote_open(domain, &name, len, &remote), 0);
+	remote = fake_remote_open(domain, 4321);
 	connection = socket(AF_INET, SOCK_STREAM, 0);
 	assert_true(connection >= 0);
 	assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
@@ -46,10 +35,7 @@ static int teardown(void)
 		close(fds[--num_fds]);
 	assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
 	close(connection);
-	mesh_remote_close(domain, remote);
-	mesh_domain_close(domain);
-	log_capture_stop();
-	return fake_teardown();
+	return domain_teardown();
 }
 
 TESTS_USE(setup, teardown);
@@ -220,14 +206,11 @@ TEST(nothing_to_reserve)
 		.nic = fake_nic(), .provider = MESH_PROVIDER_TCP, .payload_max = 1024};
 	struct mesh_domain *none = NULL;
 
-	mesh_remote_close(domain, remote);
-	mesh_domain_close(domain);
+	domain_close();
 	descriptors_take(1);
 	assert_int_equal(mesh_domain_open(&options, &none), -EMFILE);
 	assert_null(none);
 	assert_true(log_captured(MESH_LOG_WARN, "ulimit -n"));
 	while (num_fds)
 		close(fds[--num_fds]);
-	domain = fake_domain_open(MESH_PROVIDER_TCP);
-	remote = fake_remote_open(domain, 4321);
 }

@@ -362,9 +362,7 @@ TEST_WITH(behind_refused, write_setup, write_teardown)
 	assert_int_equal(fake.writes.num + fake.sends.num, 0);
 	mesh_domain_poll(domain);
 	assert_int_equal(fake.sends.num, 1);
-	mesh_domain_lock(domain);
-	mesh_remote_lose(domain, remote);
-	mesh_domain_unlock(domain);
+	remote_lose(remote);
 	assert_int_equal(write_start(), -ECONNRESET);
 	mesh_buffer_put(test.write.behind);
 }
