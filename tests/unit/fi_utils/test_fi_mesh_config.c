@@ -7,39 +7,26 @@
 #include "config/command.h"
 #include "config/print.h"
 
+#include "printed.h"
 #include "unit.h"
 
-/* What @argv[1] prints, and its exit status. To be freed. */
-static char *run(const char *argument, int *status)
+/* Runs it with a setting, fails the test unless it exits with this status. */
+static void runs(const char *setting, const char *value, const char *argument, int status)
 {
-	char *argv[] = {(char[]){"config"}, (char *)argument, NULL}, *text = NULL;
-	FILE *screen = stdout;
-	size_t size;
-
-	stdout = open_memstream(&text, &size);
-	assert_non_null(stdout);
-	*status = command_config(argument ? 2 : 1, argv);
-	fclose(stdout);
-	stdout = screen;
-	return text;
+	if (setting)
+		setenv(setting, value, 1);
+	COMMAND_ROWS(command_config, {argument, status});
+	if (setting)
+		unsetenv(setting);
 }
 
 TEST(text_has_values)
 {
-	int status;
-	char *text;
-
-	setenv("NCCL_MESH_NICS", "=ab", 1);
 	setenv("NCCL_MESH_EAGER_LIMIT", "4K", 1);
-	text = run(NULL, &status);
-	assert_int_equal(status, COMMAND_FINE);
-	assert_non_null(strstr(text, "NCCL_MESH_NICS==ab (from the environment)\n"));
-	assert_non_null(strstr(
-		text,
-		"NCCL_MESH_EAGER_LIMIT=4096 (from the environment)\n    bytes from 0 to 65536;"));
-	assert_non_null(strstr(text, "NCCL_MESH_CONNECT_TIMEOUT (not set; default: 60)\n"));
-	free(text);
-	unsetenv("NCCL_MESH_NICS");
+	runs("NCCL_MESH_NICS", "=ab", "", COMMAND_FINE);
+	PRINTED_HAS("NCCL_MESH_NICS==ab (from the environment)\n",
+		    "NCCL_MESH_EAGER_LIMIT=4096 (from the environment)\n    bytes from 0 to 65536;",
+		    "NCCL_MESH_CONNECT_TIMEOUT (not set; default: 60)\n");
 	unsetenv("NCCL_MESH_EAGER_LIMIT");
 }
 
@@ -56,8 +43,8 @@ static bool root_shows(const char *path)
 /* NCCL's file counts behind the environment; the first line of a name counts. */
 TEST(file)
 {
-	char path[] = "/tmp/test_fi_mesh_config.XXXXXX", line[64], *text;
-	int fd = mkstemp(path), status;
+	char path[] = "/tmp/test_fi_mesh_config.XXXXXX", line[64];
+	int fd = mkstemp(path);
 	FILE *file = fdopen(fd, "w");
 
 	assert_non_null(file);
@@ -72,19 +59,15 @@ TEST(file)
 	}
 	setenv("NCCL_CONF_FILE", path, 1);
 	setenv("NCCL_MESH_EAGER_LIMIT", "4K", 1);
-	text = run(NULL, &status);
-	assert_int_equal(status, COMMAND_FINE);
+	runs(NULL, NULL, "", COMMAND_FINE);
 	snprintf(line, sizeof(line), "NCCL_MESH_NICS=first (from %s, line 1)\n", path);
-	assert_non_null(strstr(text, line));
-	assert_non_null(strstr(text, "NCCL_MESH_EAGER_LIMIT=4096 (from the environment)\n"));
-	assert_non_null(strstr(text, "NCCL_MESH_PROVIDER (not set"));
-	free(text);
+	PRINTED_HAS(line, "NCCL_MESH_EAGER_LIMIT=4096 (from the environment)\n",
+		    "NCCL_MESH_PROVIDER (not set");
 	unsetenv("NCCL_MESH_NICS");
 	unsetenv("NCCL_MESH_MAX_PATHS");
-	text = run("--json", &status);
+	runs(NULL, NULL, "--json", COMMAND_FINE);
 	snprintf(line, sizeof(line), "\"origin\": \"%s, line 5\"", path);
-	assert_non_null(strstr(text, line));
-	free(text);
+	PRINTED_HAS(line);
 	unsetenv("NCCL_MESH_NICS");
 	unsetenv("NCCL_MESH_MAX_PATHS");
 	unsetenv("NCCL_MESH_EAGER_LIMIT");
@@ -93,9 +76,7 @@ TEST(file)
 	assert_non_null(file);
 	fputs("NCCL_MESH_NICKS=a\n", file);
 	assert_int_equal(fclose(file), 0);
-	text = run(NULL, &status);
-	assert_int_equal(status, COMMAND_PROBLEM);
-	free(text);
+	runs(NULL, NULL, "", COMMAND_PROBLEM);
 	unsetenv("NCCL_MESH_NICKS");
 	unsetenv("NCCL_CONF_FILE");
 	unlink(path);
@@ -104,110 +85,59 @@ TEST(file)
 /* On root's terminal, and in JSON, which must be UTF-8. */
 TEST(values_are_printable)
 {
-	int status;
-	char *text;
+	static const char name[] = "a\033[31m\xff";
 
-	setenv("NCCL_MESH_NODE_NAME", "a\033[31m\xff", 1);
-	text = run(NULL, &status);
-	assert_non_null(strstr(text, "NCCL_MESH_NODE_NAME=a?[31m? (from the environment)\n"));
-	free(text);
-	text = run("--json", &status);
-	assert_int_equal(status, COMMAND_FINE);
-	assert_non_null(strstr(text, "\"a?[31m?\""));
-	free(text);
-	unsetenv("NCCL_MESH_NODE_NAME");
+	runs("NCCL_MESH_NODE_NAME", name, "", COMMAND_FINE);
+	PRINTED_HAS("NCCL_MESH_NODE_NAME=a?[31m? (from the environment)\n");
+	runs("NCCL_MESH_NODE_NAME", name, "--json", COMMAND_FINE);
+	PRINTED_HAS("\"a?[31m?\"");
 }
 
 TEST(problems)
 {
-	int status;
-	char *text;
-
-	setenv("NCCL_MESH_CONNECT_TIMEOUT", "soon", 1);
-	free(run(NULL, &status));
-	assert_int_equal(status, COMMAND_PROBLEM);
-	unsetenv("NCCL_MESH_CONNECT_TIMEOUT");
-	setenv("NCCL_MESH_NICS", "^", 1);
-	free(run(NULL, &status));
-	assert_int_equal(status, COMMAND_PROBLEM);
-	unsetenv("NCCL_MESH_NICS");
-	setenv("NCCL_MESH_ADDRESSES", "10.0.0.0/40", 1);
-	free(run("--json", &status));
-	assert_int_equal(status, COMMAND_PROBLEM);
-	unsetenv("NCCL_MESH_ADDRESSES");
-	setenv("NCCL_MESH_PROVIDER", "udp", 1);
-	free(run(NULL, &status));
-	assert_int_equal(status, COMMAND_PROBLEM);
-	setenv("NCCL_MESH_PROVIDER", "tcp", 1);
-	free(run(NULL, &status));
-	assert_int_equal(status, COMMAND_FINE);
-	unsetenv("NCCL_MESH_PROVIDER");
-	setenv("NCCL_MESH_NIC", "ab", 1);
-	free(run(NULL, &status));
-	assert_int_equal(status, COMMAND_PROBLEM);
-	unsetenv("NCCL_MESH_NIC");
-	setenv("NCCL_MESH_CONNECT_TIMEOUT", "", 1);
-	text = run(NULL, &status);
-	assert_int_equal(status, COMMAND_FINE);
-	assert_non_null(strstr(text, "NCCL_MESH_CONNECT_TIMEOUT (not set; default: 60)\n"));
-	free(text);
-	unsetenv("NCCL_MESH_CONNECT_TIMEOUT");
-	free(run("--jsn", &status));
-	assert_int_equal(status, COMMAND_MISUSE);
-	free(run("surplus", &status));
-	assert_int_equal(status, COMMAND_MISUSE);
+	runs("NCCL_MESH_CONNECT_TIMEOUT", "soon", "", COMMAND_PROBLEM);
+	runs("NCCL_MESH_NICS", "^", "", COMMAND_PROBLEM);
+	runs("NCCL_MESH_ADDRESSES", "10.0.0.0/40", "--json", COMMAND_PROBLEM);
+	runs("NCCL_MESH_PROVIDER", "udp", "", COMMAND_PROBLEM);
+	runs("NCCL_MESH_PROVIDER", "tcp", "", COMMAND_FINE);
+	runs("NCCL_MESH_NIC", "ab", "", COMMAND_PROBLEM);
+	runs("NCCL_MESH_CONNECT_TIMEOUT", "", "", COMMAND_FINE);
+	PRINTED_HAS("NCCL_MESH_CONNECT_TIMEOUT (not set; default: 60)\n");
+	runs(NULL, NULL, "--jsn", COMMAND_MISUSE);
+	runs(NULL, NULL, "surplus", COMMAND_MISUSE);
 }
 
 TEST(json)
 {
-	int status;
-	char *text;
-
-	text = run("--json", &status);
-	assert_int_equal(status, COMMAND_FINE);
-	assert_non_null(strstr(text, "\"name\": \"NCCL_MESH_CONNECT_TIMEOUT\""));
-	assert_non_null(strstr(text, "\"value\": 60"));
-	/* Each of the three units, and none for another kind of number. */
-	assert_non_null(strstr(text, "\"max\": 86400,\n      \"unit\": \"seconds\""));
-	assert_non_null(strstr(text, "\"max\": 65536,\n      \"unit\": \"bytes\""));
-	assert_non_null(strstr(text, "\"max\": 8,\n      \"unit\": \"number\""));
-	free(text);
+	runs(NULL, NULL, "--json", COMMAND_FINE);
+	PRINTED_HAS("\"name\": \"NCCL_MESH_CONNECT_TIMEOUT\"", "\"value\": 60",
+		    /* Each of the three units, and none for another kind of number. */
+		    "\"max\": 86400,\n      \"unit\": \"seconds\"",
+		    "\"max\": 65536,\n      \"unit\": \"bytes\"",
+		    "\"max\": 8,\n      \"unit\": \"number\"");
 }
 
 TEST(lines_are_short)
 {
-	char *text = NULL, *line;
-	FILE *file;
-	size_t size;
+	char *line;
 
-	file = open_memstream(&text, &size);
-	config_print_wrapped(file, "one two", "  ");
-	fclose(file);
-	assert_string_equal(text, "  one two\n");
-	free(text);
-	file = open_memstream(&text, &size);
-	config_print_markdown(file);
-	fclose(file);
-	for (line = strtok(text, "\n"); line; line = strtok(NULL, "\n"))
+	config_print_wrapped(print_file(), "one two", "  ");
+	assert_string_equal(printed(), "  one two\n");
+	config_print_markdown(print_file());
+	for (line = strtok((char *)printed(), "\n"); line; line = strtok(NULL, "\n"))
 		assert_in_range(strlen(line), 1, 100);
-	free(text);
 }
 
 /* Tests run in the tree's top folder. */
 TEST(reference_is_up_to_date)
 {
-	char *text = NULL, kept[65536];
+	char kept[65536];
 	FILE *file = fopen("docs/settings.md", "r");
-	size_t size, num;
 
 	assert_non_null(file);
-	num = fread(kept, 1, sizeof(kept) - 1, file);
-	kept[num] = 0;
+	kept[fread(kept, 1, sizeof(kept) - 1, file)] = 0;
 	fclose(file);
-	file = open_memstream(&text, &size);
-	config_print_markdown(file);
-	fclose(file);
-	if (strcmp(text, kept))
+	config_print_markdown(print_file());
+	if (strcmp(printed(), kept))
 		fail_msg("run: build/fi_mesh config --markdown >docs/settings.md");
-	free(text);
 }

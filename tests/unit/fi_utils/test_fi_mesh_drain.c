@@ -5,6 +5,7 @@
 #include "system/drain_marks.h"
 #include "system/stats_file.h"
 
+#include "printed.h"
 #include "unit.h"
 
 #define NIC "lo" /* each machine has it */
@@ -43,27 +44,11 @@ TESTS_USE(setup, teardown);
 /* Fails the test unless the command exits with @status and says @part. */
 static void assert_drain(int status, const char *part)
 {
-	char *argv[] = {(char[]){"drain"},
-			(char[]){"--timeout"},
-			(char[]){"0"},
-			(char[]){"--stats-dir"},
-			folder,
-			(char[]){NIC},
-			NULL};
-	FILE *screen = stdout, *errors = stderr;
-	char *text = NULL;
-	size_t size;
-	int got;
+	char arguments[100];
 
-	stdout = stderr = open_memstream(&text, &size);
-	assert_non_null(stdout);
-	got = command_drain(6, argv);
-	fclose(stdout);
-	stdout = screen;
-	stderr = errors;
-	if (got != status || !strstr(text, part))
-		fail_msg("status %d, not %d, or no \"%s\" in:\n%s", got, status, part, text);
-	free(text);
+	snprintf(arguments, sizeof(arguments), "--timeout 0 --stats-dir %s " NIC, folder);
+	COMMAND_ROWS(command_drain, {arguments, status});
+	assert_has(status ? command_errors : printed(), part);
 }
 
 TEST(states)

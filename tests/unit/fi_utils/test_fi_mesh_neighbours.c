@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* test_fi_mesh_neighbours.c - what is wrong with a link, in words, and the output. */
-#include <jansson.h>
-
 #include "common/exit_status.h"
 #include "common/finding.h"
 #include "neighbours/command.h"
@@ -9,6 +7,7 @@
 #include "neighbours/show.h"
 
 #include "asking_fixture.h"
+#include "printed.h"
 #include "unit.h"
 
 #define OWN_ID ASKING_OWN_ID
@@ -113,100 +112,57 @@ TEST(cables)
 	judged(CHECK_PASS, "ab0 leads to ba1 of node b");
 }
 
-TEST(text)
+/* Judges both NICs, and prints them as a table or as JSON. */
+static void show(bool json)
 {
 	struct check_result results[2] = {{0}};
-	struct mesh_heard *heard = heard_add(0, THEIR_ID, "ba0", "10.1.0.2/24");
-	char *text = NULL;
-	size_t size;
-	FILE *file = open_memstream(&text, &size);
+	int i;
 
-	assert_non_null(file);
+	for (i = 0; i < 2; i++)
+		neighbours_judge(&asking, i, &results[i]);
+	if (json)
+		assert_int_equal(neighbours_print_json("test", print_file(), &asking, results), 0);
+	else
+		neighbours_print(print_file(), &asking, results);
+	for (i = 0; i < 2; i++)
+		check_result_free(&results[i]);
+}
+
+TEST(text)
+{
+	struct mesh_heard *heard = heard_add(0, THEIR_ID, "ba0", "10.1.0.2/24");
+
 	heard->about.total_processes = heard->about.num_processes = 2;
 	heard->about.processes[0].role = MESH_NEIGHBOUR_RANK;
 	heard->about.processes[1].role = MESH_NEIGHBOUR_SERVICE;
-	neighbours_judge(&asking, 0, &results[0]);
-	neighbours_judge(&asking, 1, &results[1]);
-	neighbours_print(file, &asking, results);
-	fclose(file);
-	assert_non_null(strstr(text, "b          ba0      10.1.0.2/24  100 Gb/s  9000  1 process "
-				     "and fi_mesh serve"));
-	assert_non_null(strstr(text, "no answer"));
-	assert_non_null(strstr(text, "warn     ab1"));
-	assert_null(strstr(text, "leads to"));
-	free(text);
-	check_result_free(&results[0]);
-	check_result_free(&results[1]);
-}
-
-/* A service that relays is listed beside the one that answers checks. */
-TEST(relay_text)
-{
-	struct check_result results[2] = {{0}};
-	struct mesh_heard *heard = heard_add(0, THEIR_ID, "ba0", "10.1.0.2/24");
-	char *text = NULL;
-	size_t size;
-	FILE *file = open_memstream(&text, &size);
-
-	assert_non_null(file);
-	heard->about.total_processes = heard->about.num_processes = 2;
+	show(false);
+	PRINTED_HAS("b          ba0      10.1.0.2/24  100 Gb/s  9000  1 process and fi_mesh serve",
+		    "no answer", "warn     ab1");
+	assert_lacks(printed(), "leads to");
+	/* A service that relays is listed beside the one that answers checks. */
 	heard->about.processes[0].role = MESH_NEIGHBOUR_SERVICE;
-	heard->about.processes[1].role = MESH_NEIGHBOUR_SERVICE;
 	heard->about.processes[1].control_port = 4711;
-	neighbours_judge(&asking, 0, &results[0]);
-	neighbours_judge(&asking, 1, &results[1]);
-	neighbours_print(file, &asking, results);
-	fclose(file);
-	assert_non_null(strstr(text, "9000  fi_mesh serve --relay"));
-	free(text);
-	check_result_free(&results[0]);
-	check_result_free(&results[1]);
+	show(false);
+	PRINTED_HAS("9000  fi_mesh serve --relay");
 }
 
 /* A neighbour of another version, and a role that this one does not know. */
 TEST(json)
 {
-	struct check_result results[2] = {{0}};
 	struct mesh_heard *heard = heard_add(0, THEIR_ID, "ba0", "10.1.0.2/24");
-	json_t *root, *nic, *neighbour;
-	char *text = NULL;
-	size_t size;
-	FILE *file = open_memstream(&text, &size);
 
-	assert_non_null(file);
 	heard->about.total_processes = 40;
 	heard->about.num_processes = 1;
 	heard->about.processes[0].role = 77;
 	heard_add(1, THEIR_ID, "", "10.2.0.2/24")->error = -EPROTONOSUPPORT;
-	neighbours_judge(&asking, 0, &results[0]);
-	neighbours_judge(&asking, 1, &results[1]);
-	assert_int_equal(neighbours_print_json("test", file, &asking, results), 0);
-	fclose(file);
-	root = json_loads(text, 0, NULL);
-	assert_non_null(root);
-	assert_int_equal(json_integer_value(json_object_get(root, "pass")), 1);
-	assert_int_equal(json_integer_value(json_object_get(root, "fail")), 1);
-	nic = json_array_get(json_object_get(root, "nics"), 0);
-	assert_string_equal(json_string_value(json_object_get(nic, "netdev")), "ab0");
-	neighbour = json_array_get(json_object_get(nic, "neighbours"), 0);
-	assert_int_equal(json_integer_value(json_object_get(neighbour, "total_processes")), 40);
-	neighbour = json_array_get(json_object_get(neighbour, "processes"), 0);
-	assert_string_equal(json_string_value(json_object_get(neighbour, "role")), "other");
-	nic = json_array_get(json_object_get(root, "nics"), 1);
-	neighbour = json_array_get(json_object_get(nic, "neighbours"), 0);
-	assert_true(json_is_false(json_object_get(neighbour, "readable")));
-	assert_true(json_is_null(json_object_get(neighbour, "node_id")));
-	json_decref(root);
-	free(text);
-	check_result_free(&results[0]);
-	check_result_free(&results[1]);
+	show(true);
+	JSON_IS(json_printed(), "pass", "1", "fail", "1", "nics[0].netdev", "\"ab0\"",
+		"nics[0].neighbours[0].total_processes", "40",
+		"nics[0].neighbours[0].processes[0].role", "\"other\"",
+		"nics[1].neighbours[0].readable", "false", "nics[1].neighbours[0].node_id", "null");
 }
 
 TEST_BARE(usage)
 {
-	char name[] = "neighbours", option[] = "--jason", operand[] = "b";
-	char *wrong[] = {name, option, NULL}, *more[] = {name, operand, NULL};
-
-	assert_int_equal(command_neighbours(2, wrong), COMMAND_MISUSE);
-	assert_int_equal(command_neighbours(2, more), COMMAND_MISUSE);
+	COMMAND_ROWS(command_neighbours, {"--jason", COMMAND_MISUSE}, {"b", COMMAND_MISUSE});
 }

@@ -1,9 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* test_fi_mesh_nics.c - what `fi_mesh nics` prints, and its exit statuses. */
-#include <fcntl.h>
-
-#include <jansson.h>
-
 #include "common/exit_status.h"
 #include "nic/nic_order.h"
 #include "nics/command.h"
@@ -11,6 +7,7 @@
 #include "nics/print.h"
 #include "nics/provider.h"
 
+#include "printed.h"
 #include "unit.h"
 
 static struct mesh_nic *nics; /* two */
@@ -60,33 +57,14 @@ TESTS_USE(setup, teardown);
 
 static void assert_printed(const char *wanted)
 {
-	size_t size;
-	char *text;
-	FILE *file = open_memstream(&text, &size);
-
-	assert_non_null(file);
-	nics_print(file, &table, providers, site);
-	assert_int_equal(fclose(file), 0);
-	assert_string_equal(text, wanted);
-	free(text);
+	nics_print(print_file(), &table, providers, site);
+	assert_string_equal(printed(), wanted);
 }
 
-static json_t *json_printed(void)
+static const json_t *json_of_table(void)
 {
-	json_error_t error;
-	json_t *root;
-	size_t size;
-	char *text;
-	FILE *file = open_memstream(&text, &size);
-
-	assert_non_null(file);
-	assert_int_equal(nics_print_json(file, &table, providers, site), 0);
-	assert_int_equal(fclose(file), 0);
-	root = json_loads(text, JSON_REJECT_DUPLICATES, &error);
-	if (!root)
-		fail_msg("not JSON: %s in\n%s", error.text, text);
-	free(text);
-	return root;
+	assert_int_equal(nics_print_json(print_file(), &table, providers, site), 0);
+	return json_printed();
 }
 
 TEST(table)
@@ -103,16 +81,11 @@ TEST(table)
 
 TEST(site)
 {
-	json_t *root = json_printed();
-
-	assert_true(json_is_null(json_object_get(root, "site")));
-	json_decref(root);
+	JSON_IS(json_of_table(), "site", "null");
 	site = "east";
 	table.num_nics = table.num_taken = 0;
 	assert_printed("Site: east\n\nNo NIC of this node can carry the mesh.\n");
-	root = json_printed();
-	assert_string_equal(json_string_value(json_object_get(root, "site")), "east");
-	json_decref(root);
+	JSON_IS(json_of_table(), "site", "\"east\"");
 	site = "";
 }
 
@@ -149,87 +122,41 @@ TEST(table_none)
 
 TEST(json)
 {
-	json_t *root = json_printed(), *nic, *gid;
-
-	assert_int_equal(json_integer_value(json_object_get(root, "taken")), 1);
-	assert_int_equal(json_array_size(json_object_get(root, "nics")), 2);
-	nic = json_array_get(json_object_get(root, "nics"), 0);
-	assert_string_equal(json_string_value(json_object_get(nic, "netdev")), "enp1s0f0np0");
-	assert_true(json_is_true(json_object_get(nic, "taken")));
-	assert_int_equal(json_integer_value(json_object_get(nic, "dev")), 0);
-	assert_string_equal(json_string_value(json_object_get(nic, "source")), "10.1.0.1/24");
-	assert_string_equal(json_string_value(json_object_get(nic, "provider")), "verbs;ofi_rxm");
-	assert_string_equal(json_string_value(json_object_get(nic, "guid")), "0x4cbb470300000001");
-	gid = json_object_get(nic, "pci_link");
-	assert_int_equal(json_integer_value(json_object_get(gid, "width")), 4);
-	assert_int_equal(json_integer_value(json_object_get(gid, "max_width")), 8);
-	nic = json_object_get(nic, "rdma");
-	gid = json_object_get(nic, "gid_in_use");
-	assert_int_equal(json_integer_value(json_object_get(gid, "index")), 3);
-	assert_string_equal(json_string_value(json_object_get(nic, "link_layer")), "Ethernet");
-	gid = json_array_get(json_object_get(nic, "gids"), 0);
-	assert_int_equal(json_integer_value(json_object_get(gid, "index")), 3);
-	assert_string_equal(json_string_value(json_object_get(gid, "gid")), "::ffff:10.1.0.1");
-	assert_string_equal(json_string_value(json_object_get(gid, "type")), "RoCE v2");
-	nic = json_array_get(json_object_get(root, "nics"), 1);
-	assert_true(json_is_null(json_object_get(nic, "dev")));
-	assert_true(json_is_null(json_object_get(nic, "rdma")));
-	assert_true(json_is_null(json_object_get(nic, "source")));
-	assert_string_equal(json_string_value(json_object_get(nic, "reason")), "skipped: loopback");
-	json_decref(root);
+	JSON_IS(json_of_table(), "taken", "1", "nics", "#2", "nics[0].netdev", "\"enp1s0f0np0\"",
+		"nics[0].taken", "true", "nics[0].dev", "0", "nics[0].source", "\"10.1.0.1/24\"",
+		"nics[0].provider", "\"verbs;ofi_rxm\"", "nics[0].guid", "\"0x4cbb470300000001\"",
+		"nics[0].pci_link.width", "4", "nics[0].pci_link.max_width", "8",
+		"nics[0].rdma.gid_in_use.index", "3", "nics[0].rdma.link_layer", "\"Ethernet\"",
+		"nics[0].rdma.gids[0].index", "3", "nics[0].rdma.gids[0].gid",
+		"\"::ffff:10.1.0.1\"", "nics[0].rdma.gids[0].type", "\"RoCE v2\"", "nics[1].dev",
+		"null", "nics[1].rdma", "null", "nics[1].source", "null", "nics[1].reason",
+		"\"skipped: loopback\"");
 }
 
 /* The kernel allows names that are no UTF-8. */
 TEST(json_bad_name)
 {
-	json_t *root, *nic;
-
 	strcpy(nics[0].netdev, "e\xff\"0");
-	root = json_printed();
-	nic = json_array_get(json_object_get(root, "nics"), 0);
-	assert_string_equal(json_string_value(json_object_get(nic, "netdev")), "e?\"0");
-	json_decref(root);
-}
-
-/* Runs the subcommand with its output thrown away. */
-static int run(const char *a, const char *b)
-{
-	char name[] = "nics", *argv[] = {name, (char *)a, (char *)b, NULL};
-	int out = dup(1), err = dup(2), null = open("/dev/null", O_WRONLY), status;
-
-	assert_true(out >= 0 && err >= 0 && null >= 0);
-	fflush(NULL);
-	dup2(null, 1);
-	dup2(null, 2);
-	status = command_nics(a ? b ? 3 : 2 : 1, argv);
-	fflush(NULL);
-	dup2(out, 1);
-	dup2(err, 2);
-	close(out);
-	close(err);
-	close(null);
-	return status;
+	JSON_IS(json_of_table(), "nics[0].netdev", "\"e?\\\"0\"");
 }
 
 TEST_BARE(options)
 {
-	assert_int_equal(run("--help", NULL), COMMAND_FINE);
-	assert_int_equal(run("--yaml", NULL), COMMAND_MISUSE);
-	assert_int_equal(run("--sysfs", NULL), COMMAND_MISUSE);
-	assert_int_equal(run("--sysfs", "/nonexistent"), COMMAND_MISUSE);
-	assert_int_equal(run("--json", "junk"), COMMAND_MISUSE);
+	COMMAND_ROWS(command_nics, {"--help", COMMAND_FINE}, {"--yaml", COMMAND_MISUSE},
+		     {"--sysfs", COMMAND_MISUSE}, {"--sysfs /nonexistent", COMMAND_MISUSE},
+		     {"--json junk", COMMAND_MISUSE});
 }
 
 TEST_BARE(settings)
 {
 	setenv("NCCL_MESH_NICS", "=no-such-nic", 1);
-	assert_int_equal(run(NULL, NULL), COMMAND_PROBLEM);
-	assert_int_equal(run("--json", NULL), COMMAND_PROBLEM);
+	COMMAND_ROWS(command_nics, {"", COMMAND_PROBLEM});
+	COMMAND_ROWS(command_nics, {"--json", COMMAND_PROBLEM});
 	setenv("NCCL_MESH_NICS", "^", 1);
-	assert_int_equal(run(NULL, NULL), COMMAND_PROBLEM);
+	COMMAND_ROWS(command_nics, {"", COMMAND_PROBLEM});
 	setenv("NCCL_MESH_NICS", "", 1);
 	setenv("NCCL_MESH_PROVIDER", "no-such-provider", 1);
-	assert_int_equal(run(NULL, NULL), COMMAND_PROBLEM);
+	COMMAND_ROWS(command_nics, {"", COMMAND_PROBLEM});
 	unsetenv("NCCL_MESH_PROVIDER");
 	unsetenv("NCCL_MESH_NICS");
 }

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* test_fi_mesh_plan.c - arguments, output and exit status of `fi_mesh plan`. */
-#include <fcntl.h>
 #include <sys/stat.h>
 
 #include "common/exit_status.h"
@@ -16,107 +15,85 @@
 #include "plan/rank_order.h"
 #include "plan/shape.h"
 
-#include "log_capture.h"
+#include "printed.h"
 #include "unit.h"
-
-/* Runs the subcommand with nothing on the terminal; arguments end with NULL. */
-static int run(const char *first, ...)
-{
-	int saved_out = dup(STDOUT_FILENO), saved_err = dup(STDERR_FILENO), status, argc = 1;
-	int nowhere = open("/dev/null", O_WRONLY);
-	char *argv[20] = {(char *)"plan"};
-	va_list args;
-
-	va_start(args, first);
-	for (; first; first = va_arg(args, const char *))
-		argv[argc++] = (char *)first;
-	va_end(args);
-	fflush(stdout);
-	dup2(nowhere, STDOUT_FILENO);
-	dup2(nowhere, STDERR_FILENO);
-	log_capture_start();
-	status = command_plan(argc, argv);
-	log_capture_stop();
-	fflush(stdout);
-	dup2(saved_out, STDOUT_FILENO);
-	dup2(saved_err, STDERR_FILENO);
-	close(nowhere);
-	close(saved_out);
-	close(saved_err);
-	return status;
-}
 
 TEST(exit_status)
 {
-	assert_int_equal(run("triangle", "a", "b", "c", NULL), COMMAND_FINE);
-	assert_int_equal(run("triangle", "a,b,c", "--json", NULL), COMMAND_FINE);
-	assert_int_equal(run("--help", NULL), COMMAND_FINE);
-	assert_int_equal(run("ring", "n[1-6]", "--config", "nm", "--node", "n3", NULL),
-			 COMMAND_FINE);
-	/* It cannot be built. */
-	assert_int_equal(run("full", "n[1-6]", "--ports", "2", NULL), COMMAND_PROBLEM);
-	assert_int_equal(run("triangle", "a", "b", NULL), COMMAND_PROBLEM);
-	assert_int_equal(run("ring", "n[1-9]", "--range", "10.0.0.0/29", NULL), COMMAND_PROBLEM);
-	assert_int_equal(run("cables:/nowhere", NULL), COMMAND_PROBLEM);
-	assert_int_equal(run("line", "a", "b", "--write", "/dev/null/x", NULL), COMMAND_PROBLEM);
-	/* Usage errors. */
-	assert_int_equal(run(NULL, NULL), COMMAND_MISUSE);
-	assert_int_equal(run("ring", NULL), COMMAND_MISUSE);
-	assert_int_equal(run("star", "a", "b", NULL), COMMAND_MISUSE);
-	assert_int_equal(run("ring", "a", "a", "b", NULL), COMMAND_MISUSE);
-	assert_int_equal(run("ring", "a b", NULL), COMMAND_MISUSE);
-	assert_int_equal(run("ring", "a", "b", "--no-such", NULL), COMMAND_MISUSE);
-	assert_int_equal(run("ring", "a", "b", "--mtu", "9k", NULL), COMMAND_MISUSE);
-	assert_int_equal(run("ring", "a", "b", "--range", "10.0.0.0", NULL), COMMAND_MISUSE);
-	assert_int_equal(run("ring", "a", "b", "--rate", "fast", NULL), COMMAND_MISUSE);
-	assert_int_equal(run("ring", "a", "b", "--management", "a b", NULL), COMMAND_MISUSE);
-	assert_int_equal(run("ring", "a", "b", "--rate", "nan", NULL), COMMAND_MISUSE);
-	assert_int_equal(run("ring", "a", "b", "--config", "ifupdown", NULL), COMMAND_MISUSE);
-	assert_int_equal(run("ring", "a", "b", "--config", "nm", NULL), COMMAND_MISUSE);
-	assert_int_equal(run("ring", "a", "b", "--node", "a", NULL), COMMAND_MISUSE);
-	assert_int_equal(run("ring", "a", "b", "--config", "nm", "--node", "c", NULL),
-			 COMMAND_MISUSE);
-	assert_int_equal(run("ring", "a", "b", "--ports", "c=x", NULL), COMMAND_MISUSE);
-	assert_int_equal(run("ring", "a", "b", "--ports", "x,x", NULL), COMMAND_MISUSE);
-	/* Sites: no name, no such node, a node in two, a name that is too long. */
-	assert_int_equal(run("line", "a", "b", "--site", "a", NULL), COMMAND_MISUSE);
-	assert_int_equal(run("line", "a", "b", "--site", "=a", NULL), COMMAND_MISUSE);
-	assert_int_equal(run("line", "a", "b", "--site", "e=c", NULL), COMMAND_MISUSE);
-	assert_int_equal(run("line", "a", "b", "--site", "e=a", "--site", "w=a", NULL),
-			 COMMAND_MISUSE);
-	assert_int_equal(run("line", "a", "b", "--site", "a123456789012345=a", NULL),
-			 COMMAND_MISUSE);
-	assert_int_equal(run("line", "a", "b", "--site", "a12345678901234=a", NULL), COMMAND_FINE);
+	static const struct command_row rows[] = {
+		{"triangle a b c", COMMAND_FINE},
+		{"triangle a,b,c --json", COMMAND_FINE},
+		{"--help", COMMAND_FINE},
+		{"ring n[1-6] --config nm --node n3", COMMAND_FINE},
+		/* It cannot be built. */
+		{"full n[1-6] --ports 2", COMMAND_PROBLEM},
+		{"triangle a b", COMMAND_PROBLEM},
+		{"ring n[1-9] --range 10.0.0.0/29", COMMAND_PROBLEM},
+		{"cables:/nowhere", COMMAND_PROBLEM},
+		{"line a b --write /dev/null/x", COMMAND_PROBLEM},
+		/* Usage errors. */
+		{"", COMMAND_MISUSE},
+		{"ring", COMMAND_MISUSE},
+		{"star a b", COMMAND_MISUSE},
+		{"ring a a b", COMMAND_MISUSE},
+		{"ring a\tb", COMMAND_MISUSE},
+		{"ring a b --no-such", COMMAND_MISUSE},
+		{"ring a b --mtu 9k", COMMAND_MISUSE},
+		{"ring a b --range 10.0.0.0", COMMAND_MISUSE},
+		{"ring a b --rate fast", COMMAND_MISUSE},
+		{"ring a b --management a\tb", COMMAND_MISUSE},
+		{"ring a b --rate nan", COMMAND_MISUSE},
+		{"ring a b --config ifupdown", COMMAND_MISUSE},
+		{"ring a b --config nm", COMMAND_MISUSE},
+		{"ring a b --node a", COMMAND_MISUSE},
+		{"ring a b --config nm --node c", COMMAND_MISUSE},
+		{"ring a b --ports c=x", COMMAND_MISUSE},
+		{"ring a b --ports x,x", COMMAND_MISUSE},
+		/* Sites: no name, no such node, a node in two, a name that is too long. */
+		{"line a b --site a", COMMAND_MISUSE},
+		{"line a b --site =a", COMMAND_MISUSE},
+		{"line a b --site e=c", COMMAND_MISUSE},
+		{"line a b --site e=a --site w=a", COMMAND_MISUSE},
+		{"line a b --site a123456789012345=a", COMMAND_MISUSE},
+		{"line a b --site a12345678901234=a", COMMAND_FINE},
+		{NULL, 0},
+	};
+
+	command_rows_run(command_plan, rows);
 }
 
 /* --config's choices are the formats that there are. */
 TEST(config_names)
 {
+	char arguments[100];
 	int i;
 
-	for (i = 0; plan_formats[i]; i++)
-		assert_int_equal(run("line", "a", "b", "--node", "a", "--config",
-				     plan_formats[i]->name, NULL),
-				 COMMAND_FINE);
+	for (i = 0; plan_formats[i]; i++) {
+		snprintf(arguments, sizeof(arguments), "line a b --node a --config %s",
+			 plan_formats[i]->name);
+		COMMAND_ROWS(command_plan, {arguments, COMMAND_FINE});
+	}
 }
 
 /* The folder has the plan and the files, nothing is mixed with older ones. */
 TEST(write)
 {
-	char base[] = "/tmp/test_fi_mesh_plan.XXXXXX", folder[64], path[200];
+	char base[] = "/tmp/test_fi_mesh_plan.XXXXXX", path[200];
 	struct stat info;
 
 	assert_non_null(mkdtemp(base));
-	snprintf(folder, sizeof(folder), "%s/new/mesh", base);
-	assert_int_equal(run("line", "a", "b", "--write", folder, NULL), COMMAND_FINE);
-	snprintf(path, sizeof(path), "%s/plan.json", folder);
+	snprintf(path, sizeof(path), "line a b --write %s/new/mesh", base);
+	COMMAND_ROWS(command_plan, {path, COMMAND_FINE});
+	snprintf(path, sizeof(path), "%s/new/mesh/plan.json", base);
 	assert_int_equal(stat(path, &info), 0);
 	snprintf(path, sizeof(path),
-		 "%s/b/nm/etc/NetworkManager/system-connections/mesh-mesh0.nmconnection", folder);
+		 "%s/new/mesh/b/nm/etc/NetworkManager/system-connections/mesh-mesh0.nmconnection",
+		 base);
 	assert_int_equal(stat(path, &info), 0);
 	assert_int_equal(info.st_mode & 0777, 0600);
-	assert_int_equal(run("line", "a", "c", "--write", folder, NULL), COMMAND_PROBLEM);
-	snprintf(path, sizeof(path), "%s/c", folder);
+	snprintf(path, sizeof(path), "line a c --write %s/new/mesh", base);
+	COMMAND_ROWS(command_plan, {path, COMMAND_PROBLEM});
+	snprintf(path, sizeof(path), "%s/new/mesh/c", base);
 	assert_int_equal(stat(path, &info), -1);
 	snprintf(path, sizeof(path), "rm -r %s", base);
 	assert_int_equal(system(path), 0);
@@ -181,25 +158,15 @@ static void plan_of(const char *shape, const char *names, const char *ports, boo
 	assert_int_equal(mesh_plan_make(&request, plan), 0);
 }
 
-static void text_is(char *text, const char *wanted)
-{
-	assert_string_equal(text, wanted);
-	free(text);
-}
-
-static char *files_of(const struct mesh_plan *plan, const char *format, int node)
+static void files_are(const struct mesh_plan *plan, const char *format, int node,
+		      const char *wanted)
 {
 	struct plan_ports ports;
-	size_t size;
-	char *text;
-	FILE *file = open_memstream(&text, &size);
 
-	assert_non_null(file);
 	assert_int_equal(plan_ports_load(plan, &ports), 0);
-	plan_files_print(file, plan, &ports, plan_format_find(format), node);
+	plan_files_print(print_file(), plan, &ports, plan_format_find(format), node);
 	plan_ports_free(&ports);
-	assert_int_equal(fclose(file), 0);
-	return text;
+	assert_string_equal(printed(), wanted);
 }
 
 TEST(formats)
@@ -207,122 +174,77 @@ TEST(formats)
 	struct mesh_plan plan;
 
 	plan_of("line", "a,b", "eth1", false, &plan);
-	text_is(files_of(&plan, "ip", 1),
-		"#!/bin/sh\nset -e\n# cable 1, to a eth1\nip link set dev eth1 mtu 9000 up\n"
-		"ip address replace 192.168.100.2/24 dev eth1\n");
-	text_is(files_of(&plan, "networkd", 0),
-		"# a: /etc/systemd/network/60-mesh-eth1.network\n# cable 1, to b eth1\n"
-		"[Match]\nName=eth1\n\n[Link]\nMTUBytes=9000\nRequiredForOnline=no\n\n"
-		"[Network]\nAddress=192.168.100.1/24\nDHCP=no\nIPv6AcceptRA=no\nLLDP=no\n");
+	files_are(&plan, "ip", 1,
+		  "#!/bin/sh\nset -e\n# cable 1, to a eth1\nip link set dev eth1 mtu 9000 up\n"
+		  "ip address replace 192.168.100.2/24 dev eth1\n");
+	files_are(&plan, "networkd", 0,
+		  "# a: /etc/systemd/network/60-mesh-eth1.network\n# cable 1, to b eth1\n"
+		  "[Match]\nName=eth1\n\n[Link]\nMTUBytes=9000\nRequiredForOnline=no\n\n"
+		  "[Network]\nAddress=192.168.100.1/24\nDHCP=no\nIPv6AcceptRA=no\nLLDP=no\n");
 	mesh_plan_free(&plan);
 	plan_of("line", "a,b", NULL, true, &plan);
-	text_is(files_of(&plan, "nm", 0),
-		"# a: /etc/NetworkManager/system-connections/mesh-mesh0.nmconnection\n"
-		"# cable 1, to b mesh0\n[connection]\nid=mesh-mesh0\ntype=infiniband\n"
-		"interface-name=mesh0\nautoconnect=true\nautoconnect-retries=0\n\n"
-		"[infiniband]\nmtu=2044\ntransport-mode=datagram\n\n"
-		"[ipv4]\nmethod=manual\naddress1=192.168.100.1/24\nnever-default=true\n\n"
-		"[ipv6]\nmethod=link-local\n");
+	files_are(&plan, "nm", 0,
+		  "# a: /etc/NetworkManager/system-connections/mesh-mesh0.nmconnection\n"
+		  "# cable 1, to b mesh0\n[connection]\nid=mesh-mesh0\ntype=infiniband\n"
+		  "interface-name=mesh0\nautoconnect=true\nautoconnect-retries=0\n\n"
+		  "[infiniband]\nmtu=2044\ntransport-mode=datagram\n\n"
+		  "[ipv4]\nmethod=manual\naddress1=192.168.100.1/24\nnever-default=true\n\n"
+		  "[ipv6]\nmethod=link-local\n");
 	mesh_plan_free(&plan);
-}
-
-static void has(const char *text, const char *part)
-{
-	if (!strstr(text, part))
-		fail_msg("\"%s\" is not in:\n%s", part, text);
-}
-
-static char *print(const struct mesh_plan *plan)
-{
-	size_t size;
-	char *text;
-	FILE *file = open_memstream(&text, &size);
-
-	assert_non_null(file);
-	plan_print(file, plan);
-	assert_int_equal(fclose(file), 0);
-	return text;
 }
 
 TEST(text)
 {
 	struct mesh_plan plan;
-	char *text;
 
 	plan_of("triangle", "A,B,C", NULL, false, &plan);
-	text = print(&plan);
-	has(text, "triangle: 3 nodes, 3 cables, 2 ports on each node\n");
-	has(text, "1      A     mesh0  192.168.100.1/24  C   mesh1  192.168.100.2/24\n"
-		  "2      A     mesh1  192.168.101.1/24  B   mesh0  192.168.101.2/24\n"
-		  "3      B     mesh1  192.168.102.1/24  C   mesh0  192.168.102.2/24\n");
-	has(text, "  A B C\nEach rank is cabled to the next one, and the last to the first.\n");
-	has(text, "export NCCL_NET_PLUGIN='/usr/local/lib/libnccl-net-mesh.so'\n");
-	has(text, "export NCCL_NET='Mesh'\n");
-	/* Exact names: mesh1 must not take mesh10 with it. */
-	has(text, "export NCCL_SOCKET_IFNAME='^=docker0,docker_gwbridge,lo,mesh0,mesh1'\n");
-	has(text, "# --management NIC writes it\n");
-	assert_null(strstr(text, "export GLOO_SOCKET_IFNAME"));
-	has(text, "stand for ports that were not named");
-	assert_null(strstr(text, "NCCL_ALGO"));
-	assert_null(strstr(text, "no cable of their own"));
-	free(text);
+	plan_print(print_file(), &plan);
+	PRINTED_HAS("triangle: 3 nodes, 3 cables, 2 ports on each node\n",
+		    "1      A     mesh0  192.168.100.1/24  C   mesh1  192.168.100.2/24\n"
+		    "2      A     mesh1  192.168.101.1/24  B   mesh0  192.168.101.2/24\n"
+		    "3      B     mesh1  192.168.102.1/24  C   mesh0  192.168.102.2/24\n",
+		    "  A B C\nEach rank is cabled to the next one, and the last to the first.\n",
+		    "export NCCL_NET_PLUGIN='/usr/local/lib/libnccl-net-mesh.so'\n",
+		    "export NCCL_NET='Mesh'\n",
+		    /* Exact names: mesh1 must not take mesh10 with it. */
+		    "export NCCL_SOCKET_IFNAME='^=docker0,docker_gwbridge,lo,mesh0,mesh1'\n",
+		    "# --management NIC writes it\n", "stand for ports that were not named");
+	assert_lacks(printed(), "export GLOO_SOCKET_IFNAME");
+	assert_lacks(printed(), "NCCL_ALGO");
+	assert_lacks(printed(), "no cable of their own");
 	strcpy(plan.management, "eno1");
-	text = print(&plan);
-	has(text, "export NCCL_SOCKET_IFNAME='=eno1'\n");
-	has(text, "export GLOO_SOCKET_IFNAME='eno1'\n");
-	assert_null(strstr(text, "--management"));
-	free(text);
+	plan_print(print_file(), &plan);
+	PRINTED_HAS("export NCCL_SOCKET_IFNAME='=eno1'\n", "export GLOO_SOCKET_IFNAME='eno1'\n");
+	assert_lacks(printed(), "--management");
 	mesh_plan_free(&plan);
 	/* A ring excludes trees; for a line the output explains what does not work. */
 	plan_of("ring", "n[1-6]", "x,y", false, &plan);
-	text = print(&plan);
-	has(text, "9 of 15 pairs of nodes have no cable of their own");
-	has(text, "  n1 - n4  2       n2,n3 and n6,n5  ");
-	has(text, "export NCCL_ALGO='Ring'\n");
-	assert_null(strstr(text, "stand for ports"));
-	free(text);
+	plan_print(print_file(), &plan);
+	PRINTED_HAS("9 of 15 pairs of nodes have no cable of their own",
+		    "  n1 - n4  2       n2,n3 and n6,n5  ", "export NCCL_ALGO='Ring'\n");
+	assert_lacks(printed(), "stand for ports");
 	mesh_plan_free(&plan);
 	plan_of("line", "n[1-5]", NULL, false, &plan);
-	text = print(&plan);
-	has(text, "line: 5 nodes, 4 cables, up to 2 ports on each node\n");
-	has(text, "these cables hold no ring through all nodes.\n");
-	has(text, "NCCL's rings pass through such a pair here");
-	has(text, "  n1 - n5  3       n2,n3,n4  17 % of a cable\n");
-	assert_null(strstr(text, "NCCL_ALGO"));
-	free(text);
+	plan_print(print_file(), &plan);
+	PRINTED_HAS("line: 5 nodes, 4 cables, up to 2 ports on each node\n",
+		    "these cables hold no ring through all nodes.\n",
+		    "NCCL's rings pass through such a pair here",
+		    "  n1 - n5  3       n2,n3,n4  17 % of a cable\n");
+	assert_lacks(printed(), "NCCL_ALGO");
 	mesh_plan_free(&plan);
 }
 
 TEST(json)
 {
 	struct mesh_plan plan;
-	const char *subnet, *node;
 	json_t *root;
-	int relays;
 
 	plan_of("torus:3x3", "n[1-9]", NULL, false, &plan);
 	root = plan_json(&plan);
-	assert_non_null(root);
-	assert_int_equal(json_integer_value(json_object_get(root, "plan")), 1);
-	assert_string_equal(json_string_value(json_object_get(root, "shape")), "torus:3x3");
-	assert_int_equal(json_array_size(json_object_get(root, "cables")), 18);
-	assert_int_equal(json_array_size(json_object_get(root, "ranks")), 9);
-	assert_int_equal(json_integer_value(json_object_get(root, "pairs_apart")), 18);
-	assert_int_equal(json_array_size(json_object_get(root, "pairs")), 36);
-	assert_int_equal(json_unpack(json_array_get(json_object_get(root, "pairs"), 3),
-				     "{s:i, s:[[s], [s]], s:n}", "relays", &relays, "via", &subnet,
-				     &node, "gbps_left"),
-			 0);
-	assert_int_equal(relays, 1);
-	assert_string_equal(subnet, "n2");
-	assert_string_equal(node, "n4");
-	assert_string_equal(json_string_value(json_object_get(root, "rank_order")), "ring");
-	assert_int_equal(json_unpack(json_array_get(json_object_get(root, "cables"), 17),
-				     "{s:s, s:[{s:s}, {}]}", "subnet", &subnet, "ends", "node",
-				     &node),
-			 0);
-	assert_string_equal(subnet, "192.168.117.0/24");
-	assert_string_equal(node, "n3");
+	JSON_IS(root, "plan", "1", "shape", "\"torus:3x3\"", "cables", "#18", "ranks", "#9",
+		"pairs_apart", "18", "pairs", "#36", "pairs[3].relays", "1", "pairs[3].via",
+		"[[\"n2\"],[\"n4\"]]", "pairs[3].gbps_left", "null", "rank_order", "\"ring\"",
+		"cables[17].subnet", "\"192.168.117.0/24\"", "cables[17].ends[0].node", "\"n3\"");
 	json_decref(root);
 	mesh_plan_free(&plan);
 }
@@ -348,7 +270,6 @@ TEST(sites)
 	struct plan_nodes nodes = {.num_nodes = 0};
 	struct mesh_plan plan;
 	json_t *root;
-	char *text;
 
 	assert_int_equal(mesh_shape_parse("full", &request.shape), 0);
 	assert_int_equal(plan_nodes_add(&nodes, "n[1-4]"), 0);
@@ -357,17 +278,14 @@ TEST(sites)
 	request.nodes = nodes.nodes;
 	request.num_nodes = nodes.num_nodes;
 	assert_int_equal(mesh_plan_make(&request, &plan), 0);
-	text = print(&plan);
-	has(text, "  n1 n3 n2 n4\nEach rank is cabled to the next one, and the last to the first.\n"
-		  "The ranks of each of the 2 sites follow each other: a ring crosses between "
-		  "sites 2 times.\n");
-	has(text, "  # on n3 also: export NCCL_MESH_SITE='east'\n");
-	free(text);
+	plan_print(print_file(), &plan);
+	PRINTED_HAS(
+		"  n1 n3 n2 n4\nEach rank is cabled to the next one, and the last to the first.\n"
+		"The ranks of each of the 2 sites follow each other: a ring crosses between "
+		"sites 2 times.\n",
+		"  # on n3 also: export NCCL_MESH_SITE='east'\n");
 	root = plan_json(&plan);
-	assert_int_equal(json_integer_value(json_object_get(root, "site_crossings")), 2);
-	assert_string_equal(json_string_value(json_object_get(
-				    json_array_get(json_object_get(root, "nodes"), 1), "site")),
-			    "west");
+	JSON_IS(root, "site_crossings", "2", "nodes[1].site", "\"west\"");
 	json_decref(root);
 	mesh_plan_free(&plan);
 }
@@ -375,17 +293,26 @@ TEST(sites)
 /* Only routers join the sites; inside each of them, cables have to. */
 TEST(sites_apart)
 {
-	char cables[] = "/tmp/test_fi_mesh_plan.XXXXXX", argument[64];
+	static const struct {
+		const char *sites;
+		int status;
+	} cases[] = {
+		{"", COMMAND_PROBLEM},
+		{" --site e=a,b", COMMAND_FINE},
+		{" --site e=a,b --site w=c,d", COMMAND_FINE},
+		{" --site e=a,c", COMMAND_PROBLEM},
+		{" --site e=a,b,c,d", COMMAND_PROBLEM},
+	};
+	char cables[] = "/tmp/test_fi_mesh_plan.XXXXXX", arguments[100];
 	int fd = mkstemp(cables);
+	size_t i;
 
 	assert_true(fd >= 0);
 	assert_int_equal(write(fd, "a b\nc d\n", 8), 8);
 	close(fd);
-	snprintf(argument, sizeof(argument), "cables:%s", cables);
-	assert_int_equal(run(argument, NULL), COMMAND_PROBLEM);
-	assert_int_equal(run(argument, "--site", "e=a,b", NULL), COMMAND_FINE);
-	assert_int_equal(run(argument, "--site", "e=a,b", "--site", "w=c,d", NULL), COMMAND_FINE);
-	assert_int_equal(run(argument, "--site", "e=a,c", NULL), COMMAND_PROBLEM);
-	assert_int_equal(run(argument, "--site", "e=a,b,c,d", NULL), COMMAND_PROBLEM);
+	for (i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		snprintf(arguments, sizeof(arguments), "cables:%s%s", cables, cases[i].sites);
+		COMMAND_ROWS(command_plan, {arguments, cases[i].status});
+	}
 	unlink(cables);
 }

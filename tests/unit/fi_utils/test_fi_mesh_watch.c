@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* test_fi_mesh_watch.c - what `fi_mesh watch` makes of counters, and how it prints them. */
-#include <jansson.h>
-
 #include "common/exit_status.h"
 #include "watch/command.h"
 #include "watch/json.h"
@@ -10,6 +8,7 @@
 #include "watch/rates.h"
 #include "watch/sample.h"
 
+#include "printed.h"
 #include "unit.h"
 
 static struct watch_nic nics[2], nics_before[2];
@@ -78,25 +77,20 @@ static int setup(void)
 
 TESTS_USE(setup, NULL);
 
-static char *printed(bool prometheus, const struct watch_sample *earlier)
+static void print(const struct watch_sample *earlier)
 {
-	size_t size;
-	char *text;
-	FILE *file = open_memstream(&text, &size);
-
-	assert_non_null(file);
-	if (prometheus)
-		watch_print_prometheus(file, &now);
-	else
-		watch_print(file, &now, earlier);
-	assert_int_equal(fclose(file), 0);
-	return text;
+	watch_print(print_file(), &now, earlier);
 }
 
-static void assert_contains(char *text, const char *part)
+static void print_prometheus(void)
 {
-	if (!strstr(text, part))
-		fail_msg("no \"%s\" in:\n%s", part, text);
+	watch_print_prometheus(print_file(), &now);
+}
+
+static const json_t *json_of_sample(void)
+{
+	assert_int_equal(watch_print_json(print_file(), &now, &before), 0);
+	return json_printed();
 }
 
 TEST(traffic)
@@ -121,50 +115,38 @@ TEST_BARE(counter_that_goes_back)
 
 TEST(text)
 {
-	char *text = printed(false, &before);
-
-	assert_contains(text, "ab   mlx5_0  100 Gb/s   RDMA     0 b/s         0 b/s     "
-			      "100.00 Gb/s");
-	assert_contains(text, "\nac   -       link down  ");
-	assert_contains(text, "10.1.0.1 -> 10.1.0.2  verbs;ofi_rxm  96.00 Gb/s  11.2 GiB");
-	assert_contains(text, "b\"\\?"); /* a newline would tear the table */
-	assert_contains(text, "train (pid 42)");
-	assert_contains(text, "1 of 2 peers lost");
-	free(text);
-	text = printed(false, NULL);
-	assert_contains(text, "ab   mlx5_0  100 Gb/s   -        -");
-	free(text);
+	print(&before);
+	PRINTED_HAS("ab   mlx5_0  100 Gb/s   RDMA     0 b/s         0 b/s     100.00 Gb/s",
+		    "\nac   -       link down  ",
+		    "10.1.0.1 -> 10.1.0.2  verbs;ofi_rxm  96.00 Gb/s  11.2 GiB",
+		    "b\"\\?", /* a newline would tear the table */
+		    "train (pid 42)", "1 of 2 peers lost");
+	print(NULL);
+	PRINTED_HAS("ab   mlx5_0  100 Gb/s   -        -");
 }
 
 /* Root sees those of all users: then each line says whose it is. */
 TEST(users)
 {
 	struct watch_process two[2] = {processes[0], processes[0]};
-	char *text;
 
 	two[1].uid = 4000000000u;
 	now.processes = two;
 	now.num_processes = 2;
-	text = printed(false, NULL);
-	assert_non_null(strstr(text, ", user root): "));
-	assert_non_null(strstr(text, ", user 4000000000): "));
-	free(text);
+	print(NULL);
+	PRINTED_HAS(", user root): ", ", user 4000000000): ");
 	two[1].uid = 0;
-	text = printed(false, NULL);
-	assert_null(strstr(text, ", user"));
-	free(text);
+	print(NULL);
+	assert_lacks(printed(), ", user");
 }
 
 TEST(nothing_there)
 {
-	char *text;
-
 	now.num_nics = now.num_links = now.num_processes = 0;
-	text = printed(false, NULL);
-	assert_string_equal(text,
+	print(NULL);
+	assert_string_equal(printed(),
 			    "No NIC of this node can carry the mesh; `fi_mesh nics` says why.\n"
 			    "\nNo process uses the plugin now.\n");
-	free(text);
 }
 
 /* What this node relays: for whom, how much, and the slots in use. */
@@ -186,112 +168,62 @@ TEST(circuits)
 		.open = 2,
 	};
 	struct watch_circuit earlier = circuit;
-	json_t *root, *shown;
-	char *text;
-	size_t size;
-	FILE *file;
 
 	earlier.circuit.counters.bytes = 0;
 	now.circuits = &circuit;
 	before.circuits = &earlier;
 	now.num_circuits = before.num_circuits = 1;
-	text = printed(false, &before);
-	assert_contains(text, "42   a -> c\"  ba -> bc  100.0 Mb/s  11.9 MiB  24        7         2"
-			      "         3 of 128  8.0 MiB\n");
-	free(text);
-	text = printed(true, NULL);
-	assert_contains(text, "nccl_mesh_relay_bytes_total{from=\"a\",to=\"c\\\"\",nic_from=\"ba\","
-			      "nic_to=\"bc\",pid=\"42\"} 12500000\n");
-	assert_contains(text, "pid=\"42\"} 3\n");
-	assert_contains(text, "nccl_mesh_relay_copied_bytes_total{from=\"a\",to=\"c\\\"\","
-			      "nic_from=\"ba\",nic_to=\"bc\",pid=\"42\"} 310\n");
-	free(text);
-	file = open_memstream(&text, &size);
-	assert_int_equal(watch_print_json(file, &now, &before), 0);
-	fclose(file);
-	root = json_loads(text, 0, NULL);
-	shown = json_array_get(json_object_get(root, "circuits"), 0);
-	assert_true(json_real_value(json_object_get(shown, "bytes_per_s")) == 12500000.0);
-	assert_string_equal(json_string_value(json_object_get(shown, "nic_to")), "bc");
-	assert_int_equal(json_integer_value(json_object_get(shown, "used_slots")), 3);
-	assert_int_equal(json_integer_value(json_object_get(shown, "copied")), 310);
-	json_decref(root);
-	free(text);
+	print(&before);
+	PRINTED_HAS("42   a -> c\"  ba -> bc  100.0 Mb/s  11.9 MiB  24        7         2"
+		    "         3 of 128  8.0 MiB\n");
+	print_prometheus();
+	PRINTED_HAS("nccl_mesh_relay_bytes_total{from=\"a\",to=\"c\\\"\",nic_from=\"ba\","
+		    "nic_to=\"bc\",pid=\"42\"} 12500000\n",
+		    "pid=\"42\"} 3\n",
+		    "nccl_mesh_relay_copied_bytes_total{from=\"a\",to=\"c\\\"\","
+		    "nic_from=\"ba\",nic_to=\"bc\",pid=\"42\"} 310\n");
+	JSON_IS(json_of_sample(), "circuits[0].bytes_per_s", "12500000.0", "circuits[0].nic_to",
+		"\"bc\"", "circuits[0].used_slots", "3", "circuits[0].copied", "310");
 }
 
 TEST(prometheus)
 {
-	char *text = printed(true, NULL);
-
-	assert_contains(text, "# TYPE nccl_mesh_link_bytes_total counter\n"
-			      "nccl_mesh_link_bytes_total{nic=\"ab\",peer=\"b\\\"\\\\?\",");
-	assert_contains(text,
-			"direction=\"send\",local=\"10.1.0.1\",remote=\"10.1.0.2\","
-			"provider=\"verbs;ofi_rxm\",via=\"direct\",pid=\"42\"} 12000000000\n");
-	assert_contains(text, "nccl_mesh_rdma_transmit_bytes_total{nic=\"ab\",device=\"mlx5_0\","
-			      "port=\"1\"} 12500000000\n");
-	assert_contains(text, "counter=\"out_of_sequence\"} 9\n");
-	assert_contains(text, "# TYPE nccl_mesh_nic_up gauge\n"
-			      "nccl_mesh_nic_up{nic=\"ab\"} 1\n"
-			      "nccl_mesh_nic_up{nic=\"ac\"} 0\n");
-	assert_contains(text, "# TYPE nccl_mesh_nic_speed_bits_per_second gauge\n"
-			      "nccl_mesh_nic_speed_bits_per_second{nic=\"ab\"} 100000000000\n#");
-	assert_contains(text, "nccl_mesh_peers_lost_total{pid=\"42\",program=\"train\"} 1\n");
+	print_prometheus();
+	PRINTED_HAS("# TYPE nccl_mesh_link_bytes_total counter\n"
+		    "nccl_mesh_link_bytes_total{nic=\"ab\",peer=\"b\\\"\\\\?\",",
+		    "direction=\"send\",local=\"10.1.0.1\",remote=\"10.1.0.2\","
+		    "provider=\"verbs;ofi_rxm\",via=\"direct\",pid=\"42\"} 12000000000\n",
+		    "nccl_mesh_rdma_transmit_bytes_total{nic=\"ab\",device=\"mlx5_0\","
+		    "port=\"1\"} 12500000000\n",
+		    "counter=\"out_of_sequence\"} 9\n",
+		    "# TYPE nccl_mesh_nic_up gauge\nnccl_mesh_nic_up{nic=\"ab\"} 1\n"
+		    "nccl_mesh_nic_up{nic=\"ac\"} 0\n",
+		    "# TYPE nccl_mesh_nic_speed_bits_per_second gauge\n"
+		    "nccl_mesh_nic_speed_bits_per_second{nic=\"ab\"} 100000000000\n#",
+		    "nccl_mesh_peers_lost_total{pid=\"42\",program=\"train\"} 1\n");
 	/* A NIC without RDMA has no such line. */
-	assert_null(strstr(text, "nccl_mesh_rdma_transmit_bytes_total{nic=\"ac\""));
-	free(text);
+	assert_lacks(printed(), "nccl_mesh_rdma_transmit_bytes_total{nic=\"ac\"");
 	links[0].entry.via = MESH_STATS_ROUTED;
-	text = printed(true, NULL);
-	assert_contains(text, "via=\"routed\"");
-	free(text);
-	text = printed(false, NULL);
-	assert_contains(text, "verbs;ofi_rxm, routed");
-	free(text);
+	print_prometheus();
+	PRINTED_HAS("via=\"routed\"");
+	print(NULL);
+	PRINTED_HAS("verbs;ofi_rxm, routed");
 }
 
 TEST(json)
 {
-	json_t *root, *nic, *link;
-	size_t size;
-	char *text;
-	FILE *file = open_memstream(&text, &size);
-
-	assert_int_equal(watch_print_json(file, &now, &before), 0);
-	fclose(file);
-	assert_ptr_equal(strchr(text, '\n'), text + strlen(text) - 1);
-	root = json_loads(text, 0, NULL);
-	assert_non_null(root);
-	nic = json_array_get(json_object_get(root, "nics"), 0);
-	assert_string_equal(json_string_value(json_object_get(nic, "traffic")), "rdma");
-	assert_true(json_is_true(json_object_get(nic, "up")));
-	nic = json_array_get(json_object_get(root, "nics"), 1);
-	assert_true(json_is_false(json_object_get(nic, "up")));
-	nic = json_array_get(json_object_get(root, "nics"), 0);
-	assert_true(json_is_null(
-		json_object_get(json_array_get(json_object_get(root, "nics"), 1), "rdma")));
-	nic = json_object_get(nic, "rdma");
-	assert_true(json_real_value(json_object_get(nic, "tx_bytes_per_s")) == 12500000000.0);
-	link = json_array_get(json_object_get(root, "links"), 0);
-	assert_true(json_real_value(json_object_get(link, "bytes_per_s")) == 12000000000.0);
-	assert_string_equal(json_string_value(json_object_get(link, "direction")), "send");
-	json_decref(root);
-	free(text);
+	JSON_IS(json_of_sample(), "nics[0].traffic", "\"rdma\"", "nics[0].up", "true", "nics[1].up",
+		"false", "nics[1].rdma", "null", "nics[0].rdma.tx_bytes_per_s", "12500000000.0",
+		"links[0].bytes_per_s", "12000000000.0", "links[0].direction", "\"send\"");
+	assert_ptr_equal(strchr(printed(), '\n') + 1, strchr(printed(), '\0')); /* one line */
 }
 
 TEST_BARE(wrong_use)
 {
-	const char *wrong[][3] = {
-		{"watch", "--interval", "0"},  {"watch", "--interval", "nan"},
-		{"watch", "--count", "0"},     {"watch", "--count", "-1"},
-		{"watch", "--output", "x"},    {"watch", "--prometheus", "--json"},
-		{"watch", "--nonsense", NULL}, {"watch", "more", NULL},
-		{"watch", "--pid", "0"},       {"watch", "--user", "no such user"}};
-	size_t i;
-
-	for (i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
-		char *argv[] = {(char *)(uintptr_t)wrong[i][0], (char *)(uintptr_t)wrong[i][1],
-				(char *)(uintptr_t)wrong[i][2], NULL};
-
-		assert_int_equal(command_watch(argv[2] ? 3 : 2, argv), COMMAND_MISUSE);
-	}
+	COMMAND_ROWS(command_watch, {"--interval 0", COMMAND_MISUSE},
+		     {"--interval nan", COMMAND_MISUSE}, {"--count 0", COMMAND_MISUSE},
+		     {"--count -1", COMMAND_MISUSE}, {"--output x", COMMAND_MISUSE},
+		     {"--prometheus --json", COMMAND_MISUSE}, {"--nonsense", COMMAND_MISUSE},
+		     {"more", COMMAND_MISUSE}, {"--pid 0", COMMAND_MISUSE},
+		     {"--user no\tsuch\tuser", COMMAND_MISUSE});
 }
