@@ -1,35 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* test_nic_down.c - which of the NICs whose link is down would carry the mesh otherwise. */
-#include "nic/nic_select.h"
+#include "nics_fixture.h"
 
-#include "nic_named.h"
-#include "unit.h"
-
-#define NICS_MAX 8
-
-static struct mesh_nic_table table;
-
-static int setup(void)
-{
-	table = (struct mesh_nic_table){.nics = calloc(NICS_MAX, sizeof(*table.nics))};
-	return table.nics ? 0 : -1;
-}
-
-static int teardown(void)
-{
-	free(table.nics);
-	return 0;
-}
-
-TESTS_USE(setup, teardown);
-
-static struct mesh_nic *add(const char *netdev, const char *addrs)
-{
-	struct mesh_nic *nic = nic_add(&table, netdev, addrs);
-
-	nic->speed_mbps = 10000;
-	return nic;
-}
+TESTS_USE(nics_setup, nics_teardown);
 
 /* A NIC without carrier, as the kernel reports it: its speed is unknown. */
 static struct mesh_nic *add_down(const char *netdev, const char *addrs)
@@ -40,27 +13,19 @@ static struct mesh_nic *add_down(const char *netdev, const char *addrs)
 	return nic;
 }
 
-static void rdma_give(struct mesh_nic *nic, const char *device)
-{
-	snprintf(nic->rdma.device, sizeof(nic->rdma.device), "%s", device);
-	nic->rdma.port = 1;
-	nic->rdma.link_layer = MESH_LINK_LAYER_ETHERNET;
-	nic->rdma.active = nic->carrier;
-}
-
 /* Selects, and asserts whether this NIC is one whose link is missed. */
 static void assert_down(const char *setting, const char *netdev, bool expected)
 {
 	assert_int_equal(mesh_nic_select(setting, "", &table), 0);
-	assert_int_equal(nic_named(table.nics, table.num_nics, netdev)->link_down, expected);
+	assert_int_equal(find(netdev)->link_down, expected);
 }
 
 TEST(cable_down)
 {
-	add("ab", "10.1.0.1/24");
+	add("ab", 10000, "10.1.0.1/24");
 	add_down("ac", "10.2.0.1/24");
-	add("ad", "10.3.0.1/24")->admin_up = false;
-	add("ae", "10.4.0.1/24")->starting = true;
+	add("ad", 10000, "10.3.0.1/24")->admin_up = false;
+	add("ae", 10000, "10.4.0.1/24")->starting = true;
 	assert_down("", "ab", false);
 	assert_down("", "ac", true);
 	assert_down("", "ad", true);
@@ -72,13 +37,13 @@ TEST(cable_down)
 	assert_true(table.nics[1].link_down);
 	table.nics[1].carrier = true;
 	assert_int_equal(mesh_nic_select("ac", "", &table), 0);
-	assert_false(nic_named(table.nics, table.num_nics, "ac")->link_down);
+	assert_false(find("ac")->link_down);
 }
 
 /* A port that nobody uses has no address; one that the setting names is missed. */
 TEST(without_address)
 {
-	add("ab", "10.1.0.1/24");
+	add("ab", 10000, "10.1.0.1/24");
 	add_down("ac", "");
 	assert_down("", "ac", false);
 	assert_down("ab,ac", "ac", true);
@@ -93,11 +58,11 @@ TEST(other_kinds)
 {
 	struct mesh_nic *bond, *port;
 
-	add("ab", "10.1.0.1/24");
+	add("ab", 10000, "10.1.0.1/24");
 	add_down("docker0", "172.17.0.1/16")->kind = MESH_NIC_BRIDGE;
 	add_down("eno1", "192.168.1.1/24")->default_route = true;
 	add_down("eno2", "192.168.2.1/24")->socket_named = true;
-	bond = add("bond0", "10.5.0.1/24");
+	bond = add("bond0", 10000, "10.5.0.1/24");
 	snprintf(bond->link_kind, sizeof(bond->link_kind), "bond");
 	port = add_down("p0", "10.6.0.1/24");
 	port->master = bond->ifindex;
@@ -110,8 +75,8 @@ TEST(other_kinds)
 
 TEST(rdma)
 {
-	rdma_give(add("ab", "10.1.0.1/24"), "mlx5_0");
-	rdma_give(add_down("ac", "10.2.0.1/24"), "mlx5_1");
+	rdma_give(add("ab", 10000, "10.1.0.1/24"), "mlx5_0", 1);
+	rdma_give(add_down("ac", "10.2.0.1/24"), "mlx5_1", 1);
 	add_down("eno1", "10.3.0.1/24");
 	assert_down("", "ac", true);
 	assert_down("", "eno1", false);

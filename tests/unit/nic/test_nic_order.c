@@ -1,46 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* test_nic_order.c - the order of the NIC table, and the numbers of the NICs. */
-#include "nic/nic_order.h"
+#include "nics_fixture.h"
 
-#include "nic_named.h"
-#include "unit.h"
-
-#define NICS_MAX 12
 #define PCI "/sys/devices/pci0000:00/"
 
-static struct mesh_nic *nics; /* NICS_MAX */
-static struct mesh_nic_table table;
+TESTS_USE(nics_setup, nics_teardown);
 
-static int setup(void)
+static struct mesh_nic *place(const char *netdev, const char *pci_path, int port)
 {
-	nics = calloc(NICS_MAX, sizeof(*nics));
-	table = (struct mesh_nic_table){.nics = nics};
-	return nics ? 0 : -1;
-}
+	struct mesh_nic *nic = add(netdev, 0, "");
 
-static int teardown(void)
-{
-	free(nics);
-	return 0;
-}
-
-TESTS_USE(setup, teardown);
-
-static struct mesh_nic *add(const char *netdev, const char *pci_path, int port)
-{
-	struct mesh_nic *nic = &nics[table.num_nics++];
-
-	snprintf(nic->netdev, sizeof(nic->netdev), "%s", netdev);
 	snprintf(nic->pci_path, sizeof(nic->pci_path), "%s", pci_path);
 	nic->ifindex = (unsigned int)(NICS_MAX - table.num_nics); /* the order is not this one */
 	nic->mac[0] = 2;
 	nic->mac[5] = (uint8_t)table.num_nics;
 	nic->taken = true;
-	if (port) {
-		snprintf(nic->rdma.device, sizeof(nic->rdma.device), "mlx5_0");
-		nic->rdma.port = port;
-		nic->rdma.node_guid = 0x1001;
-	}
+	if (port)
+		rdma_give(nic, "mlx5_0", port)->rdma.node_guid = 0x1001;
 	return nic;
 }
 
@@ -58,22 +34,17 @@ static void assert_order(const char *wanted)
 	assert_string_equal(got, wanted);
 }
 
-static const struct mesh_nic *find(const char *netdev)
-{
-	return nic_named(table.nics, table.num_nics, netdev);
-}
-
 TEST(order)
 {
-	add("eth10", "", 0);
-	add("eth9", "", 2); /* without PCI the port says nothing: it is another device's */
-	add("z", PCI "0000:00:03.0", 0);
-	add("y", PCI "0000:00:02.0", 0);
-	add("x", PCI "0000:00:01.0", 0)->taken = false;
-	add("w", PCI "0000:00:04.0", 2);
-	add("x2", PCI "0000:00:04.0", 1);
-	add("x10", PCI "0000:00:04.0", 1);
-	add("a", "", 0)->taken = false;
+	place("eth10", "", 0);
+	place("eth9", "", 2); /* without PCI the port says nothing: it is another device's */
+	place("z", PCI "0000:00:03.0", 0);
+	place("y", PCI "0000:00:02.0", 0);
+	place("x", PCI "0000:00:01.0", 0)->taken = false;
+	place("w", PCI "0000:00:04.0", 2);
+	place("x2", PCI "0000:00:04.0", 1);
+	place("x10", PCI "0000:00:04.0", 1);
+	place("a", "", 0)->taken = false;
 	assert_order("y z x2 x10 w eth9 eth10 | x a");
 	assert_int_equal(table.num_taken, 7);
 	assert_order("y z x2 x10 w eth9 eth10 | x a");
@@ -83,14 +54,14 @@ TEST(guids_differ)
 {
 	int i, k;
 
-	add("eth0", PCI "0000:00:01.0", 1);
-	add("eth0.7", PCI "0000:00:01.0", 1);
-	add("eth0.8", PCI "0000:00:01.0", 1);
-	add("eth1", PCI "0000:00:01.0", 2);
-	add("rxe", "", 1)->rdma.node_guid = 0;
-	add("tun0", "", 0)->mac[0] = 0;
-	add("tun1", "", 0)->mac[0] = 0;
-	add("ib0", "", 0)->kind = MESH_NIC_INFINIBAND;
+	place("eth0", PCI "0000:00:01.0", 1);
+	place("eth0.7", PCI "0000:00:01.0", 1);
+	place("eth0.8", PCI "0000:00:01.0", 1);
+	place("eth1", PCI "0000:00:01.0", 2);
+	place("rxe", "", 1)->rdma.node_guid = 0;
+	place("tun0", "", 0)->mac[0] = 0;
+	place("tun1", "", 0)->mac[0] = 0;
+	place("ib0", "", 0)->kind = MESH_NIC_INFINIBAND;
 	nics[5].mac[5] = nics[6].mac[5] = 0;
 	nics[7].mac[7] = 9;
 	mesh_nic_table_sort(&table);
@@ -113,8 +84,8 @@ TEST(guids_stay)
 {
 	uint64_t guids[2];
 
-	add("eth0", PCI "0000:00:01.0", 1);
-	add("eth0.7", PCI "0000:00:01.0", 1);
+	place("eth0", PCI "0000:00:01.0", 1);
+	place("eth0.7", PCI "0000:00:01.0", 1);
 	mesh_nic_table_identify(&table);
 	guids[0] = nics[0].guid;
 	guids[1] = nics[1].guid;
@@ -125,12 +96,12 @@ TEST(guids_stay)
 
 TEST(leave)
 {
-	add("eth0", "", 0);
+	place("eth0", "", 0);
 	nics[0].source.family = MESH_FAMILY_IPV4;
-	add("eth1", "", 0)->source.family = MESH_FAMILY_IPV4;
-	add("eth2", "", 0);
-	add("a", "", 0);
-	add("z", "", 0);
+	place("eth1", "", 0)->source.family = MESH_FAMILY_IPV4;
+	place("eth2", "", 0);
+	place("a", "", 0);
+	place("z", "", 0);
 	mesh_nic_leave(&nics[3], "no %s", "carrier");
 	mesh_nic_leave(&nics[4], "no carrier");
 	assert_order("eth0 eth1 eth2 | a z");
@@ -152,7 +123,7 @@ TEST(long_reason)
 {
 	char why[2 * MESH_NIC_REASON_MAX];
 
-	add("eth0", "", 0);
+	place("eth0", "", 0);
 	memset(why, 'x', sizeof(why) - 1);
 	why[sizeof(why) - 1] = '\0';
 	mesh_nic_leave(&nics[0], "%s", why);

@@ -1,27 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* test_nic_skipped.c - which skipped NICs are named when there is no path to a peer. */
-#include "nic/nic_order.h"
 #include "nic/nic_skipped.h"
 
-#include "nic_named.h"
-#include "unit.h"
+#include "nics_fixture.h"
 
-static struct mesh_nic nics[8];
-static struct mesh_nic_table table;
 static struct mesh_endpoint_addr remote;
 
 static int setup(void)
 {
-	memset(nics, 0, sizeof(nics));
-	table = (struct mesh_nic_table){.nics = nics};
-	return mesh_addr_parse("10.9.0.2/24", &remote.addr);
+	return nics_setup() || mesh_addr_parse("10.9.0.2/24", &remote.addr);
 }
 
-TESTS_USE(setup, NULL);
+TESTS_USE(setup, nics_teardown);
 
-static struct mesh_nic *add(const char *netdev, const char *addr, const char *reason)
+static struct mesh_nic *skip_nic(const char *netdev, const char *addr, const char *reason)
 {
-	struct mesh_nic *nic = nic_add(&table, netdev, addr);
+	struct mesh_nic *nic = add(netdev, 0, addr);
 
 	mesh_nic_leave(nic, "%s", reason);
 	return nic;
@@ -38,12 +32,12 @@ static void assert_text(const char *wanted, size_t size)
 /* What the link or libfabric took away is named wherever it leads. */
 TEST(links_and_providers)
 {
-	add("eth0", "10.1.0.1/24", "link is down")->admin_up = false;
-	add("eth1", "10.2.0.1/24", "no carrier")->carrier = false;
-	add("eth2", "10.3.0.1/24", "no tcp")->no_provider = true;
-	add("eth3", "fe80::1/64", "not running")->starting = true;
-	add("eth4", "", "no address")->carrier = false;
-	add("lo", "127.0.0.1/8", "loopback")->admin_up = false;
+	skip_nic("eth0", "10.1.0.1/24", "link is down")->admin_up = false;
+	skip_nic("eth1", "10.2.0.1/24", "no carrier")->carrier = false;
+	skip_nic("eth2", "10.3.0.1/24", "no tcp")->no_provider = true;
+	skip_nic("eth3", "fe80::1/64", "not running")->starting = true;
+	skip_nic("eth4", "", "no address")->carrier = false;
+	skip_nic("lo", "127.0.0.1/8", "loopback")->admin_up = false;
 	assert_text("eth0 (10.1.0.1/24): link is down; eth1 (10.2.0.1/24): no carrier; "
 		    "eth2 (10.3.0.1/24): no tcp; eth3 (fe80::1/64): not running",
 		    256);
@@ -54,9 +48,9 @@ TEST(shared_subnet)
 {
 	struct mesh_nic *nic;
 
-	add("docker0", "172.17.0.1/16", "bridge");
-	add("eth0", "10.9.0.1/24", "excluded");
-	nic = add("eth1", "10.9.0.3/24", "");
+	skip_nic("docker0", "172.17.0.1/16", "bridge");
+	skip_nic("eth0", "10.9.0.1/24", "excluded");
+	nic = skip_nic("eth1", "10.9.0.3/24", "");
 	nic->taken = true;
 	assert_text("eth0 (10.9.0.1/24): excluded", 256);
 	assert_text("eth0 (10.", 10);
@@ -64,6 +58,6 @@ TEST(shared_subnet)
 
 TEST(nothing)
 {
-	add("eth0", "10.1.0.1/24", "default route");
+	skip_nic("eth0", "10.1.0.1/24", "default route");
 	assert_text("", 256);
 }

@@ -1,12 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* test_nic_sockets.c - NCCL_SOCKET_IFNAME: its grammar, and what it means for the selection. */
-#include "nic/nic_select.h"
 #include "nic/nic_sockets.h"
 
-#include "nic_named.h"
-#include "unit.h"
-
-#define NICS_MAX 4
+#include "nics_fixture.h"
 
 /* --- the grammar */
 
@@ -14,18 +10,18 @@
 static void assert_named(const char *list, const char *expected)
 {
 	static const char *const names[] = {"eth0", "eth1", "eth10", "eno1"};
-	struct mesh_nic nics[4];
+	struct mesh_nic four[4];
 	char got[5] = "";
 	int i;
 
-	memset(nics, 0, sizeof(nics));
+	memset(four, 0, sizeof(four));
 	for (i = 0; i < 4; i++) {
-		snprintf(nics[i].netdev, sizeof(nics[i].netdev), "%s", names[i]);
-		nics[i].socket_named = true;
+		snprintf(four[i].netdev, sizeof(four[i].netdev), "%s", names[i]);
+		four[i].socket_named = true;
 	}
-	mesh_nic_sockets_mark(list, nics, 4);
+	mesh_nic_sockets_mark(list, four, 4);
 	for (i = 0; i < 4; i++)
-		got[i] = nics[i].socket_named ? '1' : '0';
+		got[i] = four[i].socket_named ? '1' : '0';
 	assert_string_equal(got, expected);
 }
 
@@ -56,53 +52,13 @@ TEST_BARE(exclusion)
 
 /* --- the selection */
 
-static struct mesh_nic_table table;
+TESTS_USE(nics_setup, nics_teardown);
 
-static int setup(void)
+/* Marks, selects, and asserts the taken NICs in their order. */
+static void marked(const char *sockets, const char *setting, const char *taken)
 {
-	table = (struct mesh_nic_table){.nics = calloc(NICS_MAX, sizeof(*table.nics))};
-	return table.nics ? 0 : -1;
-}
-
-static int teardown(void)
-{
-	free(table.nics);
-	return 0;
-}
-
-TESTS_USE(setup, teardown);
-
-static struct mesh_nic *add(const char *netdev, int speed_mbps, const char *addr)
-{
-	struct mesh_nic *nic = nic_add(&table, netdev, addr);
-
-	nic->speed_mbps = speed_mbps;
-	return nic;
-}
-
-static void add_rdma(const char *netdev, int speed_mbps, const char *addr, const char *device)
-{
-	struct mesh_nic *nic = add(netdev, speed_mbps, addr);
-
-	snprintf(nic->rdma.device, sizeof(nic->rdma.device), "%s", device);
-	nic->rdma.port = 1;
-	nic->rdma.link_layer = MESH_LINK_LAYER_ETHERNET;
-	nic->rdma.active = true;
-}
-
-/* Marks, selects, and asserts the taken NICs in their order, "a b ". */
-static void assert_taken(const char *sockets, const char *setting, const char *expected)
-{
-	char got[128] = "";
-	int i;
-
-	mesh_nic_sockets_mark(sockets, table.nics, table.num_nics);
-	assert_int_equal(mesh_nic_select(setting, "", &table), 0);
-	for (i = 0; i < table.num_taken; i++) {
-		strcat(got, table.nics[i].netdev);
-		strcat(got, " ");
-	}
-	assert_string_equal(got, expected);
+	mesh_nic_sockets_mark(sockets, nics, table.num_nics);
+	selects(setting, taken);
 }
 
 /* A management network as fast as the cables, without a default route. */
@@ -111,17 +67,15 @@ TEST(named)
 	add("mgmt", 10000, "192.168.99.1/24");
 	add("n0p0", 10000, "10.1.0.1/24");
 	add("n0p1", 0, "10.2.0.1/24");
-	assert_taken("=mgmt", "", "n0p0 n0p1 ");
-	assert_string_equal(
-		nic_named(table.nics, table.num_nics, "mgmt")->reason,
-		"skipped: NCCL_SOCKET_IFNAME names it, and there are other NICs: looks like "
-		"the management network; name it in NCCL_MESH_NICS to use it");
+	marked("=mgmt", "", "n0p0 n0p1");
+	assert_reason("mgmt",
+		      "skipped: NCCL_SOCKET_IFNAME names it, and there are other NICs: looks like "
+		      "the management network; name it in NCCL_MESH_NICS to use it");
 	/* It could still carry data. The mesh NICs have no second source. */
-	assert_int_equal(nic_named(table.nics, table.num_nics, "mgmt")->spare_source.bytes[0], 192);
+	assert_int_equal(find("mgmt")->spare_source.bytes[0], 192);
 	assert_int_equal(table.nics[0].spare_source.family, MESH_FAMILY_NONE);
-	assert_taken("", "", "mgmt n0p0 n0p1 ");
-	assert_int_equal(nic_named(table.nics, table.num_nics, "mgmt")->spare_source.family,
-			 MESH_FAMILY_NONE);
+	marked("", "", "mgmt n0p0 n0p1");
+	assert_int_equal(find("mgmt")->spare_source.family, MESH_FAMILY_NONE);
 }
 
 /* Ranks that meet over a cable: nothing shows which NIC is for management, so all stay. */
@@ -131,7 +85,7 @@ TEST(named_cables)
 	add("n0p1", 10000, "10.2.0.0/31");
 	add("n0p2", 10000, "fd00::1/127");
 	add("n0p3", 10000, "10.3.0.1/30");
-	assert_taken("n0p0,n0p1,n0p2", "", "n0p0 n0p1 n0p2 n0p3 ");
+	marked("n0p0,n0p1,n0p2", "", "n0p0 n0p1 n0p2 n0p3");
 }
 
 /* None of them can replace another. */
@@ -139,7 +93,7 @@ TEST(named_all)
 {
 	add("eth0", 10000, "10.1.0.1/24");
 	add("eth1", 10000, "10.2.0.1/24");
-	assert_taken("eth", "", "eth0 eth1 ");
+	marked("eth", "", "eth0 eth1");
 }
 
 /* A slower cable cannot replace it: as with the default route, both stay. */
@@ -147,16 +101,16 @@ TEST(named_faster)
 {
 	add("eth0", 100000, "10.1.0.1/24");
 	add("eth1", 25000, "10.2.0.1/24");
-	assert_taken("eth0", "", "eth0 eth1 ");
+	marked("eth0", "", "eth0 eth1");
 }
 
 /* RDMA at the same speed stays, slow RDMA leaves. */
 TEST(named_rdma)
 {
-	add_rdma("eth0", 100000, "10.1.0.1/24", "mlx5_0");
-	add_rdma("eth1", 100000, "10.1.1.1/24", "mlx5_1");
-	add_rdma("eth2", 10000, "10.1.2.1/24", "mlx5_2");
-	assert_taken("=eth0,eth2", "", "eth0 eth1 ");
+	add_rdma("eth0", 100000, "10.1.0.1/24", "mlx5_0", 1);
+	add_rdma("eth1", 100000, "10.1.1.1/24", "mlx5_1", 1);
+	add_rdma("eth2", 10000, "10.1.2.1/24", "mlx5_2", 1);
+	marked("=eth0,eth2", "", "eth0 eth1");
 }
 
 /* The user's list of mesh NICs overrides it. */
@@ -164,5 +118,5 @@ TEST(named_in_both)
 {
 	add("mgmt", 10000, "192.168.99.1/24");
 	add("n0p0", 10000, "10.1.0.1/24");
-	assert_taken("mgmt", "mgmt,n0p0", "mgmt n0p0 ");
+	marked("mgmt", "mgmt,n0p0", "mgmt n0p0");
 }
