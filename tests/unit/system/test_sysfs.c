@@ -59,13 +59,46 @@ static void machine_load(void)
 	assert_int_equal(mesh_sysfs_rdma_load(&machine.sysfs, machine.nics, machine.num_nics), 0);
 }
 
-static void assert_pci(const struct mesh_nic *nic, const char *device)
+/*
+ * Loads the machine, and fails the test unless this is what the NICs have, a line for each: speed,
+ * PCI function, RDMA device and port, its state and GIDs.
+ */
+static void machine_is(const char *wanted)
 {
-	size_t len = strlen(machine.sysfs.root);
+	static const char *const types[] = {[MESH_GID_UNKNOWN] = "?",
+					    [MESH_GID_IB] = "ib",
+					    [MESH_GID_ROCE_V1] = "v1",
+					    [MESH_GID_ROCE_V2] = "v2"};
+	static const char *const layers[] = {[MESH_LINK_LAYER_NONE] = "?",
+					     [MESH_LINK_LAYER_ETHERNET] = "ethernet",
+					     [MESH_LINK_LAYER_INFINIBAND] = "infiniband"};
+	size_t root = strlen(machine.sysfs.root) + strlen("/devices/"), size;
+	char *text;
+	FILE *file = open_memstream(&text, &size);
+	int i, k;
 
-	assert_memory_equal(nic->pci_path, machine.sysfs.root, len);
-	assert_memory_equal(nic->pci_path + len, "/devices/", 9);
-	assert_string_equal(nic->pci_path + len + 9, device);
+	machine_load();
+	for (i = 0; i < machine.num_nics; i++) {
+		const struct mesh_nic *nic = &machine.nics[i];
+
+		fprintf(file, "%s%s %d%s", i ? "\n" : "", nic->netdev, nic->speed_mbps,
+			nic->wireless ? " wireless" : "");
+		if (*nic->pci_path) {
+			assert_memory_equal(nic->pci_path, machine.sysfs.root, root - 9);
+			fprintf(file, " %s", nic->pci_path + root);
+		}
+		if (!*nic->rdma.device)
+			continue;
+		fprintf(file, " %s:%d %s '%s'%s", nic->rdma.device, nic->rdma.port,
+			layers[nic->rdma.link_layer], nic->rdma.state,
+			nic->rdma.active ? "" : " inactive");
+		for (k = 0; k < nic->rdma.num_gids; k++)
+			fprintf(file, " %d%s", nic->rdma.gids[k].index,
+				types[nic->rdma.gids[k].type]);
+	}
+	fclose(file);
+	assert_string_equal(text, wanted);
+	free(text);
 }
 
 /* --- files */
@@ -128,25 +161,17 @@ TEST_BARE(no_sysfs)
 
 TEST(plain)
 {
-	struct mesh_nic *eth0 = nic_add("eth0", "52:54:00:00:00:01", "10.0.0.1/24");
-	struct mesh_nic *eth1 = nic_add("eth1", "52:54:00:00:00:02", NULL);
-	struct mesh_nic *usb0 = nic_add("usb0", "52:54:00:00:00:03", NULL);
-	struct mesh_nic *veth0 = nic_add("veth0", "52:54:00:00:00:04", NULL);
-	struct mesh_nic *lo = nic_add("lo", "00:00:00:00:00:00", "127.0.0.1/8");
-
+	nic_add("eth0", "52:54:00:00:00:01", "10.0.0.1/24");
+	nic_add("eth1", "52:54:00:00:00:02", NULL);
+	nic_add("usb0", "52:54:00:00:00:03", NULL);
+	nic_add("veth0", "52:54:00:00:00:04", NULL);
+	nic_add("lo", "00:00:00:00:00:00", "127.0.0.1/8");
 	sysfs_fixture_plain(&machine.fixture);
-	machine_load();
-	assert_pci(eth0, "pci0000:00/0000:00:03.0");
-	assert_pci(eth1, "pci0000:00/0000:00:04.0/0000:05:10.2");
-	assert_pci(usb0, "pci0000:00/0000:00:14.0");
-	assert_string_equal(veth0->pci_path, "");
-	assert_string_equal(lo->pci_path, "");
-	assert_int_equal(eth0->speed_mbps, 0);
-	assert_int_equal(eth1->speed_mbps, 0);
-	assert_int_equal(usb0->speed_mbps, 480);
-	assert_int_equal(veth0->speed_mbps, 10000);
-	assert_string_equal(eth0->rdma.device, "");
-	assert_false(eth0->wireless);
+	machine_is("eth0 0 pci0000:00/0000:00:03.0\n"
+		   "eth1 0 pci0000:00/0000:00:04.0/0000:05:10.2\n"
+		   "usb0 480 pci0000:00/0000:00:14.0\n"
+		   "veth0 10000\n"
+		   "lo 0");
 }
 
 /* A name like a PCI function's on another bus is no PCI function. */
@@ -199,40 +224,34 @@ TEST(pci_link)
 TEST(other_bus)
 {
 	static const char device[] = "platform/0000:00:05.0";
-	struct mesh_nic *nic = nic_add("eth0", "52:54:00:00:00:01", NULL);
 
+	nic_add("eth0", "52:54:00:00:00:01", NULL);
 	sysfs_fixture_device(&machine.fixture, device, "platform");
 	sysfs_fixture_netdev(&machine.fixture, "eth0", device, "52:54:00:00:00:01", NULL);
-	machine_load();
-	assert_string_equal(nic->pci_path, "");
+	machine_is("eth0 0");
 }
 
 TEST(wireless)
 {
-	struct mesh_nic *eth0 = nic_add("eth0", "52:54:00:00:00:01", NULL);
-
+	nic_add("eth0", "52:54:00:00:00:01", NULL);
 	sysfs_fixture_plain(&machine.fixture);
 	sysfs_fixture_file(&machine.fixture, "0", "class/net/eth0/phy80211/index");
-	machine_load();
-	assert_true(eth0->wireless);
+	machine_is("eth0 0 wireless pci0000:00/0000:00:03.0");
 }
 
 /* A VLAN has no device; the port below it has. */
 TEST(lower)
 {
-	struct mesh_nic *vlan = nic_add("eth1.7", "52:54:00:00:00:02", NULL);
-
+	nic_add("eth1.7", "52:54:00:00:00:02", NULL);
 	sysfs_fixture_plain(&machine.fixture);
 	sysfs_fixture_netdev(&machine.fixture, "eth1.7", NULL, "52:54:00:00:00:02", "1000");
 	sysfs_fixture_file(&machine.fixture, "", "class/net/eth1.7/lower_eth1");
-	machine_load();
-	assert_pci(vlan, "pci0000:00/0000:00:04.0/0000:05:10.2");
 	/* A circle of interfaces ends. */
+	machine_is("eth1.7 1000 pci0000:00/0000:00:04.0/0000:05:10.2");
 	nic_add("a", "52:54:00:00:00:07", NULL);
 	sysfs_fixture_netdev(&machine.fixture, "a", NULL, "52:54:00:00:00:07", "1000");
 	sysfs_fixture_file(&machine.fixture, "", "class/net/a/lower_a");
-	machine_load();
-	assert_string_equal(machine.nics[1].pci_path, "");
+	machine_is("eth1.7 1000 pci0000:00/0000:00:04.0/0000:05:10.2\na 1000");
 }
 
 /* sysfs shows the interfaces of the namespace in which it was mounted. */
@@ -255,39 +274,23 @@ TEST(connectx3)
 {
 	const char *ib_mac = "80:00:02:08:fe:80:00:00:00:00:00:00:00:02:c9:03:00:ef:12:35";
 	struct mesh_nic *ib0 = nic_add("ib0", ib_mac, "10.2.0.1/24");
-	struct mesh_nic *eth = nic_add("enp1s0d1", "00:02:c9:ef:12:36", "10.3.0.1/24");
 
+	nic_add("enp1s0d1", "00:02:c9:ef:12:36", "10.3.0.1/24");
 	sysfs_fixture_connectx3(&machine.fixture);
-	machine_load();
-	assert_string_equal(ib0->rdma.device, "mlx4_0");
-	assert_int_equal(ib0->rdma.port, 1);
-	assert_int_equal(ib0->rdma.link_layer, MESH_LINK_LAYER_INFINIBAND);
-	assert_true(ib0->rdma.active);
-	assert_string_equal(ib0->rdma.state, "4: ACTIVE");
-	assert_int_equal(ib0->speed_mbps, 56000);
-	assert_int_equal(ib0->rdma.num_gids, 1);
-	assert_int_equal(ib0->rdma.gids[0].type, MESH_GID_IB);
+	machine_is(
+		"ib0 56000 pci0000:00/0000:00:01.0/0000:01:00.0 mlx4_0:1 infiniband '4: ACTIVE' 0ib\n"
+		"enp1s0d1 40000 pci0000:00/0000:00:01.0/0000:01:00.0 mlx4_0:2 ethernet '4: ACTIVE' 0v1 1v2 2v1 3v2");
 	assert_true(ib0->rdma.node_guid == 0x0002c90300ef1234u);
-	assert_string_equal(eth->rdma.device, "mlx4_0");
-	assert_int_equal(eth->rdma.port, 2);
-	assert_int_equal(eth->rdma.link_layer, MESH_LINK_LAYER_ETHERNET);
-	assert_int_equal(eth->speed_mbps, 40000);
-	assert_int_equal(eth->rdma.num_gids, 4);
-	assert_int_equal(eth->rdma.gids[0].type, MESH_GID_ROCE_V1);
-	assert_int_equal(eth->rdma.gids[3].type, MESH_GID_ROCE_V2);
-	assert_int_equal(eth->rdma.gids[3].index, 3);
-	assert_pci(ib0, "pci0000:00/0000:00:01.0/0000:01:00.0");
-	assert_pci(eth, "pci0000:00/0000:00:01.0/0000:01:00.0");
 }
 
 /* Ports that have no GIDs (yet) are distinguished by their numbers. */
 TEST(dual_port_by_number)
 {
 	static const char device[] = "pci0000:00/0000:00:01.0/0000:01:00.0";
-	struct mesh_nic *first = nic_add("eth0", "00:02:c9:00:00:01", NULL);
-	struct mesh_nic *second = nic_add("eth1", "00:02:c9:00:00:02", NULL);
 	const struct sysfs_fixture *fixture = &machine.fixture;
 
+	nic_add("eth0", "00:02:c9:00:00:01", NULL);
+	nic_add("eth1", "00:02:c9:00:00:02", NULL);
 	sysfs_fixture_device(fixture, device, "pci");
 	sysfs_fixture_netdev(fixture, "eth0", device, "00:02:c9:00:00:01", NULL);
 	sysfs_fixture_netdev(fixture, "eth1", device, "00:02:c9:00:00:02", NULL);
@@ -296,164 +299,121 @@ TEST(dual_port_by_number)
 	sysfs_fixture_rdma(fixture, "mlx4_0", device, "0002:c903:00ef:1234");
 	sysfs_fixture_port(fixture, "mlx4_0", 1, "Ethernet", "1: DOWN", "10 Gb/sec (1X QDR)");
 	sysfs_fixture_port(fixture, "mlx4_0", 2, "Ethernet", "4: ACTIVE", "40 Gb/sec (4X QDR)");
-	machine_load();
-	assert_int_equal(first->rdma.port, 1);
-	assert_false(first->rdma.active);
-	assert_int_equal(first->speed_mbps, 0);
-	assert_int_equal(second->rdma.port, 2);
-	assert_int_equal(second->speed_mbps, 40000);
+	machine_is(
+		"eth0 0 pci0000:00/0000:00:01.0/0000:01:00.0 mlx4_0:1 ethernet '1: DOWN' inactive\n"
+		"eth1 40000 pci0000:00/0000:00:01.0/0000:01:00.0 mlx4_0:2 ethernet '4: ACTIVE'");
 }
 
 TEST(dgx_spark)
 {
-	static const struct {
-		const char *netdev, *mac, *addr, *rdma, *pci;
-	} wanted[] = {
-		{"enP2p1s0f1np1", "4c:bb:47:00:00:06", "10.4.0.1/24", "roceP2p1s0f1",
-		 "pci0002:00/0002:00:00.0/0002:01:00.1"},
-		{"enp1s0f0np0", "4c:bb:47:00:00:01", "10.1.0.1/24", "rocep1s0f0",
-		 "pci0000:00/0000:00:00.0/0000:01:00.0"},
-		{"enp1s0f1np1", "4c:bb:47:00:00:02", NULL, "rocep1s0f1",
-		 "pci0000:00/0000:00:00.0/0000:01:00.1"},
-		{"enP2p1s0f0np0", "4c:bb:47:00:00:05", "10.3.0.1/24", "roceP2p1s0f0",
-		 "pci0002:00/0002:00:00.0/0002:01:00.0"},
-	};
-	size_t i;
-
 	sysfs_fixture_dgx_spark(&machine.fixture);
-	for (i = 0; i < 4; i++)
-		nic_add(wanted[i].netdev, wanted[i].mac, wanted[i].addr);
-	machine_load();
-	for (i = 0; i < 4; i++) {
-		assert_string_equal(machine.nics[i].rdma.device, wanted[i].rdma);
-		assert_int_equal(machine.nics[i].rdma.port, 1);
-		assert_int_equal(machine.nics[i].speed_mbps, 200000);
-		assert_int_equal(machine.nics[i].rdma.num_gids, 4);
-		assert_pci(&machine.nics[i], wanted[i].pci);
-	}
+	nic_add("enP2p1s0f1np1", "4c:bb:47:00:00:06", "10.4.0.1/24");
+	nic_add("enp1s0f0np0", "4c:bb:47:00:00:01", "10.1.0.1/24");
+	nic_add("enp1s0f1np1", "4c:bb:47:00:00:02", NULL);
+	nic_add("enP2p1s0f0np0", "4c:bb:47:00:00:05", "10.3.0.1/24");
+	machine_is(
+		"enP2p1s0f1np1 200000 pci0002:00/0002:00:00.0/0002:01:00.1 roceP2p1s0f1:1 ethernet '4: ACTIVE' 0v1 1v2 2v1 3v2\n"
+		"enp1s0f0np0 200000 pci0000:00/0000:00:00.0/0000:01:00.0 rocep1s0f0:1 ethernet '4: ACTIVE' 0v1 1v2 2v1 3v2\n"
+		"enp1s0f1np1 200000 pci0000:00/0000:00:00.0/0000:01:00.1 rocep1s0f1:1 ethernet '4: ACTIVE' 0v1 1v2 2v1 3v2\n"
+		"enP2p1s0f0np0 200000 pci0002:00/0002:00:00.0/0002:01:00.0 roceP2p1s0f0:1 ethernet '4: ACTIVE' 0v1 1v2 2v1 3v2");
 }
 
 TEST(e810)
 {
-	struct mesh_nic *roce = nic_add("ens1f0", "b4:96:91:00:00:10", "10.4.0.1/24");
-	struct mesh_nic *iwarp = nic_add("ens1f1", "b4:96:91:00:00:11", "10.5.0.1/24");
-
+	nic_add("ens1f0", "b4:96:91:00:00:10", "10.4.0.1/24");
+	nic_add("ens1f1", "b4:96:91:00:00:11", "10.5.0.1/24");
 	sysfs_fixture_e810(&machine.fixture);
-	machine_load();
-	assert_string_equal(roce->rdma.device, "irdma0");
-	assert_int_equal(roce->rdma.num_gids, 2);
-	assert_string_equal(iwarp->rdma.device, "irdma1");
-	assert_int_equal(iwarp->rdma.num_gids, 1);
-	assert_int_equal(iwarp->rdma.gids[0].type, MESH_GID_UNKNOWN);
+	machine_is(
+		"ens1f0 100000 pci0000:00/0000:00:01.1/0000:02:00.0 irdma0:1 ethernet '4: ACTIVE' 0v2 1v2\n"
+		"ens1f1 100000 pci0000:00/0000:00:01.1/0000:02:00.1 irdma1:1 ethernet '4: ACTIVE' 0?");
 }
 
 TEST(bond_pod)
 {
-	struct mesh_nic *nic = nic_add("net1", "9a:01:02:03:04:05", "10.20.0.5/24");
-
+	nic_add("net1", "9a:01:02:03:04:05", "10.20.0.5/24");
 	sysfs_fixture_bond_pod(&machine.fixture);
-	machine_load();
-	assert_string_equal(nic->rdma.device, "mlx5_bond_0");
-	assert_int_equal(nic->rdma.num_gids, 2);
-	assert_int_equal(nic->rdma.gids[0].index, 8);
-	assert_int_equal(nic->rdma.gids[1].index, 9);
-	assert_int_equal(nic->rdma.gids[1].type, MESH_GID_ROCE_V2);
-	assert_pci(nic, "pci0000:80/0000:80:01.0/0000:81:00.0");
-	assert_int_equal(nic->speed_mbps, 400000);
+	machine_is(
+		"net1 400000 pci0000:80/0000:80:01.0/0000:81:00.0 mlx5_bond_0:1 ethernet '4: ACTIVE' 8v1 9v2");
 }
 
 TEST(soft_roce)
 {
-	struct mesh_nic *n0p0 = nic_add("n0p0", "02:00:00:00:00:01", "10.1.0.1/24");
-	struct mesh_nic *n1p1 = nic_add("n1p1", "02:00:00:00:00:02", NULL);
-
+	nic_add("n0p0", "02:00:00:00:00:01", "10.1.0.1/24");
+	nic_add("n1p1", "02:00:00:00:00:02", NULL);
 	sysfs_fixture_soft_roce(&machine.fixture);
-	machine_load();
-	assert_string_equal(n0p0->rdma.device, "rxe_n0p0");
-	assert_int_equal(n0p0->rdma.num_gids, 2);
-	assert_string_equal(n0p0->pci_path, "");
-	assert_int_equal(n0p0->speed_mbps, 10000);
-	assert_string_equal(n1p1->rdma.device, "rxe_n1p1");
+	machine_is("n0p0 10000 rxe_n0p0:1 ethernet '4: ACTIVE' 0v2 1v2\n"
+		   "n1p1 10000 rxe_n1p1:1 ethernet '4: ACTIVE' 0v2 1v2");
 }
 
 TEST(soft_roce_without_gids)
 {
-	struct mesh_nic *nic = nic_add("n0p0", "02:00:00:00:00:01", NULL);
 	const struct sysfs_fixture *fixture = &machine.fixture;
 	char gids[PATH_MAX];
 
+	nic_add("n0p0", "02:00:00:00:00:01", NULL);
 	sysfs_fixture_netdev(fixture, "n0p0", NULL, "02:00:00:00:00:01", "10000");
 	sysfs_fixture_rdma(fixture, "rxe0", NULL, "0000:00ff:fe00:0001");
 	sysfs_fixture_port(fixture, "rxe0", 1, "Ethernet", "1: DOWN", "2.5 Gb/sec (1X SDR)");
 	sysfs_fixture_file(fixture, "n0p0", "class/infiniband/rxe0/parent");
 	snprintf(gids, sizeof(gids), "%s/class/infiniband/rxe0/ports/1/gids", fixture->root);
 	assert_int_equal(mkdir(gids, 0755), 0);
-	machine_load();
-	assert_string_equal(nic->rdma.device, "rxe0");
-	assert_int_equal(nic->rdma.num_gids, 0);
-	assert_int_equal(nic->speed_mbps, 10000);
+	machine_is("n0p0 10000 rxe0:1 ethernet '1: DOWN' inactive");
 }
 
 /* A container's eth0 is not the host's eth0, whose RDMA device the container sees too. */
 TEST(same_name_elsewhere)
 {
-	struct mesh_nic *nic = nic_add("n0p0", "02:42:ac:11:00:02", "172.17.0.2/16");
-
+	nic_add("n0p0", "02:42:ac:11:00:02", "172.17.0.2/16");
 	sysfs_fixture_soft_roce(&machine.fixture);
 	sysfs_fixture_file(&machine.fixture, "02:42:ac:11:00:02", "class/net/n0p0/address");
-	machine_load();
-	assert_string_equal(nic->rdma.device, "");
-	assert_int_equal(nic->rdma.num_gids, 0);
+	machine_is("n0p0 10000");
 }
 
 /* A representor sits on the same function, but the GIDs say that they are another netdev's. */
 TEST(representor)
 {
 	static const char device[] = "pci0000:00/0000:00:00.0/0000:01:00.0";
-	struct mesh_nic *nic = nic_add("pf0vf0", "4c:bb:47:00:00:77", NULL);
 
+	nic_add("pf0vf0", "4c:bb:47:00:00:77", NULL);
 	sysfs_fixture_dgx_spark(&machine.fixture);
 	sysfs_fixture_netdev(&machine.fixture, "pf0vf0", device, "4c:bb:47:00:00:77", "200000");
-	machine_load();
-	assert_string_equal(nic->rdma.device, "");
+	machine_is("pf0vf0 200000 pci0000:00/0000:00:00.0/0000:01:00.0");
 }
 
 /* One address on two cards (moved by hand): the card that the netdev sits on is the right one. */
 TEST(other_card)
 {
 	static const char device[] = "pci0000:00/0000:00:07.0/0000:07:00.0";
-	struct mesh_nic *nic = nic_add("ens1f0", "b4:96:91:00:00:10", "10.4.0.1/24");
 	const struct sysfs_fixture *fixture = &machine.fixture;
 
+	nic_add("ens1f0", "b4:96:91:00:00:10", "10.4.0.1/24");
 	sysfs_fixture_e810(fixture);
 	sysfs_fixture_device(fixture, device, "pci");
 	sysfs_fixture_rdma(fixture, "a0", device, "0000:0000:0000:0001");
 	sysfs_fixture_port(fixture, "a0", 1, "Ethernet", "4: ACTIVE", "100 Gb/sec");
 	sysfs_fixture_gid(fixture, "a0", 1, 0, "0000:0000:0000:0000:0000:ffff:0a04:0001", "RoCE v2",
 			  "ens1f0");
-	machine_load();
-	assert_string_equal(nic->rdma.device, "irdma0");
+	machine_is(
+		"ens1f0 100000 pci0000:00/0000:00:01.1/0000:02:00.0 irdma0:1 ethernet '4: ACTIVE' 0v2 1v2");
 }
 
 /* One address on two netdevs (of two namespaces): the GID says whose it is. */
 TEST(other_netdev)
 {
-	struct mesh_nic *nic = nic_add("eth0", "02:42:ac:11:00:02", "10.1.0.1/24");
-
+	nic_add("eth0", "02:42:ac:11:00:02", "10.1.0.1/24");
 	sysfs_fixture_soft_roce(&machine.fixture);
 	sysfs_fixture_netdev(&machine.fixture, "eth0", NULL, "02:42:ac:11:00:02", NULL);
-	machine_load();
-	assert_string_equal(nic->rdma.device, "");
+	machine_is("eth0 0");
 }
 
 /* siw: iWARP without hardware; nothing but the GID says whose it is. Two devices: the first. */
 TEST(soft_iwarp)
 {
-	struct mesh_nic *nic = nic_add("n0p0", "02:00:00:00:00:01", NULL);
 	const struct sysfs_fixture *fixture = &machine.fixture;
 	static const char *const names[] = {"siw2", "siw10"};
 	int i;
 
+	nic_add("n0p0", "02:00:00:00:00:01", NULL);
 	sysfs_fixture_netdev(fixture, "n0p0", NULL, "02:00:00:00:00:01", NULL);
 	for (i = 0; i < 2; i++) {
 		sysfs_fixture_rdma(fixture, names[i], NULL, "0200:0000:0001:0000");
@@ -461,24 +421,21 @@ TEST(soft_iwarp)
 		sysfs_fixture_gid(fixture, names[i], 1, 0,
 				  "0200:0000:0001:0000:0000:0000:0000:0000", NULL, NULL);
 	}
-	machine_load();
-	assert_string_equal(nic->rdma.device, "siw2");
-	assert_int_equal(nic->speed_mbps, 10000);
+	machine_is("n0p0 10000 siw2:1 ethernet '4: ACTIVE' 0?");
 }
 
 /* An InfiniBand port is nothing for an Ethernet netdev, whatever else fits. */
 TEST(other_link_layer)
 {
 	static const char device[] = "pci0000:00/0000:00:01.0/0000:01:00.0";
-	struct mesh_nic *nic = nic_add("eth0", "00:02:c9:00:00:01", NULL);
 	const struct sysfs_fixture *fixture = &machine.fixture;
 
+	nic_add("eth0", "00:02:c9:00:00:01", NULL);
 	sysfs_fixture_device(fixture, device, "pci");
 	sysfs_fixture_netdev(fixture, "eth0", device, "00:02:c9:00:00:01", NULL);
 	sysfs_fixture_rdma(fixture, "mlx4_0", device, "0002:c903:00ef:1234");
 	sysfs_fixture_port(fixture, "mlx4_0", 1, "InfiniBand", "1: DOWN", "10 Gb/sec");
-	machine_load();
-	assert_string_equal(nic->rdma.device, "");
+	machine_is("eth0 0 pci0000:00/0000:00:01.0/0000:01:00.0");
 }
 
 TEST(many_gids)
@@ -492,9 +449,8 @@ TEST(many_gids)
 		snprintf(gid, sizeof(gid), "fd00:0000:0000:0000:0000:0000:0000:%04x", i);
 		sysfs_fixture_gid(&machine.fixture, "rxe_n0p0", 1, i, gid, "RoCE v2", "n0p0");
 	}
-	machine_load();
-	assert_int_equal(nic->rdma.num_gids, MESH_NIC_GIDS_MAX);
-	assert_int_equal(nic->rdma.gids[MESH_NIC_GIDS_MAX - 1].index, 32);
+	machine_is(
+		"n0p0 10000 rxe_n0p0:1 ethernet '4: ACTIVE' 0v2 1v2 3v2 4v2 5v2 6v2 7v2 8v2 9v2 10v2 11v2 12v2 13v2 14v2 15v2 16v2 17v2 18v2 19v2 20v2 21v2 22v2 23v2 24v2 25v2 26v2 27v2 28v2 29v2 30v2 31v2 32v2");
 	assert_int_equal(nic->num_addrs, 1); /* what lies behind the GIDs is as it was */
 	assert_int_equal(nic->addrs[0].bytes[0], 10);
 }
@@ -502,9 +458,9 @@ TEST(many_gids)
 /* If every file has invalid text, the NIC has no RDMA, and the reader ends normally. */
 TEST(nonsense)
 {
-	struct mesh_nic *nic = nic_add("eth0", "52:54:00:00:00:01", "10.0.0.1/24");
 	const struct sysfs_fixture *fixture = &machine.fixture;
 
+	nic_add("eth0", "52:54:00:00:00:01", "10.0.0.1/24");
 	sysfs_fixture_netdev(fixture, "eth0", NULL, "not a MAC", "fast");
 	sysfs_fixture_rdma(fixture, "x0", NULL, "guid");
 	sysfs_fixture_port(fixture, "x0", 1, "Token Ring", "?", "?");
@@ -515,13 +471,6 @@ TEST(nonsense)
 	sysfs_fixture_file(fixture, "", "class/infiniband/x0/ports/2/gids/junk");
 	sysfs_fixture_gid(fixture, "x0", 2, 0, "0000:0000:0000:0000:0000:ffff:0a00:0001", "v9",
 			  "a-name-longer-than-any-netdev");
-	machine_load();
-	assert_int_equal(nic->speed_mbps, 0);
 	/* The GID's address is ours, so the port is; what could not be read is unknown. */
-	assert_string_equal(nic->rdma.device, "x0");
-	assert_int_equal(nic->rdma.port, 2);
-	assert_false(nic->rdma.active);
-	assert_string_equal(nic->rdma.state, "");
-	assert_int_equal(nic->rdma.num_gids, 1);
-	assert_int_equal(nic->rdma.gids[0].type, MESH_GID_UNKNOWN);
+	machine_is("eth0 0 x0:2 ethernet '' inactive 0?");
 }

@@ -49,136 +49,70 @@ static void endpoint_equal(const struct mesh_endpoint_addr *a, const struct mesh
 	assert_int_equal(a->also_tcp, b->also_tcp);
 }
 
-/* The expected result: of each family the first addresses, in order; IPv4 before IPv6. */
-static void round_trip(const struct mesh_handle *handle, const int *kept, int num_kept)
+/*
+ * Addresses that are encoded, '-' for one of no family, and which of them arrive: of each family the
+ * first ones, in order; IPv4 before IPv6.
+ */
+static void round_trip(const char *addrs, const char *kept)
 {
 	uint8_t room[MESH_HANDLE_BYTES + 2];
-	struct mesh_handle got;
-	int i;
+	struct mesh_handle handle, got;
+	char list[512], order[64] = "", *text, *rest = list;
+	int i, k;
 
+	handle_init(&handle);
+	snprintf(list, sizeof(list), "%s", addrs);
+	while ((text = strtok_r(rest, " ", &rest))) {
+		endpoint_add(&handle, *text == '-' ? "10.1.0.1/24" : text);
+		if (*text == '-')
+			handle.endpoints[handle.num_endpoints - 1].addr.family = MESH_FAMILY_NONE;
+	}
 	memset(room, 0x5a, sizeof(room));
 	memset(&got, 0xa5, sizeof(got));
-	assert_int_equal(mesh_handle_encode(handle, room + 1), num_kept); /* any alignment */
+	i = mesh_handle_encode(&handle, room + 1); /* any alignment */
 	assert_int_equal(room[0], 0x5a);
 	assert_int_equal(room[MESH_HANDLE_BYTES + 1], 0x5a);
 	assert_int_equal(mesh_handle_decode(room + 1, &got), 0);
-	assert_true(got.node_id == handle->node_id);
-	assert_true(got.cookie == handle->cookie);
-	assert_true(got.connect_id == handle->connect_id);
-	assert_int_equal(got.listen_id, handle->listen_id);
-	assert_int_equal(got.control_port, handle->control_port);
-	assert_int_equal(got.dev, handle->dev);
-	assert_int_equal(got.total_nics, handle->total_nics);
-	assert_int_equal(got.near, handle->near);
-	assert_int_equal(got.num_endpoints, num_kept);
-	for (i = 0; i < num_kept; i++)
-		endpoint_equal(&got.endpoints[i], &handle->endpoints[kept[i]]);
+	assert_int_equal(got.num_endpoints, i);
+	for (i = 0; i < got.num_endpoints; i++)
+		for (k = 0; k < handle.num_endpoints; k++)
+			if (got.endpoints[i].port == handle.endpoints[k].port) {
+				endpoint_equal(&got.endpoints[i], &handle.endpoints[k]);
+				sprintf(order + strlen(order), "%s%d", i ? " " : "", k);
+			}
+	assert_string_equal(order, kept);
+	assert_true(got.node_id == handle.node_id);
+	assert_true(got.cookie == handle.cookie);
+	assert_true(got.connect_id == handle.connect_id);
+	assert_int_equal(got.listen_id, handle.listen_id);
+	assert_int_equal(got.control_port, handle.control_port);
+	assert_int_equal(got.dev, handle.dev);
+	assert_int_equal(got.total_nics, handle.total_nics);
+	assert_int_equal(got.near, handle.near);
 }
 
-TEST(empty)
+#define IP4 "10.1.0.1/24 "
+#define IP6 "fd00::1/64 "
+#define TEN IP4 IP4 IP4 IP4 IP4 IP4 IP4 IP4 IP4 IP4
+
+TEST(round_trips)
 {
-	struct mesh_handle handle;
-
-	handle_init(&handle);
-	round_trip(&handle, NULL, 0);
-}
-
-TEST(mixed)
-{
-	static const int order[] = {0, 2, 3, 1, 4};
-	struct mesh_handle handle;
-
-	handle_init(&handle);
-	endpoint_add(&handle, "10.1.0.1/30");
-	endpoint_add(&handle, "fd00:1::1/64");
-	endpoint_add(&handle, "169.254.7.8/16");
-	endpoint_add(&handle, "0.0.0.0/0");
-	endpoint_add(&handle, "fe80::1234:5678:9abc:def0/128");
-	round_trip(&handle, order, 5);
-}
-
-TEST(ten_ipv4)
-{
-	static const int order[] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9};
-	struct mesh_handle handle;
-	int i;
-
-	handle_init(&handle);
-	for (i = 0; i < 10; i++)
-		endpoint_add(&handle, "10.1.0.1/24");
-	round_trip(&handle, order, 10);
-	endpoint_add(&handle, "10.11.0.1/24"); /* does not fit */
-	round_trip(&handle, order, 10);
-	while (handle.num_endpoints < MESH_NICS_MAX)
-		endpoint_add(&handle, "10.12.0.1/24");
-	round_trip(&handle, order, 10);
-}
-
-TEST(four_ipv6)
-{
-	static const int order[] = {0, 1, 2, 3};
-	struct mesh_handle handle;
-	int i;
-
-	handle_init(&handle);
-	for (i = 0; i < 5; i++)
-		endpoint_add(&handle, "fd00::1/64");
-	round_trip(&handle, order, 4);
-}
-
-/* 3 * 20 + 2 * 8 bytes leave 6 of the 82. */
-TEST(full_mix)
-{
-	static const int order[] = {1, 3, 0, 2, 4};
-	struct mesh_handle handle;
-	int i;
-
-	handle_init(&handle);
-	endpoint_add(&handle, "fd00::1/64");
-	for (i = 0; i < 2; i++) {
-		endpoint_add(&handle, "10.1.0.1/24");
-		endpoint_add(&handle, "fd00::1/64");
-	}
-	round_trip(&handle, order, 5);
-	endpoint_add(&handle, "10.2.0.1/24");
-	round_trip(&handle, order, 5);
-}
-
-/* The caller's order decides which addresses are left out, whatever the family. */
-TEST(first_come)
-{
-	static const int order[] = {4, 0, 1, 2, 3};
-	struct mesh_handle handle;
-	int i;
-
-	handle_init(&handle);
-	for (i = 0; i < 4; i++)
-		endpoint_add(&handle, "fd00::1/64");
-	for (i = 0; i < 3; i++)
-		endpoint_add(&handle, "10.1.0.1/24");
-	handle.endpoints[4].addr.family = MESH_FAMILY_NONE; /* takes no room */
-	handle.endpoints[5].addr.family = MESH_FAMILY_NONE;
-	handle.endpoints[6].addr.family = MESH_FAMILY_NONE;
-	round_trip(&handle, order + 1, 4);
-	handle.endpoints[3].addr.family = MESH_FAMILY_NONE;
-	handle.endpoints[4].addr.family = MESH_FAMILY_IPV4;
-	round_trip(&handle, order, 4);
-}
-
-/* A smaller address behind one that does not fit may still do. */
-TEST(smaller_fits)
-{
-	static const int order[] = {3, 5, 0, 1, 2};
-	struct mesh_handle handle;
-	int i;
-
-	handle_init(&handle);
-	for (i = 0; i < 3; i++)
-		endpoint_add(&handle, "fd00::1/64");
-	endpoint_add(&handle, "10.1.0.1/24");
-	endpoint_add(&handle, "fd00::2/64"); /* 68 bytes are used, 16 are left */
-	endpoint_add(&handle, "10.2.0.1/24");
-	round_trip(&handle, order, 5);
+	round_trip("", "");
+	round_trip("10.1.0.1/30 fd00:1::1/64 169.254.7.8/16 0.0.0.0/0 "
+		   "fe80::1234:5678:9abc:def0/128",
+		   "0 2 3 1 4");
+	round_trip(TEN, "0 1 2 3 4 5 6 7 8 9");
+	round_trip(TEN IP4, "0 1 2 3 4 5 6 7 8 9"); /* the last one does not fit */
+	round_trip(TEN IP4 IP4 IP4 IP4 IP4 IP4, "0 1 2 3 4 5 6 7 8 9");
+	round_trip(IP6 IP6 IP6 IP6 IP6, "0 1 2 3");
+	/* 3 * 20 + 2 * 8 bytes leave 6 of the 82. */
+	round_trip(IP6 IP4 IP6 IP4 IP6, "1 3 0 2 4");
+	round_trip(IP6 IP4 IP6 IP4 IP6 IP4, "1 3 0 2 4");
+	/* The caller's order decides which addresses are left out, whatever the family. */
+	round_trip(IP6 IP6 IP6 IP6 "- - -", "0 1 2 3");
+	round_trip(IP6 IP6 IP6 "- " IP4 "- -", "4 0 1 2");
+	/* A smaller address behind one that does not fit may still do: 68 bytes, 16 are left. */
+	round_trip(IP6 IP6 IP6 IP4 IP6 IP4, "3 5 0 1 2");
 }
 
 static void full_handle_encode(uint8_t *bytes)
