@@ -48,6 +48,8 @@ int command_run(int (*command)(int argc, char **argv), const char *arguments)
 	int argc = 1, status;
 	char *tab;
 
+	free(words);
+	words = rest = strdup(arguments);
 	assert_non_null(words);
 	while (argc < ARGUMENTS_MAX && (argv[argc] = strtok_r(rest, " ", &rest)))
 		for (tab = argv[argc++]; (tab = strchr(tab, '\t'));)
@@ -65,7 +67,6 @@ int command_run(int (*command)(int argc, char **argv), const char *arguments)
 	printed();
 	log_capture_stop();
 	command_errors = errors;
-	free(words);
 	return status;
 }
 

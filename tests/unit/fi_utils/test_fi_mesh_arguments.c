@@ -9,6 +9,7 @@
 #include "common/exit_status.h"
 #include "common/options.h"
 
+#include "printed.h"
 #include "unit.h"
 
 /* ---- values ------------------------------------------------------------------------------- */
@@ -113,54 +114,39 @@ static const char help[] = "usage: test\n"
 			   "\n"
 			   "The end.\n";
 
-/* The last parse: its options, operands, and what it printed. */
+/* The last parse: its options and operands. */
 static struct options options;
 static char *arguments[12];
 static int num_arguments, first_operand;
-static char printed[2][2000]; /* on standard output, on standard error */
 
-static void file_read_back(FILE *file, char *text, size_t size)
+static bool operands;
+
+static int parsed(int argc, char **argv)
 {
-	rewind(file);
-	text[fread(text, 1, size - 1, file)] = 0;
-	fclose(file);
+	int status;
+
+	memset(&options, 0, sizeof(options));
+	options.port_after = options.mtu_after = 7;
+	status = option_table_parse(&option_table, argc, argv, &options,
+				    operands ? &first_operand : NULL);
+	num_arguments = argc;
+	memcpy(arguments, argv, sizeof(arguments[0]) * (size_t)(argc + 1)); /* it sorts them */
+	return status;
 }
 
 /* Parses words that are separated by blanks. */
 static int parse(const char *words, bool takes_operands)
 {
-	FILE *files[2] = {tmpfile(), tmpfile()};
-	int saved[2] = {dup(STDOUT_FILENO), dup(STDERR_FILENO)}, status, i;
-	static char buffer[200];
-
-	assert_true(strlen(words) < sizeof(buffer));
-	strcpy(buffer, words);
-	arguments[0] = (char *)"test";
-	for (num_arguments = 1;
-	     (arguments[num_arguments] = strtok(num_arguments == 1 ? buffer : NULL, " "));)
-		num_arguments++;
-	memset(&options, 0, sizeof(options));
-	options.port_after = options.mtu_after = 7;
-	fflush(stdout);
-	for (i = 0; i < 2; i++)
-		dup2(fileno(files[i]), STDOUT_FILENO + i);
-	status = option_table_parse(&option_table, num_arguments, arguments, &options,
-				    takes_operands ? &first_operand : NULL);
-	fflush(stdout);
-	for (i = 0; i < 2; i++) {
-		dup2(saved[i], STDOUT_FILENO + i);
-		close(saved[i]);
-		file_read_back(files[i], printed[i], sizeof(printed[i]));
-	}
-	return status;
+	operands = takes_operands;
+	return command_run(parsed, words);
 }
 
 /* Valid options print nothing, and the parser continues. */
 static void takes(const char *words)
 {
 	assert_int_equal(parse(words, false), -1);
-	assert_string_equal(printed[0], "");
-	assert_string_equal(printed[1], "");
+	assert_string_equal(printed(), "");
+	assert_string_equal(command_errors, "");
 }
 
 /* Refused with this message, with or without --help's text behind it. */
@@ -169,9 +155,10 @@ static void refuses(const char *words, const char *message, bool with_help)
 	char expected[2000];
 
 	assert_int_equal(parse(words, false), COMMAND_MISUSE);
-	snprintf(expected, sizeof(expected), "%s\n%s", message, with_help ? help : "");
-	assert_string_equal(printed[0], "");
-	assert_string_equal(printed[1], expected);
+	snprintf(expected, sizeof(expected), "fi_mesh test: %s\n%s", message,
+		 with_help ? help : "");
+	assert_string_equal(printed(), "");
+	assert_string_equal(command_errors, expected);
 }
 
 TEST(spellings)
@@ -204,7 +191,7 @@ TEST(constants)
 	assert_int_equal(options.shape, 1);
 	takes("--ring --ring");
 	assert_int_equal(options.shape, 1);
-	refuses("--ring --line", "fi_mesh test: --ring and --line exclude each other", false);
+	refuses("--ring --line", "--ring and --line exclude each other", false);
 }
 
 /* Each size of field is written, and nothing beside it. */
@@ -219,12 +206,9 @@ TEST(number_rows)
 	takes("--port 1 --mtu 1280 --count 0");
 	assert_int_equal(options.port, 1);
 	assert_int_equal(options.mtu, 1280);
-	refuses("--port 0", "fi_mesh test: --port takes a number from 1 to 65535, not \"0\"",
-		false);
-	refuses("--port=65536",
-		"fi_mesh test: --port takes a number from 1 to 65535, not \"65536\"", false);
-	refuses("--mtu 9k", "fi_mesh test: --mtu takes a number from 1280 to 65520, not \"9k\"",
-		false);
+	refuses("--port 0", "--port takes a number from 1 to 65535, not \"0\"", false);
+	refuses("--port=65536", "--port takes a number from 1 to 65535, not \"65536\"", false);
+	refuses("--mtu 9k", "--mtu takes a number from 1280 to 65520, not \"9k\"", false);
 	assert_int_equal(options.mtu, 0);
 }
 
@@ -234,7 +218,7 @@ TEST(choices)
 	assert_string_equal(options.format, "text");
 	takes("--format=svg");
 	assert_string_equal(options.format, "svg");
-	refuses("--format sv", "fi_mesh test: --format takes text, json or svg, not \"sv\"", false);
+	refuses("--format sv", "--format takes text, json or svg, not \"sv\"", false);
 	assert_null(options.format);
 }
 
@@ -242,7 +226,7 @@ TEST(handlers)
 {
 	takes("--item a --loud --item=b");
 	assert_string_equal(options.items, "a;b;");
-	refuses("--item a --item bad --loud", "fi_mesh test: --item: a bad item", false);
+	refuses("--item a --item bad --loud", "--item: a bad item", false);
 	assert_string_equal(options.items, "a;");
 	assert_false(options.loud);
 	assert_int_equal(parse("--plain --unknown", false), COMMAND_PROBLEM);
@@ -250,25 +234,25 @@ TEST(handlers)
 
 TEST(misuse)
 {
-	refuses("--yaml", "fi_mesh test: unknown option '--yaml'", true);
-	refuses("--yaml=x", "fi_mesh test: unknown option '--yaml'", true);
-	refuses("-x", "fi_mesh test: unknown option '-x'", true);
-	refuses("-lx", "fi_mesh test: unknown option '-x'", true);
-	refuses("--l", "fi_mesh test: ambiguous option '--l': --loud, --line", true);
-	refuses("--p=1", "fi_mesh test: ambiguous option '--p': --port, --plain", true);
-	refuses("--file", "fi_mesh test: option --file needs a value: FILE", true);
-	refuses("-lf", "fi_mesh test: option --file needs a value: FILE", true);
-	refuses("--loud=yes", "fi_mesh test: option --loud takes no value", true);
-	refuses("--lo=yes", "fi_mesh test: option --loud takes no value", true);
-	refuses("--help=me", "fi_mesh test: option --help takes no value", true);
-	refuses("--other x", "fi_mesh test: unknown option '--other'", true);
-	refuses("-o x", "fi_mesh test: unknown option '-o'", true);
+	refuses("--yaml", "unknown option '--yaml'", true);
+	refuses("--yaml=x", "unknown option '--yaml'", true);
+	refuses("-x", "unknown option '-x'", true);
+	refuses("-lx", "unknown option '-x'", true);
+	refuses("--l", "ambiguous option '--l': --loud, --line", true);
+	refuses("--p=1", "ambiguous option '--p': --port, --plain", true);
+	refuses("--file", "option --file needs a value: FILE", true);
+	refuses("-lf", "option --file needs a value: FILE", true);
+	refuses("--loud=yes", "option --loud takes no value", true);
+	refuses("--lo=yes", "option --loud takes no value", true);
+	refuses("--help=me", "option --help takes no value", true);
+	refuses("--other x", "unknown option '--other'", true);
+	refuses("-o x", "unknown option '-o'", true);
 }
 
 TEST(operands)
 {
-	refuses("--loud a b", "fi_mesh test: unexpected argument \"a\"", false);
-	refuses("-- --loud", "fi_mesh test: unexpected argument \"--loud\"", false);
+	refuses("--loud a b", "unexpected argument \"a\"", false);
+	refuses("-- --loud", "unexpected argument \"--loud\"", false);
 	assert_int_equal(parse("a --loud b -f c -- --line", true), -1);
 	assert_true(options.loud);
 	assert_int_equal(options.shape, 0);
@@ -288,8 +272,8 @@ TEST(help)
 
 	for (i = 0; i < sizeof(spellings) / sizeof(spellings[0]); i++) {
 		assert_int_equal(parse(spellings[i], false), COMMAND_FINE);
-		assert_string_equal(printed[0], help);
-		assert_string_equal(printed[1], "");
+		assert_string_equal(printed(), help);
+		assert_string_equal(command_errors, "");
 	}
-	refuses("--yaml --help", "fi_mesh test: unknown option '--yaml'", true);
+	refuses("--yaml --help", "unknown option '--yaml'", true);
 }

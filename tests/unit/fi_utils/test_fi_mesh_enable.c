@@ -11,11 +11,13 @@
 #include "enable/conf_file.h"
 #include "enable/values.h"
 
+#include "printed.h"
 #include "unit.h"
 
 #define NUM_VALUES 4
 /* More than the hundred that a user may do by hand. */
 #define NUM_EDITS 3000
+#define TEXTS_MAX 64
 
 static const struct conf_value values[NUM_VALUES] = {
 	{CONF_NEEDED, "NCCL_NET_PLUGIN", "mesh", false},
@@ -31,7 +33,37 @@ static struct conf_text text_of(const char *bytes)
 	return (struct conf_text){(char *)bytes, strlen(bytes)};
 }
 
-/* The text with the block, or NULL with the error in errno. To be freed. */
+/* Texts that a test made, which are freed behind it. */
+static char *texts[TEXTS_MAX];
+static int num_texts;
+
+static int texts_free(void)
+{
+	while (num_texts)
+		free(texts[--num_texts]);
+	return 0;
+}
+
+TESTS_USE(NULL, texts_free);
+
+static char *keep(char *text)
+{
+	assert_true(num_texts < TEXTS_MAX);
+	return texts[num_texts++] = text;
+}
+
+static char *format(const char *words, ...)
+{
+	va_list args;
+	char *text;
+
+	va_start(args, words);
+	assert_true(vasprintf(&text, words, args) >= 0);
+	va_end(args);
+	return keep(text);
+}
+
+/* The text with the block, or NULL with the error in errno. */
 static char *put(const char *old, bool is_new)
 {
 	struct conf_text text = text_of(old), made;
@@ -41,7 +73,7 @@ static char *put(const char *old, bool is_new)
 	if (ret)
 		return NULL;
 	assert_int_equal(strlen(made.bytes), made.size);
-	return made.bytes;
+	return keep(made.bytes);
 }
 
 static char *take(const char *old, bool *unmake)
@@ -50,7 +82,18 @@ static char *take(const char *old, bool *unmake)
 	int ret = conf_block_remove(&text, &made, unmake, &obstacle);
 
 	errno = ret < 0 ? -ret : 0;
-	return ret == 1 ? made.bytes : NULL;
+	return ret == 1 ? keep(made.bytes) : NULL;
+}
+
+/* The block is there, and the rest is @wanted. */
+static void assert_rest(const char *text, const char *wanted, bool unmakes)
+{
+	bool unmake = !unmakes;
+	const char *rest = take(text, &unmake);
+
+	assert_non_null(rest);
+	assert_string_equal(rest, wanted);
+	assert_int_equal(unmake, unmakes);
 }
 
 static void assert_value(const char *text, const char *name, const char *want)
@@ -64,20 +107,13 @@ static void assert_value(const char *text, const char *name, const char *want)
 /* Puts the block into @old, twice, and takes it out: nothing of @old may be different. */
 static void assert_undone(const char *old)
 {
-	char *with = put(old, false), *again, *without;
-	bool unmake;
+	char *with = put(old, false), *again;
 
 	assert_non_null(with);
 	assert_value(with, "NCCL_NET_PLUGIN", "mesh");
 	again = put(with, false);
 	assert_string_equal(again, with);
-	without = take(again, &unmake);
-	assert_non_null(without);
-	assert_string_equal(without, old);
-	assert_false(unmake);
-	free(with);
-	free(again);
-	free(without);
+	assert_rest(again, old, false);
 }
 
 TEST(undone)
@@ -96,36 +132,17 @@ TEST(undone)
 
 TEST(new_file)
 {
-	char *with = put("", true), *again = put(with, false), *without, *longer;
-	bool unmake = false;
+	char *with = put("", true);
 
-	without = take(again, &unmake);
-	assert_string_equal(without, "");
-	assert_true(unmake);
-	free(without);
+	assert_rest(put(with, false), "", true);
 	/* The user has added a line to our file, which belongs to the user from then on. */
-	assert_true(asprintf(&longer, "%sNCCL_DEBUG=INFO", with) > 0);
-	without = take(longer, &unmake);
-	assert_string_equal(without, "NCCL_DEBUG=INFO");
-	assert_false(unmake);
-	free(without);
-	free(longer);
-	free(with);
-	free(again);
+	assert_rest(format("%sNCCL_DEBUG=INFO", with), "NCCL_DEBUG=INFO", false);
 }
 
+/* A line behind the block needs the newline that was added before it. */
 TEST(new_line)
 {
-	char *with = put("A=1", false), *longer, *without;
-	bool unmake;
-
-	/* A line behind the block needs the newline that was added before it. */
-	assert_true(asprintf(&longer, "%sB=2\n", with) > 0);
-	without = take(longer, &unmake);
-	assert_string_equal(without, "A=1\nB=2\n");
-	free(without);
-	free(longer);
-	free(with);
+	assert_rest(format("%sB=2\n", put("A=1", false)), "A=1\nB=2\n", false);
 }
 
 static void assert_refused(const char *old, int error, int line, const char *text)
@@ -151,60 +168,46 @@ TEST(foreign_values)
 	assert_value(with, "NCCL_SOCKET_IFNAME", "eth7");
 	assert_null(strstr(with, "=eno1"));
 	assert_null(strstr(with, "COUNT=1"));
-	free(with);
 }
 
 /* A line that the user has written between our markers belongs to the user. */
 TEST(foreign_inside)
 {
-	char *with = put("A=1\n", false), *edited, *without,
-	     *end = strstr(with, "# fi_mesh enable: end");
-	bool unmake;
+	char *with = put("A=1\n", false), *edited, *end = strstr(with, "# fi_mesh enable: end");
 
-	assert_true(asprintf(&edited, "%.*sNCCL_DEBUG=WARN\n%s", (int)(end - with), with, end) > 0);
-	without = take(edited, &unmake);
-	assert_string_equal(without, "A=1\nNCCL_DEBUG=WARN\n");
-	free(without);
-	free(edited);
+	edited = format("%.*sNCCL_DEBUG=WARN\n%s", (int)(end - with), with, end);
+	assert_rest(edited, "A=1\nNCCL_DEBUG=WARN\n", false);
 	/* Our line, with another value. */
-	assert_true(asprintf(&edited, "%.*sNCCL_NET_PLUGIN=ofi\n%s", (int)(end - with), with, end) >
-		    0);
+	edited = format("%.*sNCCL_NET_PLUGIN=ofi\n%s", (int)(end - with), with, end);
 	assert_null(put(edited, false));
 	assert_int_equal(errno, EEXIST);
-	without = take(edited, &unmake);
-	assert_string_equal(without, "A=1\nNCCL_NET_PLUGIN=ofi\n");
-	free(without);
-	free(edited);
-	free(with);
+	assert_rest(edited, "A=1\nNCCL_NET_PLUGIN=ofi\n", false);
 }
 
 TEST(markers)
 {
-	char *with = put("A=1\n", false), *end = strstr(with, "# fi_mesh enable: end"), *half;
+	char *with = put("A=1\n", false), *end = strstr(with, "# fi_mesh enable: end"), *line;
+	char *half = format("%.*s", (int)(end - with), with);
 	bool unmake;
 
-	assert_true(asprintf(&half, "%.*s", (int)(end - with), with) > 0);
 	assert_null(take(half, &unmake));
 	assert_int_equal(errno, EBADMSG);
 	assert_null(put(half, false));
 	assert_int_equal(errno, EBADMSG);
-	free(half);
 	assert_null(take(end, &unmake));
 	assert_int_equal(errno, EBADMSG);
 	assert_null(take("A=1\n", &unmake)); /* there is none */
 	assert_int_equal(errno, 0);
 	/* No marker may look like a setting: NCCL before 2.26 knew no comments. */
 	assert_null(memchr(with, '=', 1));
-	for (half = strtok(with, "\n"); half; half = strtok(NULL, "\n"))
-		assert_true(*half != '#' || !strchr(half, '='));
-	free(with);
+	for (line = strtok(with, "\n"); line; line = strtok(NULL, "\n"))
+		assert_true(*line != '#' || !strchr(line, '='));
 }
 
 /* A line that an editor has turned into CRLF is still ours. */
 TEST(carriage_returns)
 {
-	char *with = put("", false), dos[4096], *to = dos, *from, *without;
-	bool unmake;
+	char *with = put("", false), dos[4096], *to = dos, *from;
 
 	for (from = with; *from; from++) {
 		if (*from == '\n')
@@ -212,18 +215,12 @@ TEST(carriage_returns)
 		*to++ = *from;
 	}
 	*to = '\0';
-	without = take(dos, &unmake);
-	assert_string_equal(without, "");
-	free(without);
+	assert_rest(dos, "", false);
 	/* The last newline may be missing; `enable` would add it behind a lone marker. */
 	to[-1] = '\0';
-	without = take(dos, &unmake);
-	assert_non_null(without);
-	assert_string_equal(without, "");
-	free(without);
+	assert_rest(dos, "", false);
 	assert_null(put(strstr(dos, "# fi_mesh enable: end"), false));
 	assert_int_equal(errno, EBADMSG);
-	free(with);
 }
 
 /* ---- random edits ------------------------------------------------------------------------ */
@@ -282,7 +279,7 @@ static void assert_lines_kept(const char *foreign, const char *text)
 
 TEST(random_edits)
 {
-	char old[512], behind[512], *with, *again, *without, *edited;
+	char old[512], behind[512], *with, *again, *without;
 	int i, num_put = 0;
 	bool unmake;
 
@@ -295,23 +292,17 @@ TEST(random_edits)
 			continue;
 		}
 		num_put++;
-		without = take(with, &unmake);
-		assert_string_equal(without, old);
-		free(without);
+		assert_rest(with, old, false);
 		/* The user edits the file behind the block, and enables again. */
 		random_text(behind, sizeof(behind));
-		assert_true(asprintf(&edited, "%s%s", with, behind) > 0);
-		again = put(edited, false);
+		again = put(format("%s%s", with, behind), false);
 		without = again ? take(again, &unmake) : NULL;
 		if (without) {
 			assert_lines_kept(old, without);
 			assert_lines_kept(behind, without);
 			assert_true(strlen(without) <= strlen(old) + strlen(behind) + 1);
 		}
-		free(edited);
-		free(again);
-		free(without);
-		free(with);
+		texts_free();
 	}
 	assert_true(num_put > NUM_EDITS / 10);
 }
@@ -518,9 +509,6 @@ TEST(own_name)
 
 TEST(usage)
 {
-	char name[] = "fi_mesh", strict[] = "--strict", ifname[] = "--ifname=a,b", now[] = "now";
-
-	assert_int_equal(command_disable(2, (char *[]){name, strict, NULL}), COMMAND_MISUSE);
-	assert_int_equal(command_enable(2, (char *[]){name, ifname, NULL}), COMMAND_MISUSE);
-	assert_int_equal(command_enable(2, (char *[]){name, now, NULL}), COMMAND_MISUSE);
+	COMMAND_ROWS(command_disable, {"--strict", COMMAND_MISUSE});
+	COMMAND_ROWS(command_enable, {"--ifname=a,b", COMMAND_MISUSE}, {"now", COMMAND_MISUSE});
 }
