@@ -112,25 +112,25 @@ TEST(twice)
 	assert_int_equal(mesh_graph_rdma_width(&graph, 0, 1), 1000);
 }
 
+/* What is said of a good route with this one change. */
+#define ROUTE_IS(expression, change, wanted)                                                       \
+	do {                                                                                       \
+		route = good;                                                                      \
+		change;                                                                            \
+		assert_int_equal(expression, wanted);                                              \
+	} while (0)
+
 TEST(fits)
 {
-	const struct mesh_route first = {.num_relays = 1, .rdma = true};
-	struct mesh_route route = first;
+	const struct mesh_route good = {.num_relays = 1, .rdma = true};
+	struct mesh_route route;
 
-	route.width_mbps = 7;
-	assert_true(mesh_route_fits(&first, &route));
-	route.rdma = false;
-	assert_false(mesh_route_fits(&first, &route));
-	assert_false(mesh_route_fits(&route, &first));
-	route = first;
-	route.num_relays = 2;
-	assert_false(mesh_route_fits(&first, &route));
-	route = first;
-	route.leaves = true;
-	assert_false(mesh_route_fits(&first, &route));
-	route = first;
-	route.doubtful = true;
-	assert_false(mesh_route_fits(&first, &route));
+	ROUTE_IS(mesh_route_fits(&good, &route), route.width_mbps = 7, true);
+	ROUTE_IS(mesh_route_fits(&good, &route), route.rdma = false, false);
+	ROUTE_IS(mesh_route_fits(&route, &good), route.rdma = false, false);
+	ROUTE_IS(mesh_route_fits(&good, &route), route.num_relays = 2, false);
+	ROUTE_IS(mesh_route_fits(&good, &route), route.leaves = true, false);
+	ROUTE_IS(mesh_route_fits(&good, &route), route.doubtful = true, false);
 }
 
 /* A shorter route shares a relay with the first one: it is only found without the other relay. */
@@ -150,20 +150,13 @@ TEST(shared_relay)
 TEST(precedes_tcp)
 {
 	const struct mesh_route good = {.num_relays = 2, .rdma = true};
-	struct mesh_route route = good;
+	struct mesh_route route;
 
-	assert_true(mesh_route_precedes_tcp(&good));
-	route.rdma = false;
-	assert_false(mesh_route_precedes_tcp(&route));
-	route = good;
-	route.num_relays = 0;
-	assert_false(mesh_route_precedes_tcp(&route));
-	route = good;
-	route.leaves = true;
-	assert_false(mesh_route_precedes_tcp(&route));
-	route = good;
-	route.doubtful = true;
-	assert_false(mesh_route_precedes_tcp(&route));
+	ROUTE_IS(mesh_route_precedes_tcp(&route), , true);
+	ROUTE_IS(mesh_route_precedes_tcp(&route), route.rdma = false, false);
+	ROUTE_IS(mesh_route_precedes_tcp(&route), route.num_relays = 0, false);
+	ROUTE_IS(mesh_route_precedes_tcp(&route), route.leaves = true, false);
+	ROUTE_IS(mesh_route_precedes_tcp(&route), route.doubtful = true, false);
 }
 
 /* A cable that is no path is stepped over, and so is what tcp goes before. */

@@ -84,29 +84,27 @@ static void frame_round_trip(struct mesh_frame *frame, enum mesh_frame_type type
 		frame_refused(bytes, len, 0);
 }
 
+/* A frame with this body has so many bytes behind its header. */
+#define ROUND_TRIP(body, type, size)                                                               \
+	do {                                                                                       \
+		memset(&frame, 0, sizeof(frame));                                                  \
+		body;                                                                              \
+		frame_round_trip(&frame, type, 8 + (size));                                        \
+	} while (0)
+
 TEST(frames)
 {
 	struct mesh_frame frame;
 
-	memset(&frame, 0, sizeof(frame));
-	frame.accept = (struct mesh_frame_accept){1, 2, 3, 0};
-	frame_round_trip(&frame, MESH_FRAME_ACCEPT, 8 + 16);
-	memset(&frame, 0, sizeof(frame));
-	frame.close = (struct mesh_frame_close){1, 0};
-	frame_round_trip(&frame, MESH_FRAME_CLOSE, 8 + 8);
-	memset(&frame, 0, sizeof(frame));
-	frame.closed = (struct mesh_frame_closed){1, 2, 3, 1, 0};
-	frame_round_trip(&frame, MESH_FRAME_CLOSED, 8 + 20);
-	memset(&frame, 0, sizeof(frame));
-	frame.ask = (struct mesh_frame_ask){1, UINT32_MAX};
-	frame_round_trip(&frame, MESH_FRAME_ASK, 8 + 8);
-	frame_round_trip(&frame, MESH_FRAME_SENT, 8 + 8);
-	memset(&frame, 0, sizeof(frame));
-	frame.port = (struct mesh_frame_port){UINT16_MAX, {0}};
-	frame_round_trip(&frame, MESH_FRAME_PORT, 8 + 8);
-	memset(&frame, 0, sizeof(frame));
-	frame.refuse = (struct mesh_frame_refuse){MESH_REFUSAL_VERSION, 1, 2, 0};
-	frame_round_trip(&frame, MESH_FRAME_REFUSE, 8 + 16);
+	ROUND_TRIP(frame.accept = ((struct mesh_frame_accept){1, 2, 3, 0}), MESH_FRAME_ACCEPT, 16);
+	ROUND_TRIP(frame.close = ((struct mesh_frame_close){1, 0}), MESH_FRAME_CLOSE, 8);
+	ROUND_TRIP(frame.closed = ((struct mesh_frame_closed){1, 2, 3, 1, 0}), MESH_FRAME_CLOSED,
+		   20);
+	ROUND_TRIP(frame.ask = ((struct mesh_frame_ask){1, UINT32_MAX}), MESH_FRAME_ASK, 8);
+	ROUND_TRIP(frame.ask = ((struct mesh_frame_ask){1, UINT32_MAX}), MESH_FRAME_SENT, 8);
+	ROUND_TRIP(frame.port = ((struct mesh_frame_port){UINT16_MAX, {0}}), MESH_FRAME_PORT, 8);
+	ROUND_TRIP(frame.refuse = ((struct mesh_frame_refuse){MESH_REFUSAL_VERSION, 1, 2, 0}),
+		   MESH_FRAME_REFUSE, 16);
 }
 
 TEST(hello)
@@ -449,6 +447,14 @@ static int frame_decode_as(struct mesh_frame *frame, enum mesh_frame_type type)
 	return ret == (int)size ? 0 : ret;
 }
 
+/* A frame of this type with this one change. */
+#define DECODES(type, change, wanted)                                                              \
+	do {                                                                                       \
+		valid_init(&frame, type);                                                          \
+		change;                                                                            \
+		assert_int_equal(frame_decode_as(&frame, type), wanted);                           \
+	} while (0)
+
 /* A route has 1 to 15 relays, none twice, and names one of them. */
 TEST(open_route)
 {
@@ -468,53 +474,31 @@ TEST(open_route)
 					 num <= MESH_RELAYS_MAX && at < num ? 0 : -EPROTO);
 		}
 	}
-	open_init(&frame);
-	frame.open.route[1] = frame.open.route[0];
-	assert_int_equal(frame_decode_as(&frame, MESH_FRAME_OPEN), -EPROTO);
-	open_init(&frame);
-	frame.open.num_paths = MESH_PATHS_MAX + 1;
-	assert_int_equal(frame_decode_as(&frame, MESH_FRAME_OPEN), -EPROTO);
-	open_init(&frame);
-	memset(frame.open.via, 'x', sizeof(frame.open.via));
-	assert_int_equal(frame_decode_as(&frame, MESH_FRAME_OPEN), -EPROTO);
-	open_init(&frame);
-	memset(frame.open.origin, 'x', sizeof(frame.open.origin));
-	assert_int_equal(frame_decode_as(&frame, MESH_FRAME_OPEN), -EPROTO);
+	DECODES(MESH_FRAME_OPEN, frame.open.route[1] = frame.open.route[0], -EPROTO);
+	DECODES(MESH_FRAME_OPEN, frame.open.num_paths = MESH_PATHS_MAX + 1, -EPROTO);
+	DECODES(MESH_FRAME_OPEN, memset(frame.open.via, 'x', sizeof(frame.open.via)), -EPROTO);
+	DECODES(MESH_FRAME_OPEN, memset(frame.open.origin, 'x', sizeof(frame.open.origin)),
+		-EPROTO);
 }
 
 /* The relay's memory is not empty, and its size does not wrap. */
 TEST(opened)
 {
-	static const struct {
-		uint32_t granule;
-		int ret;
-	} cases[] = {
-		{0, -EPROTO},
-		{1, 0},
-		{65536, 0},
-		{UINT32_MAX / MESH_GRANULES, 0},
-		{UINT32_MAX / MESH_GRANULES + 1, -EPROTO},
-		{UINT32_MAX, -EPROTO},
-	};
 	struct mesh_frame frame;
-	size_t i;
 
-	memset(&frame, 0, sizeof(frame));
-	frame.opened = (struct mesh_frame_opened){
-		.to_comm = 1, .granule = 4096, .limit = MESH_GRANULES, .via = "b,c"};
-	frame_round_trip(&frame, MESH_FRAME_OPENED, 8 + 168);
-	for (i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-		frame.opened.granule = cases[i].granule;
-		assert_int_equal(frame_decode_as(&frame, MESH_FRAME_OPENED), cases[i].ret);
-	}
-	frame.opened.granule = 4096;
-	frame.opened.limit = 0;
-	assert_int_equal(frame_decode_as(&frame, MESH_FRAME_OPENED), -EPROTO);
-	frame.opened.limit = MESH_GRANULES + 1;
-	assert_int_equal(frame_decode_as(&frame, MESH_FRAME_OPENED), -EPROTO);
-	frame.opened.limit = MESH_GRANULES;
-	memset(frame.opened.via, 'x', sizeof(frame.opened.via));
-	assert_int_equal(frame_decode_as(&frame, MESH_FRAME_OPENED), -EPROTO);
+	ROUND_TRIP(frame.opened = ((struct mesh_frame_opened){
+			   .to_comm = 1, .granule = 4096, .limit = MESH_GRANULES, .via = "b,c"}),
+		   MESH_FRAME_OPENED, 168);
+	DECODES(MESH_FRAME_OPENED, frame.opened.granule = 0, -EPROTO);
+	DECODES(MESH_FRAME_OPENED, frame.opened.granule = 65536, 0);
+	DECODES(MESH_FRAME_OPENED, frame.opened.granule = UINT32_MAX / MESH_GRANULES, 0);
+	DECODES(MESH_FRAME_OPENED, frame.opened.granule = UINT32_MAX / MESH_GRANULES + 1, -EPROTO);
+	DECODES(MESH_FRAME_OPENED, frame.opened.granule = UINT32_MAX, -EPROTO);
+	DECODES(MESH_FRAME_OPENED, frame.opened.limit = 0, -EPROTO);
+	DECODES(MESH_FRAME_OPENED, frame.opened.limit = MESH_GRANULES, 0);
+	DECODES(MESH_FRAME_OPENED, frame.opened.limit = MESH_GRANULES + 1, -EPROTO);
+	DECODES(MESH_FRAME_OPENED, memset(frame.opened.via, 'x', sizeof(frame.opened.via)),
+		-EPROTO);
 }
 
 TEST(circuit)

@@ -122,70 +122,39 @@ TEST(answers)
 	assert_int_equal(decoded.answer.next, 0);
 }
 
-static void answer_make(void)
-{
-	question.cursor = 0;
-	mesh_links_answer_fill(&answer, &question, nics, 2, links, 3);
-}
-
-static void answer_refused(void)
-{
-	assert_int_equal(decode(&answer, answer.head.length), -EPROTO);
-	answer_make();
-	assert_int_equal(decode(&answer, answer.head.length), 0);
-}
+/* An answer whose entries, or which itself, has this one change is refused. */
+#define REFUSED(entries, change)                                                                   \
+	do {                                                                                       \
+		setup();                                                                           \
+		entries;                                                                           \
+		mesh_links_answer_fill(&answer, &question, nics, 2, links, 3);                     \
+		change;                                                                            \
+		assert_int_equal(decode(&answer, answer.head.length), -EPROTO);                    \
+	} while (0)
 
 TEST(refused)
 {
-	struct mesh_links_link link;
-	struct mesh_links_nic nic;
+	REFUSED(, answer.num_links++);
+	REFUSED(, answer.num_nics = 255);
+	REFUSED(, answer.next = answer.cursor = 5);
+	REFUSED(, answer.head.type = MESH_NEIGHBOUR_ANSWER);
+	REFUSED(, answer.head.type = MESH_LINKS_ANSWER + 1);
+	REFUSED(, answer.head.version++);
+	REFUSED(, answer.head.magic++);
+	REFUSED(, memset(answer.site, 's', sizeof(answer.site)));
+	REFUSED(, memset(answer.head.node, 'x', sizeof(answer.head.node)));
+	REFUSED(nics[0].nic = MESH_NICS_MAX, );
+	REFUSED(memset(nics[0].netdev, 'y', sizeof(nics[0].netdev)), );
+	REFUSED(nics[0].addr = ((struct mesh_neighbour_addr){.family = 4, .prefix_len = 33}), );
+	REFUSED(links[0].peer_nic = MESH_NICS_MAX, );
+}
 
-	answer_make();
-	answer.num_links++;
-	answer_refused();
-	answer.num_nics = 255;
-	answer_refused();
-	answer.next = answer.cursor = 5;
-	answer_refused();
-	answer.head.type = MESH_NEIGHBOUR_ANSWER;
-	answer_refused();
-	answer.head.type = MESH_LINKS_ANSWER + 1;
-	answer_refused();
-	answer.head.version++;
-	answer_refused();
-	answer.head.version--;
-	answer.head.magic++;
-	answer_refused();
-	memset(answer.site, 's', sizeof(answer.site));
-	assert_int_equal(decode(&answer, answer.head.length), -EPROTO);
+TEST(texts_are_printable)
+{
 	snprintf(answer.site, sizeof(answer.site), "ea\x1bst");
-	answer_make();
+	snprintf(answer.head.node, sizeof(answer.head.node), "fa\x1br");
+	mesh_links_answer_fill(&answer, &question, nics, 2, links, 3);
 	assert_int_equal(decode(&answer, answer.head.length), 0);
 	assert_string_equal(decoded.answer.site, "ea?st");
-	memset(answer.head.node, 'x', sizeof(answer.head.node));
-	assert_int_equal(decode(&answer, answer.head.length), -EPROTO);
-	snprintf(answer.head.node, sizeof(answer.head.node), "fa\x1br");
-	answer_make();
-	assert_int_equal(decode(&answer, answer.head.length), 0);
 	assert_string_equal(decoded.head.node, "fa?r");
-	nic = nics[0];
-	nics[0].nic = MESH_NICS_MAX;
-	answer_make();
-	assert_int_equal(decode(&answer, answer.head.length), -EPROTO);
-	nics[0] = nic;
-	memset(nics[0].netdev, 'y', sizeof(nics[0].netdev));
-	answer_make();
-	assert_int_equal(decode(&answer, answer.head.length), -EPROTO);
-	nics[0] = nic;
-	nics[0].addr = (struct mesh_neighbour_addr){.family = 4, .prefix_len = 33};
-	answer_make();
-	assert_int_equal(decode(&answer, answer.head.length), -EPROTO);
-	nics[0] = nic;
-	link = links[0];
-	links[0].peer_nic = MESH_NICS_MAX;
-	answer_make();
-	assert_int_equal(decode(&answer, answer.head.length), -EPROTO);
-	links[0] = link;
-	answer_make();
-	assert_int_equal(decode(&answer, answer.head.length), 0);
 }

@@ -104,54 +104,37 @@ static void refused(const struct mesh_neighbour *made)
 	assert_int_equal(mesh_neighbour_decode(made, made->length, &got), -EPROTO);
 }
 
+/* A question of three processes with this one change is refused. */
+#define REFUSED(change)                                                                            \
+	do {                                                                                       \
+		question_make(&made, 3);                                                           \
+		change;                                                                            \
+		refused(&made);                                                                    \
+	} while (0)
+
 TEST(fields)
 {
 	struct mesh_neighbour made;
 
-	question_make(&made, 3);
-	made.magic++;
-	refused(&made);
-	question_make(&made, 3);
-	made.type = 0;
-	refused(&made);
-	made.type = MESH_NEIGHBOUR_TYPES;
-	refused(&made);
-	question_make(&made, 3);
-	made.num_processes = 4;
-	refused(&made);
-	question_make(&made, 3);
-	made.total_processes = 2;
-	refused(&made);
-	question_make(&made, 3);
-	made.node_id = 0; /* a list of links with this node in it would be refused */
-	refused(&made);
-	question_make(&made, 3);
-	made.num_addrs = MESH_NEIGHBOUR_ADDRS_MAX + 1;
-	refused(&made);
-	question_make(&made, 3);
-	made.nic = MESH_NICS_MAX;
-	refused(&made);
-	question_make(&made, 3);
-	made.providers = 1 << (MESH_PROVIDER_ID_MAX + 1);
-	refused(&made);
-	question_make(&made, 3);
-	made.addrs[1].family = 5;
-	refused(&made);
-	question_make(&made, 3);
-	made.addrs[1].prefix_len = 33;
-	refused(&made);
+	REFUSED(made.magic++);
+	REFUSED(made.type = 0);
+	REFUSED(made.type = MESH_NEIGHBOUR_TYPES);
+	REFUSED(made.num_processes = 4);
+	REFUSED(made.total_processes = 2);
+	REFUSED(made.node_id = 0); /* a list of links with this node in it would be refused */
+	REFUSED(made.num_addrs = MESH_NEIGHBOUR_ADDRS_MAX + 1);
+	REFUSED(made.nic = MESH_NICS_MAX);
+	REFUSED(made.providers = 1 << (MESH_PROVIDER_ID_MAX + 1));
+	REFUSED(made.addrs[1].family = 5);
+	REFUSED(made.addrs[1].prefix_len = 33);
+	REFUSED(memset(made.node, 'n', sizeof(made.node)));
+	REFUSED(memset(made.netdev, 'n', sizeof(made.netdev)));
 }
 
 TEST(texts)
 {
 	struct mesh_neighbour made, got;
 
-	question_make(&made, 1);
-	memset(made.node, 'n', sizeof(made.node));
-	refused(&made);
-	question_make(&made, 1);
-	memset(made.netdev, 'n', sizeof(made.netdev));
-	refused(&made);
 	question_make(&made, 1);
 	snprintf(made.node, sizeof(made.node), "a\033[2J\n");
 	snprintf(made.netdev, sizeof(made.netdev), "e\tth");
