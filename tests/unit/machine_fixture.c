@@ -98,13 +98,15 @@ enum check_verdict machine_check(const char *id)
 	return verdict;
 }
 
-void assert_says(const char *id, enum check_verdict verdict, const char *words)
+void machine_says(const char *id, enum check_verdict verdict, const char *const *words)
 {
 	enum check_verdict got = machine_check(id);
 
-	if (got != verdict || !strstr(machine.said, words))
-		fail_msg("%s: wanted %s \"%s\", but %s:\n%s", id, check_verdict_text(verdict),
-			 words, check_verdict_text(got), machine.said);
+	for (; *words; words++)
+		if (got != verdict || !strstr(machine.said, *words))
+			fail_msg("%s: wanted %s \"%s\", but %s:\n%s", id,
+				 check_verdict_text(verdict), *words, check_verdict_text(got),
+				 machine.said);
 }
 
 void assert_well(const char *id)
@@ -113,9 +115,32 @@ void assert_well(const char *id)
 		fail_msg("%s:\n%s", id, machine.said);
 }
 
-void machine_file(const struct sysfs_fixture *fixture, const char *text, const char *path)
+void tree_file(const char *text, const char *path)
 {
-	sysfs_fixture_file(fixture, text, "%s", path);
+	sysfs_fixture_file(&machine.tree, text, "%s", path);
+}
+
+void sys_file(const char *text, const char *path)
+{
+	sysfs_fixture_file(&machine.sysfs, text, "%s", path);
+}
+
+static void file_remove(const struct sysfs_fixture *fixture, const char *path)
+{
+	char whole[PATH_MAX];
+
+	snprintf(whole, sizeof(whole), "%s/%s", fixture->root, path);
+	assert_int_equal(remove(whole), 0);
+}
+
+void tree_remove(const char *path)
+{
+	file_remove(&machine.tree, path);
+}
+
+void sys_remove(const char *path)
+{
+	file_remove(&machine.sysfs, path);
 }
 
 void machine_spark_make(void)
@@ -123,26 +148,26 @@ void machine_spark_make(void)
 	sysfs_fixture_dgx_spark(&machine.sysfs);
 	machine_nic_add("enp1s0f0np0", "4c:bb:47:00:00:01", "10.1.0.1/24");
 	machine_nic_add("enp1s0f1np1", "4c:bb:47:00:00:02", "10.2.0.1/24");
-	machine_file(&machine.sysfs, "", "module/ib_uverbs/refcnt");
-	machine_file(&machine.sysfs, "", "module/rdma_ucm/refcnt");
-	machine_file(&machine.sysfs, "rocep1s0f0", "class/infiniband_verbs/uverbs0/ibdev");
-	machine_file(&machine.sysfs, "rocep1s0f1", "class/infiniband_verbs/uverbs1/ibdev");
-	machine_file(&machine.sysfs, "elsewhere", "class/infiniband_verbs/uverbs2/ibdev");
-	machine_file(&machine.tree, "", "dev/infiniband/rdma_cm");
-	machine_file(&machine.tree, "", "dev/infiniband/uverbs0");
-	machine_file(&machine.tree, "", "dev/infiniband/uverbs1");
+	sys_file("", "module/ib_uverbs/refcnt");
+	sys_file("", "module/rdma_ucm/refcnt");
+	sys_file("rocep1s0f0", "class/infiniband_verbs/uverbs0/ibdev");
+	sys_file("rocep1s0f1", "class/infiniband_verbs/uverbs1/ibdev");
+	sys_file("elsewhere", "class/infiniband_verbs/uverbs2/ibdev");
+	tree_file("", "dev/infiniband/rdma_cm");
+	tree_file("", "dev/infiniband/uverbs0");
+	tree_file("", "dev/infiniband/uverbs1");
 	machine_load();
 }
 
 void machine_connectx3_make(const char *address)
 {
 	sysfs_fixture_connectx3(&machine.sysfs);
-	machine_file(&machine.sysfs, "0x1", "class/infiniband/mlx4_0/ports/1/sm_lid");
-	machine_file(&machine.sysfs, "5: LinkUp", "class/infiniband/mlx4_0/ports/1/phys_state");
+	sys_file("0x1", "class/infiniband/mlx4_0/ports/1/sm_lid");
+	sys_file("5: LinkUp", "class/infiniband/mlx4_0/ports/1/phys_state");
 	machine_nic_add("ib0", "00:02:c9:03:00:ef:12:35", address);
-	machine_file(&machine.sysfs, "4", MODEL "/current_link_width");
-	machine_file(&machine.sysfs, "4", MODEL "/max_link_width");
-	machine_file(&machine.sysfs, "8.0 GT/s PCIe", MODEL "/current_link_speed");
-	machine_file(&machine.sysfs, "8.0 GT/s PCIe", MODEL "/max_link_speed");
-	machine_file(&machine.sysfs, "16", MODEL "/../max_link_width");
+	sys_file("4", MODEL "/current_link_width");
+	sys_file("4", MODEL "/max_link_width");
+	sys_file("8.0 GT/s PCIe", MODEL "/current_link_speed");
+	sys_file("8.0 GT/s PCIe", MODEL "/max_link_speed");
+	sys_file("16", MODEL "/../max_link_width");
 }

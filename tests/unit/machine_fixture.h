@@ -30,8 +30,13 @@ struct mesh_nic *machine_nic_add(const char *netdev, const char *mac, const char
 /** Reads the tree as the plugin does. */
 void machine_load(void);
 
-/** Replaces a file's text. */
-void machine_file(const struct sysfs_fixture *fixture, const char *text, const char *path);
+/** Replaces the text of a file below "/", or below "/sys". */
+void tree_file(const char *text, const char *path);
+void sys_file(const char *text, const char *path);
+
+/** Removes such a file, or an empty folder. */
+void tree_remove(const char *path);
+void sys_remove(const char *path);
 
 /** Two Spark ports with all that is needed, loaded. */
 void machine_spark_make(void);
@@ -42,8 +47,10 @@ void machine_connectx3_make(const char *address);
 /** Runs the check @id: machine.said has its text. */
 enum check_verdict machine_check(const char *id);
 
-/** Fails the test unless the check has this verdict and says @words. */
-void assert_says(const char *id, enum check_verdict verdict, const char *words);
+/** Fails the test unless the check has this verdict and says all of these words. */
+#define assert_says(id, verdict, ...)                                                              \
+	machine_says(id, verdict, (const char *const[]){__VA_ARGS__, NULL})
+void machine_says(const char *id, enum check_verdict verdict, const char *const *words);
 
 /** Fails the test unless the check passes. */
 void assert_well(const char *id);

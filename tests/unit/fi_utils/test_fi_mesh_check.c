@@ -12,6 +12,8 @@
 #include "machine_fixture.h"
 #include "unit.h"
 
+#define NIC machine.context.table.nics
+
 TESTS_USE(machine_setup, machine_teardown);
 
 TEST(all_well)
@@ -39,14 +41,11 @@ TEST(nothing_there)
 TEST(modules)
 {
 	machine_spark_make();
-	assert_int_equal(
-		unlink(strcat(strcpy(machine.said, machine.sysfs.root), "/module/rdma_ucm/refcnt")),
-		0);
-	assert_int_equal(
-		rmdir(strcat(strcpy(machine.said, machine.sysfs.root), "/module/rdma_ucm")), 0);
-	assert_says("modules", CHECK_FAIL, "the module rdma_ucm is not loaded");
-	assert_non_null(strstr(machine.said, "do:   modprobe rdma_ucm"));
-	machine_file(&machine.sysfs, "", "class/misc/rdma_cm/dev"); /* built into the kernel */
+	sys_remove("module/rdma_ucm/refcnt");
+	sys_remove("module/rdma_ucm");
+	assert_says("modules", CHECK_FAIL, "the module rdma_ucm is not loaded",
+		    "do:   modprobe rdma_ucm");
+	sys_file("", "class/misc/rdma_cm/dev"); /* built into the kernel */
 	assert_well("modules");
 }
 
@@ -59,51 +58,45 @@ TEST(rdma_half_missing)
 		symlink("../../../../bus/pci/drivers/mlx4_core",
 			strcat(strcpy(machine.said, machine.sysfs.root), "/" MODEL "/driver")),
 		0);
-	machine_file(&machine.sysfs, "", "bus/pci/drivers/mlx4_core/bind");
+	sys_file("", "bus/pci/drivers/mlx4_core/bind");
 	machine_nic_add("ens1", "00:02:c9:ef:12:36", "10.1.0.1/24");
 	machine_load();
 	assert_says("modules", CHECK_WARN,
 		    "ens1 has an RDMA card (mlx4_core), but the module "
-		    "mlx4_ib is not loaded");
-	assert_non_null(strstr(machine.said, "do:   modprobe mlx4_ib"));
-	machine_file(&machine.sysfs, "", "module/mlx4_ib/refcnt");
-	assert_says("modules", CHECK_WARN, "no RDMA device is behind it");
-	assert_non_null(strstr(machine.said, "dmesg"));
-	machine_file(&machine.tree, "", ".dockerenv");
+		    "mlx4_ib is not loaded",
+		    "do:   modprobe mlx4_ib");
+	sys_file("", "module/mlx4_ib/refcnt");
+	assert_says("modules", CHECK_WARN, "no RDMA device is behind it", "dmesg");
+	tree_file("", ".dockerenv");
 	assert_says("modules", CHECK_WARN, "do:   pass the RDMA device of ens1 into the container");
 }
 
 TEST(card_without_driver)
 {
-	machine_file(&machine.sysfs, "0x028000", "bus/pci/devices/0000:01:00.0/class");
-	machine_file(&machine.sysfs, "0x15b3", "bus/pci/devices/0000:01:00.0/vendor");
-	machine_file(&machine.sysfs, "0x1003", "bus/pci/devices/0000:01:00.0/device");
-	machine_file(&machine.sysfs, "0x030000",
-		     "bus/pci/devices/0000:02:00.0/class"); /* a display */
+	sys_file("0x028000", "bus/pci/devices/0000:01:00.0/class");
+	sys_file("0x15b3", "bus/pci/devices/0000:01:00.0/vendor");
+	sys_file("0x1003", "bus/pci/devices/0000:01:00.0/device");
+	sys_file("0x030000", "bus/pci/devices/0000:02:00.0/class"); /* a display */
 	assert_says("modules", CHECK_WARN,
 		    "the network card in 0000:01:00.0 (15b3:1003) has no "
-		    "driver");
-	assert_non_null(strstr(machine.said, "modprobe mlx4_core"));
+		    "driver",
+		    "modprobe mlx4_core");
 	assert_null(strstr(machine.said, "0000:02"));
-	machine_file(&machine.sysfs, "", "bus/pci/devices/0000:01:00.0/driver/x");
+	sys_file("", "bus/pci/devices/0000:01:00.0/driver/x");
 	assert_well("modules");
 }
 
 TEST(device_files)
 {
 	machine_spark_make();
-	assert_int_equal(
-		unlink(strcat(strcpy(machine.said, machine.tree.root), "/dev/infiniband/uverbs1")),
-		0);
+	tree_remove("dev/infiniband/uverbs1");
 	assert_says("device-files", CHECK_FAIL,
-		    "/dev/infiniband/uverbs1 is missing: no RDMA over rocep1s0f1");
-	assert_non_null(strstr(machine.said, "modprobe -a ib_uverbs rdma_ucm"));
-	assert_int_equal(
-		unlink(strcat(strcpy(machine.said, machine.tree.root), "/dev/infiniband/rdma_cm")),
-		0);
-	machine_file(&machine.tree, "", "run/.containerenv");
-	assert_says("device-files", CHECK_FAIL, "/dev/infiniband/rdma_cm is missing");
-	assert_non_null(strstr(machine.said, "--device /dev/infiniband"));
+		    "/dev/infiniband/uverbs1 is missing: no RDMA over rocep1s0f1",
+		    "modprobe -a ib_uverbs rdma_ucm");
+	tree_remove("dev/infiniband/rdma_cm");
+	tree_file("", "run/.containerenv");
+	assert_says("device-files", CHECK_FAIL, "/dev/infiniband/rdma_cm is missing",
+		    "--device /dev/infiniband");
 }
 
 /* In a process of its own, as an unprivileged user. Status 77: not possible here. */
@@ -144,16 +137,16 @@ TEST(ports)
 	machine_connectx3_make("10.1.0.1/24");
 	machine_load();
 	assert_well("ports");
-	machine_file(&machine.sysfs, "2: INIT", "class/infiniband/mlx4_0/ports/1/state");
-	assert_says("ports", CHECK_FAIL, "port 1 of mlx4_0 waits for a subnet manager");
-	assert_non_null(strstr(machine.said, "opensm -B -g 0x0002c90300ef1235"));
-	machine_file(&machine.sysfs, "1: DOWN", "class/infiniband/mlx4_0/ports/1/state");
-	machine_file(&machine.sysfs, "2: Polling", "class/infiniband/mlx4_0/ports/1/phys_state");
+	sys_file("2: INIT", "class/infiniband/mlx4_0/ports/1/state");
+	assert_says("ports", CHECK_FAIL, "port 1 of mlx4_0 waits for a subnet manager",
+		    "opensm -B -g 0x0002c90300ef1235");
+	sys_file("1: DOWN", "class/infiniband/mlx4_0/ports/1/state");
+	sys_file("2: Polling", "class/infiniband/mlx4_0/ports/1/phys_state");
 	assert_says("ports", CHECK_FAIL, "port 1 of mlx4_0 (ib0) is down: no signal");
-	machine_file(&machine.sysfs, "3: Disabled", "class/infiniband/mlx4_0/ports/1/phys_state");
+	sys_file("3: Disabled", "class/infiniband/mlx4_0/ports/1/phys_state");
 	assert_says("ports", CHECK_FAIL, "is down: it is disabled");
-	machine_file(&machine.sysfs, "4: ACTIVE", "class/infiniband/mlx4_0/ports/1/state");
-	machine_file(&machine.sysfs, "14 Gb/sec (1X FDR)", "class/infiniband/mlx4_0/ports/1/rate");
+	sys_file("4: ACTIVE", "class/infiniband/mlx4_0/ports/1/state");
+	sys_file("14 Gb/sec (1X FDR)", "class/infiniband/mlx4_0/ports/1/rate");
 	assert_says("ports", CHECK_WARN, "port 1 of mlx4_0 runs on one lane of four");
 }
 
@@ -162,9 +155,9 @@ TEST(ports_unused)
 {
 	machine_connectx3_make(NULL);
 	machine_load();
-	machine_file(&machine.sysfs, "1: DOWN", "class/infiniband/mlx4_0/ports/1/state");
+	sys_file("1: DOWN", "class/infiniband/mlx4_0/ports/1/state");
 	assert_well("ports");
-	machine_file(&machine.sysfs, "4: ACTIVE", "class/infiniband/mlx4_0/ports/1/state");
+	sys_file("4: ACTIVE", "class/infiniband/mlx4_0/ports/1/state");
 	machine.context.table.num_nics = machine.context.table.num_taken = 0;
 	assert_says("ports", CHECK_WARN, "port 1 of mlx4_0 has no IPoIB interface");
 }
@@ -174,23 +167,22 @@ TEST(gids)
 	machine_spark_make();
 	assert_says("gids", CHECK_PASS,
 		    "10.1.0.1 of enp1s0f0np0 is GID 3 of rocep1s0f0 port 1, "
-		    "RoCE v2");
-	assert_non_null(strstr(machine.said, "export NCCL_IB_HCA==rocep1s0f0:1,rocep1s0f1:1 "
-					     "NCCL_IB_GID_INDEX=3"));
-	machine.context.table.nics[1].rdma.gids[3].index = 5;
+		    "RoCE v2",
+		    "export NCCL_IB_HCA==rocep1s0f0:1,rocep1s0f1:1 "
+		    "NCCL_IB_GID_INDEX=3");
+	NIC[1].rdma.gids[3].index = 5;
 	assert_says("gids", CHECK_PASS, "no NCCL_IB_GID_INDEX fits");
-	machine.context.table.nics[1].rdma.gids[3].type = MESH_GID_UNKNOWN;
-	machine.context.table.nics[1].rdma.gids[2].type = MESH_GID_UNKNOWN;
+	NIC[1].rdma.gids[3].type = MESH_GID_UNKNOWN;
+	NIC[1].rdma.gids[2].type = MESH_GID_UNKNOWN;
 	assert_says("gids", CHECK_UNKNOWN, "its RoCE version cannot be read");
-	machine.context.table.nics[1].rdma.gids[3].type = MESH_GID_ROCE_V1;
-	machine.context.table.nics[1].rdma.num_gids = 4;
-	machine.context.table.nics[1].rdma.gids[2] = machine.context.table.nics[1].rdma.gids[3];
+	NIC[1].rdma.gids[3].type = MESH_GID_ROCE_V1;
+	NIC[1].rdma.num_gids = 4;
+	NIC[1].rdma.gids[2] = NIC[1].rdma.gids[3];
 	assert_says("gids", CHECK_WARN, "10.2.0.1 of enp1s0f1np1 has a RoCE v1 GID only");
-	machine.context.table.nics[1].rdma.num_gids = 2;
-	assert_says("gids", CHECK_FAIL, "rocep1s0f1 port 1 has no GID for 10.2.0.1");
-	assert_non_null(strstr(machine.said,
-			       "ip address del 10.2.0.1/24 dev enp1s0f1np1 && ip address add "
-			       "10.2.0.1/24 dev enp1s0f1np1"));
+	NIC[1].rdma.num_gids = 2;
+	assert_says("gids", CHECK_FAIL, "rocep1s0f1 port 1 has no GID for 10.2.0.1",
+		    "ip address del 10.2.0.1/24 dev enp1s0f1np1 && ip address add "
+		    "10.2.0.1/24 dev enp1s0f1np1");
 }
 
 TEST(pcie)
@@ -199,84 +191,75 @@ TEST(pcie)
 	machine_load();
 	/* The card's full link, but slower than the port: not wrong, but reported. */
 	assert_says("pcie", CHECK_PASS, "which carries 31.5 Gb/s of the port's 56 Gb/s");
-	machine_file(&machine.sysfs, "8", MODEL "/max_link_width");
+	sys_file("8", MODEL "/max_link_width");
 	machine_load();
 	assert_says("pcie", CHECK_WARN,
-		    "the card of ib0 runs on PCIe x4 at 8.0 GT/s, but could do x8 at 8.0 GT/s");
-	assert_non_null(strstr(machine.said, "at most 31.5 Gb/s, less than the port's 56 Gb/s"));
-	assert_non_null(strstr(machine.said, "do:   reseat the card"));
-	machine_file(&machine.sysfs, "4", MODEL "/../max_link_width");
+		    "the card of ib0 runs on PCIe x4 at 8.0 GT/s, but could do x8 at 8.0 GT/s",
+		    "at most 31.5 Gb/s, less than the port's 56 Gb/s", "do:   reseat the card");
+	sys_file("4", MODEL "/../max_link_width");
 	machine_load();
 	assert_says("pcie", CHECK_WARN, "do:   the slot has 4 lanes: move the card to one with 8");
-	machine_file(&machine.sysfs, "8", MODEL "/current_link_width");
+	sys_file("8", MODEL "/current_link_width");
 	machine_load();
 	assert_well("pcie");
-	machine_file(&machine.sysfs, "2.5 GT/s PCIe", MODEL "/current_link_speed");
+	sys_file("2.5 GT/s PCIe", MODEL "/current_link_speed");
 	machine_load();
 	assert_says("pcie", CHECK_WARN, "runs on PCIe x8 at 2.5 GT/s");
 }
 
 TEST(congestion)
 {
-	char path[PATH_MAX];
-
 	machine_spark_make();
-	machine_file(&machine.tree, "bbr", CONGESTION);
+	tree_file("bbr", CONGESTION);
 	assert_says("congestion", CHECK_PASS, "no NIC carries messages over TCP");
 	strcpy(machine.context.config.provider, "tcp");
 	assert_says("congestion", CHECK_WARN, "such as that of enp1s0f0np0");
 	*machine.context.config.provider = '\0';
-	*machine.context.table.nics[1].rdma.device = '\0';
-	assert_says("congestion", CHECK_WARN, "such as that of enp1s0f1np1, can cost half");
-	assert_non_null(
-		strstr(machine.said, "do:   sysctl -w net.ipv4.tcp_congestion_control=cubic"));
-	machine_file(&machine.tree, "reno bbr",
-		     "proc/sys/net/ipv4/tcp_available_congestion_control");
-	assert_says("congestion", CHECK_WARN, "such as that of enp1s0f1np1");
-	assert_non_null(
-		strstr(machine.said, "do:   sysctl -w net.ipv4.tcp_congestion_control=reno"));
-	machine_file(&machine.tree, "cubic", CONGESTION);
+	*NIC[1].rdma.device = '\0';
+	assert_says("congestion", CHECK_WARN, "such as that of enp1s0f1np1, can cost half",
+		    "do:   sysctl -w net.ipv4.tcp_congestion_control=cubic");
+	tree_file("reno bbr", "proc/sys/net/ipv4/tcp_available_congestion_control");
+	assert_says("congestion", CHECK_WARN, "such as that of enp1s0f1np1",
+		    "do:   sysctl -w net.ipv4.tcp_congestion_control=reno");
+	tree_file("cubic", CONGESTION);
 	assert_well("congestion");
-	snprintf(path, sizeof(path), "%s/" CONGESTION, machine.tree.root);
-	assert_int_equal(unlink(path), 0);
+	tree_remove(CONGESTION);
 	assert_says("congestion", CHECK_UNKNOWN, "tcp_congestion_control cannot be read");
 }
 
 TEST(mtu)
 {
 	machine_spark_make();
-	machine.context.table.nics[0].mtu = machine.context.table.nics[1].mtu = 1500;
+	NIC[0].mtu = NIC[1].mtu = 1500;
 	assert_says("mtu", CHECK_WARN, "enp1s0f0np0 has MTU 1500: RoCE then sends packets of 1024");
-	*machine.context.table.nics[0].rdma.device = *machine.context.table.nics[1].rdma.device =
-		'\0';
-	assert_says("mtu", CHECK_WARN, "enp1s0f0np0 has MTU 1500 at 200 Gb/s");
-	assert_non_null(strstr(machine.said, "do:   ip link set enp1s0f0np0 mtu 9000"));
-	machine.context.table.nics[0].speed_mbps = machine.context.table.nics[1].speed_mbps = 10000;
+	*NIC[0].rdma.device = *NIC[1].rdma.device = '\0';
+	assert_says("mtu", CHECK_WARN, "enp1s0f0np0 has MTU 1500 at 200 Gb/s",
+		    "do:   ip link set enp1s0f0np0 mtu 9000");
+	NIC[0].speed_mbps = NIC[1].speed_mbps = 10000;
 	assert_well("mtu");
-	machine.context.table.nics[1].mtu = 9000;
+	NIC[1].mtu = 9000;
 	assert_says("mtu", CHECK_WARN,
 		    "different MTUs: enp1s0f0np0 has 1500, enp1s0f1np1 has 9000");
-	machine.context.table.nics[0].kind =
-		MESH_NIC_INFINIBAND; /* IPoIB's MTU does not limit RDMA */
+	NIC[0].kind = MESH_NIC_INFINIBAND; /* IPoIB's MTU does not limit RDMA */
 	assert_well("mtu");
 }
 
 TEST(speed)
 {
 	machine_spark_make();
-	machine_file(&machine.sysfs, "half", "class/net/enp1s0f0np0/duplex");
+	sys_file("half", "class/net/enp1s0f0np0/duplex");
 	assert_says("speed", CHECK_FAIL, "enp1s0f0np0 runs at half duplex");
-	machine_file(&machine.sysfs, "full", "class/net/enp1s0f0np0/duplex");
-	machine.context.table.nics[1].speed_mbps = 25000;
+	sys_file("full", "class/net/enp1s0f0np0/duplex");
+	NIC[1].speed_mbps = 25000;
 	assert_well("speed"); /* two kinds of card, as far as the check can see */
-	machine_file(&machine.sysfs, "0x15b3", "class/net/enp1s0f0np0/device/vendor");
-	machine_file(&machine.sysfs, "0x1021", "class/net/enp1s0f0np0/device/device");
-	machine_file(&machine.sysfs, "0x15b3", "class/net/enp1s0f1np1/device/vendor");
-	machine_file(&machine.sysfs, "0x1021", "class/net/enp1s0f1np1/device/device");
+	sys_file("0x15b3", "class/net/enp1s0f0np0/device/vendor");
+	sys_file("0x1021", "class/net/enp1s0f0np0/device/device");
+	sys_file("0x15b3", "class/net/enp1s0f1np1/device/vendor");
+	sys_file("0x1021", "class/net/enp1s0f1np1/device/device");
 	assert_says("speed", CHECK_WARN,
 		    "enp1s0f1np1 runs at 25 Gb/s, while enp1s0f0np0, a port of "
 		    "the same kind of card, runs at 200 Gb/s");
-	machine.context.table.nics[1].speed_mbps = 0;
+	NIC[1].speed_mbps = 0;
 	assert_says("speed", CHECK_UNKNOWN, "enp1s0f1np1 does not report its speed");
 }
 
@@ -287,9 +270,8 @@ TEST(silent_fallback)
 
 	assert_says("libfabric", CHECK_PASS, "lo (127.0.0.1) uses tcp");
 	strcpy(nic->rdma.device, "mlx5_0");
-	assert_says("libfabric", CHECK_FAIL, "lo uses tcp instead of RDMA: ");
-	assert_non_null(
-		strstr(machine.said, "for the source address 127.0.0.1 libfabric offers: "));
+	assert_says("libfabric", CHECK_FAIL, "lo uses tcp instead of RDMA: ",
+		    "for the source address 127.0.0.1 libfabric offers: ");
 	strcpy(machine.context.config.provider, "verbs");
 	assert_says("libfabric", CHECK_FAIL, "NCCL_MESH_PROVIDER=verbs is not a provider");
 	strcpy(machine.context.config.provider, "verbs;ofi_rxm");
@@ -305,7 +287,7 @@ TEST(below)
 	nic->master = 7;
 	assert_well("carrier");
 	nic->master = 0;
-	machine_file(&machine.sysfs, "", "class/net/eth0/upper_eth0.100/ifindex");
+	sys_file("", "class/net/eth0/upper_eth0.100/ifindex");
 	assert_well("carrier");
 }
 
@@ -318,15 +300,14 @@ TEST(drained)
 	strcpy(drained->netdevs[drained->num++], "eth1");
 	assert_well("carrier");
 	strcpy(drained->netdevs[drained->num++], "eth0");
-	assert_says("carrier", CHECK_WARN, "eth0 is drained");
-	assert_non_null(strstr(machine.said, "fi_mesh undrain eth0"));
+	assert_says("carrier", CHECK_WARN, "eth0 is drained", "fi_mesh undrain eth0");
 }
 
 /* What the user excludes is not looked at. */
 TEST(not_wanted)
 {
 	machine_nic_add("eth0", "02:00:00:00:00:01", "10.1.0.1/24")->speed_mbps = 10000;
-	machine.context.table.nics[0].carrier = false;
+	NIC[0].carrier = false;
 	assert_says("carrier", CHECK_FAIL, "eth0 has the address 10.1.0.1/24 but no carrier");
 	assert_int_equal(mesh_nic_filter_parse("^eth0", &machine.context.filter), 0);
 	assert_well("carrier");
@@ -347,12 +328,12 @@ TEST(conf_file)
 	char text[20000];
 
 	unsetenv("NCCL_CONF_FILE");
-	machine_file(&machine.tree, "NCCL_NET_PLUGIN=none", "etc/nccl.conf");
-	assert_says("environment", CHECK_FAIL, "NCCL load no plugin at all");
-	assert_non_null(strstr(machine.said, "/etc/nccl.conf: NCCL_NET_PLUGIN=none"));
+	tree_file("NCCL_NET_PLUGIN=none", "etc/nccl.conf");
+	assert_says("environment", CHECK_FAIL, "NCCL load no plugin at all",
+		    "/etc/nccl.conf: NCCL_NET_PLUGIN=none");
 	memset(text, '#', sizeof(text)); /* a long file */
 	strcpy(text + sizeof(text) - 32, "\nNCCL_NET_PLUGIN=none");
-	machine_file(&machine.tree, text, "etc/nccl.conf");
+	tree_file(text, "etc/nccl.conf");
 	assert_says("environment", CHECK_FAIL, "NCCL load no plugin at all");
 	setenv("NCCL_NET_PLUGIN", "mesh", 1); /* goes before the file */
 	assert_well("environment");
@@ -367,10 +348,9 @@ TEST(old_settings)
 	setenv("NCCL_MESH_TIMEOUT_MS", "5000", 1);
 	assert_says("environment", CHECK_WARN, "the setting is now NCCL_MESH_CONNECT_TIMEOUT, in");
 	unsetenv("NCCL_MESH_TIMEOUT_MS");
-	machine_file(&machine.tree, "NCCL_MESH_GID_INDEX=3", "etc/nccl.conf");
-	assert_says("environment", CHECK_WARN, "the GID is found by the address");
-	assert_non_null(
-		strstr(machine.said, "take the line NCCL_MESH_GID_INDEX= out of /etc/nccl.conf"));
+	tree_file("NCCL_MESH_GID_INDEX=3", "etc/nccl.conf");
+	assert_says("environment", CHECK_WARN, "the GID is found by the address",
+		    "take the line NCCL_MESH_GID_INDEX= out of /etc/nccl.conf");
 }
 
 void tests_begin(void)
