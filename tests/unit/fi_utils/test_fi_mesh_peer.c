@@ -8,9 +8,7 @@
 #include "base/clock.h"
 #include "common/finding.h"
 #include "common/interrupt.h"
-#include "peer/checker.h"
 #include "peer/figures.h"
-#include "peer/paths.h"
 #include "peer/stream.h"
 #include "peer/wire.h"
 
@@ -266,55 +264,4 @@ TEST(faulty_port)
 	assert_false(peer_port_is_faulty(1, 40, true));
 	assert_false(peer_port_is_faulty(8, 200, false));
 	assert_false(peer_port_is_faulty(8, 0, true)); /* rate unknown */
-}
-
-/* ---- paths -------------------------------------------------------------------------------- */
-
-/* A node with RDMA and one without: the plugin uses tcp there, and warns. */
-TEST(mixed_providers)
-{
-	static struct peer_checker checker;
-	static struct peer peer = {.name = "b"};
-	struct mesh_nic nic = {.netdev = "ab"};
-	struct check_result result = {0};
-	struct mesh_check_nic *theirs = &peer.hello.nics[0];
-	struct mesh_addr addr;
-
-	assert_int_equal(mesh_addr_parse("10.1.0.1/24", &nic.source), 0);
-	nic.addrs[0] = nic.source;
-	nic.num_addrs = 1;
-	checker.self.table.nics = &nic;
-	checker.self.table.num_nics = checker.self.table.num_taken = checker.self.num_nics = 1;
-	checker.self.providers[0] = MESH_PROVIDER_VERBS_RXM;
-	snprintf(checker.self.name, sizeof(checker.self.name), "a");
-	assert_int_equal(mesh_addr_parse("10.1.0.2/24", &addr), 0);
-	peer.hello.num_nics = 1;
-	peer.hello.plugin_protocol = MESH_PROTOCOL_VERSION;
-	theirs->family = (uint8_t)addr.family;
-	theirs->prefix_len = addr.prefix_len;
-	theirs->provider = MESH_PROVIDER_TCP;
-	memcpy(theirs->addr, addr.bytes, sizeof(theirs->addr));
-	strcpy(theirs->netdev, "ba");
-	peer_paths_check(&checker, &peer, &result);
-	assert_int_equal(check_verdict_of(&result), CHECK_WARN);
-	assert_int_equal(peer.choice.num_candidates, 1);
-	assert_int_equal(peer.choice.candidates[0].provider, MESH_PROVIDER_TCP);
-	assert_non_null(
-		strstr(result.findings[0].text, "tcp (because there is no RDMA at one end"));
-	assert_non_null(strstr(result.findings[0].fix, "on node b"));
-	check_result_free(&result);
-	/* A setting without tcp in it rules that out. */
-	strcpy(checker.self.config.provider, "verbs;ofi_rxm");
-	peer_paths_check(&checker, &peer, &result);
-	assert_int_equal(check_verdict_of(&result), CHECK_FAIL);
-	assert_int_equal(peer.choice.num_candidates, 0);
-	check_result_free(&result);
-	/* RDMA at both ends. */
-	strcpy(checker.self.config.provider, "");
-	theirs->provider = MESH_PROVIDER_VERBS_RXM;
-	peer_paths_check(&checker, &peer, &result);
-	assert_int_equal(check_verdict_of(&result), CHECK_PASS);
-	assert_int_equal(peer.choice.candidates[0].provider, MESH_PROVIDER_VERBS_RXM);
-	assert_non_null(strstr(result.findings[0].text, "verbs;ofi_rxm (RDMA at both ends)"));
-	check_result_free(&result);
 }
