@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* test_memory_hooks.c - libfabric's cache of registrations is off before libfabric starts. */
-#include <sys/wait.h>
-
 #include <rdma/fabric.h>
 
 #include "fabric/provider.h"
 
-#include "unit.h"
+#include "child.h"
 
 #define COUNT "FI_MR_CACHE_MAX_COUNT"
 #define MONITOR "FI_MR_CACHE_MONITOR"
@@ -33,22 +31,24 @@ int __wrap_fi_getinfo(uint32_t version, const char *node, const char *service, u
 	return -FI_ENODATA;
 }
 
-/* The first query of a process decides, so each case has a process of its own. */
-static int count_is(const char *count)
+static const char *expected;
+
+static int is_expected(void)
 {
 	struct mesh_nic nic = {.netdev = "ab", .source = {.family = MESH_FAMILY_IPV4}};
 	char reason[MESH_PROVIDER_REASON_MAX];
 	enum mesh_provider_id id;
 	struct fi_info *info;
-	int status = -1;
-	pid_t child = fork();
 
-	if (!child) {
-		mesh_provider_find(&nic, MESH_PROVIDER_TCP, &info, &id, reason);
-		_exit(queries && !strcmp(read_count, count) ? 0 : 1);
-	}
-	assert_int_equal(waitpid(child, &status, 0), child);
-	return WIFEXITED(status) && !WEXITSTATUS(status);
+	mesh_provider_find(&nic, MESH_PROVIDER_TCP, &info, &id, reason);
+	return !queries || strcmp(read_count, expected);
+}
+
+/* The first query of a process decides, so each case has a process of its own. */
+static bool count_is(const char *count)
+{
+	expected = count;
+	return !child_run(is_expected);
 }
 
 TEST(cache_is_off)

@@ -3,14 +3,13 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
 
 #include "check/checks.h"
 #include "nccl/plugin.h"
 #include "nic/nic_order.h"
 
+#include "child.h"
 #include "machine_fixture.h"
-#include "unit.h"
 
 #define NIC machine.context.table.nics
 
@@ -118,18 +117,13 @@ static int forbidden_child(void)
 
 TEST(device_files_forbidden)
 {
-	pid_t child;
-	int status = 0;
+	int status;
 
 	machine_spark_make();
-	fflush(NULL);
-	child = fork();
-	if (!child)
-		_exit(forbidden_child());
-	assert_true(child > 0 && waitpid(child, &status, 0) == child && WIFEXITED(status));
-	if (WEXITSTATUS(status) == 77)
+	status = child_run(forbidden_child);
+	if (status == 77)
 		skip();
-	assert_int_equal(WEXITSTATUS(status), 0);
+	assert_int_equal(status, 0);
 }
 
 TEST(ports)

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* test_fi_mesh_enable.c - the block in NCCL's files: foreign bytes stay as they are. */
 #include <sys/stat.h>
-#include <sys/wait.h>
 
 #include "common/exit_status.h"
 #include "common/nccl_setting.h"
@@ -11,8 +10,8 @@
 #include "enable/conf_file.h"
 #include "enable/values.h"
 
+#include "child.h"
 #include "printed.h"
-#include "unit.h"
 
 #define NUM_VALUES 4
 /* More than the hundred that a user may do by hand. */
@@ -438,24 +437,20 @@ TEST_WITH(changed_meanwhile, folder_make, folder_remove)
 	assert_int_equal(entries(), 1);
 }
 
+static int replace_unprivileged(void)
+{
+	if (!geteuid() && setresuid(65534, 65534, 65534))
+		return 2;
+	return replace(conf, "A=2\n") != -EACCES;
+}
+
 /* A user who may write the folder, but not the file. */
 TEST_WITH(read_only, folder_make, folder_remove)
 {
-	pid_t child;
-	int status;
-
 	file_write(conf, "A=1\n");
 	assert_int_equal(chmod(conf, 0444), 0);
 	assert_int_equal(chmod(folder, 0777), 0);
-	child = fork();
-	assert_true(child >= 0);
-	if (!child) {
-		if (!geteuid() && setresuid(65534, 65534, 65534))
-			_exit(2);
-		_exit(replace(conf, "A=2\n") == -EACCES ? 0 : 1);
-	}
-	assert_int_equal(waitpid(child, &status, 0), child);
-	assert_int_equal(status, 0);
+	assert_int_equal(child_run(replace_unprivileged), 0);
 	assert_file(conf, "A=1\n");
 	assert_int_equal(entries(), 1);
 }

@@ -3,11 +3,10 @@
 #include <linux/capability.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
-#include <sys/wait.h>
 
 #include "system/memlock.h"
 
-#include "unit.h"
+#include "child.h"
 
 static bool is_root(void)
 {
@@ -34,46 +33,32 @@ static bool limit_set(rlim_t bytes)
 	return !setrlimit(RLIMIT_MEMLOCK, &limit);
 }
 
-/* Runs @check in a child, because what it changes does not come back. */
-static void in_child(bool (*check)(void))
-{
-	int status;
-	pid_t pid = fork();
-
-	if (!pid)
-		_exit(check() ? 0 : 1);
-	assert_true(pid > 0);
-	assert_int_equal(waitpid(pid, &status, 0), pid);
-	assert_true(WIFEXITED(status));
-	assert_int_equal(WEXITSTATUS(status), 0);
-}
-
-static bool holds_without_privilege(void)
+static int holds_without_privilege(void)
 {
 	char text[MESH_MEMLOCK_HINT_MAX];
 	unsigned long kib = 0;
 
 	if (!limit_set(64 << 10))
-		return false;
+		return 1;
 	if (is_root())
 		privileges_drop(); /* root in a container has none of it either */
-	return mesh_memlock_limited(&kib) && kib == 64 &&
-	       strstr(mesh_memlock_hint(text), "only 64 KiB of memory (ulimit -l)") &&
-	       strstr(text, "podman");
+	return !mesh_memlock_limited(&kib) || kib != 64 ||
+	       !strstr(mesh_memlock_hint(text), "only 64 KiB of memory (ulimit -l)") ||
+	       !strstr(text, "podman");
 }
 
-static bool does_not_hold_for_privileged(void)
+static int does_not_hold_for_privileged(void)
 {
 	char text[MESH_MEMLOCK_HINT_MAX];
 	unsigned long kib = 7;
 
-	return limit_set(64 << 10) && !mesh_memlock_limited(&kib) && kib == 7 &&
-	       !*mesh_memlock_hint(text);
+	return !limit_set(64 << 10) || mesh_memlock_limited(&kib) || kib != 7 ||
+	       *mesh_memlock_hint(text);
 }
 
 TEST(limited)
 {
-	in_child(holds_without_privilege);
+	assert_int_equal(child_run(holds_without_privilege), 0);
 }
 
 TEST(privileged)
@@ -81,5 +66,5 @@ TEST(privileged)
 	if (!is_root())
 		skip();
 	else
-		in_child(does_not_hold_for_privileged);
+		assert_int_equal(child_run(does_not_hold_for_privileged), 0);
 }

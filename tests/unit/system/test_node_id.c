@@ -1,22 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* test_node_id.c - which node this is: one number for all processes, and a name. */
-#include <sys/wait.h>
-
 #include "system/node_id.h"
 
-#include "unit.h"
+#include "child.h"
+
+static uint64_t id;
+
+static int is_same(void)
+{
+	return mesh_node_id() != id;
+}
 
 TEST(same_in_every_process)
 {
-	uint64_t id = mesh_node_id();
-	int status;
-	pid_t pid = fork();
-
-	if (!pid)
-		_exit(mesh_node_id() == id ? 0 : 1);
-	assert_true(pid > 0);
-	assert_int_equal(waitpid(pid, &status, 0), pid);
-	assert_int_equal(status, 0);
+	id = mesh_node_id();
+	assert_int_equal(child_run(is_same), 0);
 	assert_true(id == mesh_node_id() && id != 0);
 }
 

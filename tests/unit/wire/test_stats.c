@@ -3,13 +3,12 @@
 #include <fcntl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
 
 #include "system/stats_file.h"
 #include "wire/stats.h"
 
+#include "child.h"
 #include "log_capture.h"
-#include "unit.h"
 
 static struct mesh_stats_page page, copy;
 static char folder[64], path[PATH_MAX];
@@ -331,19 +330,12 @@ TEST(file_none)
 	mesh_stats_file_close(&file);
 }
 
-/* The process whose page was just found has ended. */
-static void file_left_behind(void)
+/* A process that ends without closing its page. */
+static int file_leave(void)
 {
-	int status;
-	pid_t pid = fork();
+	struct mesh_stats_file file;
 
-	if (!pid) {
-		struct mesh_stats_file file;
-
-		_exit(mesh_stats_file_open(folder, 7, "dead", &file) ? 1 : 0);
-	}
-	assert_int_equal(waitpid(pid, &status, 0), pid);
-	assert_int_equal(status, 0);
+	return mesh_stats_file_open(folder, 7, "dead", &file) != 0;
 }
 
 static int files_in_folder(void)
@@ -364,69 +356,68 @@ TEST(dead_files_go)
 {
 	struct mesh_stats_file file;
 
-	file_left_behind();
+	assert_int_equal(child_run(file_leave), 0);
 	assert_int_equal(files_in_folder(), 1);
 	assert_int_equal(seen_in(folder).count, 0);
 	assert_int_equal(files_in_folder(), 0);
-	file_left_behind();
+	assert_int_equal(child_run(file_leave), 0);
 	assert_int_equal(mesh_stats_file_open(folder, 7, "a", &file), 0);
 	assert_int_equal(files_in_folder(), 1);
 	mesh_stats_file_close(&file);
 }
 
-/* `ulimit -f 0`, or a container's limit: the kernel ends a process that makes a larger file. */
-TEST(file_size_limit)
+static int file_limited(void)
 {
 	struct rlimit limit = {0, 0};
 	struct mesh_stats_file file;
-	int status, bad;
-	pid_t pid;
+	int bad;
 
-	pid = fork();
-	if (!pid) {
-		if (setrlimit(RLIMIT_FSIZE, &limit))
-			_exit(2);
-		log_capture_start();
-		bad = mesh_stats_file_open(folder, 7, "a", &file) != -EFBIG || file.page;
-		bad |= log_captured_lines(MESH_LOG_WARN) ||
-		       !log_captured(MESH_LOG_INFO, "ulimit -f");
-		mesh_stats_file_close(&file);
-		_exit(bad);
-	}
-	assert_int_equal(waitpid(pid, &status, 0), pid);
-	assert_int_equal(status, 0);
+	if (setrlimit(RLIMIT_FSIZE, &limit))
+		return 2;
+	log_capture_start();
+	bad = mesh_stats_file_open(folder, 7, "a", &file) != -EFBIG || file.page;
+	bad |= log_captured_lines(MESH_LOG_WARN) || !log_captured(MESH_LOG_INFO, "ulimit -f");
+	mesh_stats_file_close(&file);
+	return bad;
+}
+
+/* `ulimit -f 0`, or a container's limit: the kernel ends a process that makes a larger file. */
+TEST(file_size_limit)
+{
+	assert_int_equal(child_run(file_limited), 0);
 	assert_int_equal(files_in_folder(), 0);
+}
+
+static int life[2], born[2];
+
+static int child_leave(void)
+{
+	struct mesh_stats_file file;
+	char byte = 0;
+
+	close(life[1]);
+	if (mesh_stats_file_open(folder, 7, "dead", &file))
+		return 1;
+	if (fork())
+		return read(born[0], &byte, 1) != 1;
+	if (write(born[1], &byte, 1) != 1)
+		return 1;
+	return read(life[0], &byte, 1) != 0; /* until the test ends it */
 }
 
 /* A data loader that outlives its process is not its process. */
 TEST(child_lives_on)
 {
-	struct mesh_stats_file file;
-	int life[2], born[2], status;
-	char byte = 0;
-	pid_t pid;
+	int i;
 
 	assert_int_equal(pipe(life), 0);
 	assert_int_equal(pipe(born), 0);
-	pid = fork();
-	if (!pid) {
-		close(life[1]);
-		if (mesh_stats_file_open(folder, 7, "dead", &file))
-			_exit(1);
-		if (!fork()) {
-			if (write(born[1], &byte, 1) != 1)
-				_exit(1);
-			_exit(read(life[0], &byte, 1) != 0); /* until the test ends it */
-		}
-		_exit(read(born[0], &byte, 1) != 1);
-	}
-	assert_int_equal(waitpid(pid, &status, 0), pid);
-	assert_int_equal(status, 0);
+	assert_int_equal(child_run(child_leave), 0);
 	assert_int_equal(seen_in(folder).count, 0);
-	close(life[1]);
-	close(life[0]);
-	close(born[1]);
-	close(born[0]);
+	for (i = 0; i < 2; i++) {
+		close(life[i]);
+		close(born[i]);
+	}
 }
 
 static void write_file(const char *name, const char *text)
