@@ -49,6 +49,9 @@ static const struct unit_fixture unit_fixture __attribute__((unused));
 /** A test with a setup and teardown of its own. */
 #define TEST_WITH(name, setup, teardown) UNIT_TEST(test_##name, #name, setup, teardown)
 
+/** The block behind it runs for each index @i of @array. */
+#define FOR_EACH(i, array) for (size_t i = 0; i < sizeof(array) / sizeof((array)[0]); i++)
+
 /* The line, because the order of constructors in a file is the compiler's choice. */
 #define UNIT_TEST(function, name, setup, teardown)                                                 \
 	static void function(void);                                                                \

@@ -208,9 +208,8 @@ TEST(strange_name)
 		"fi_shm://1",
 		"a name that is longer than any that this version has room for, by far",
 	};
-	size_t i;
 
-	for (i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+	FOR_EACH(i, names) {
 		fake.name = names[i];
 		open_fails(-1, "endpoint's name");
 	}

@@ -62,9 +62,8 @@ TEST(containing)
 		{0, 1000, false},   {1000, 1001, false},
 	};
 	struct mesh_mr *whole = mr_open(1000, 1000), *part;
-	size_t i;
 
-	for (i = 0; i < sizeof(ranges) / sizeof(ranges[0]); i++) {
+	FOR_EACH(i, ranges) {
 		part = mr_open(ranges[i].offset, ranges[i].size);
 		assert_int_equal(part == whole, ranges[i].inside);
 		assert_int_equal(fake.open[FAKE_MR], ranges[i].inside ? 1 : 2);

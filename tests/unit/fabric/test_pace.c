@@ -18,9 +18,8 @@ TEST(shares)
 		{4, {GBIT, 2 * GBIT, 3 * GBIT, 4 * GBIT}},
 		{2, {100 * GBIT, 100 * GBIT}},
 	};
-	size_t i;
 
-	for (i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+	FOR_EACH(i, cases) {
 		links_make(cases[i].num, cases[i].rates);
 		links_reach(0.97, 1ull << 30, 256 << 10, 8 << 20);
 		links_make(cases[i].num, cases[i].rates);

@@ -35,9 +35,8 @@ TEST(lanes)
 		{"", "20.0 Gb/s", CHECK_UNKNOWN, "thunderbolt0 does not report its speed"},
 		{"-2", "20.0 Gb/s", CHECK_UNKNOWN, "thunderbolt0 does not report its speed"},
 	};
-	size_t i;
 
-	for (i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+	FOR_EACH(i, cases) {
 		sys_file(cases[i].lanes, NIC "/rx_lanes");
 		sys_file(cases[i].speed, NIC "/rx_speed");
 		assert_says("speed", cases[i].verdict, cases[i].words);

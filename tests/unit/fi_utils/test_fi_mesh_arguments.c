@@ -31,9 +31,8 @@ TEST(no_numbers)
 	static const char *const texts[] = {"",	 " 1",	"+1", "-1",  "1 ",  "1x",
 					    "x", "0x1", "13", "1.5", "1e1", "18446744073709551616"};
 	unsigned long number = 7;
-	size_t i;
 
-	for (i = 0; i < sizeof(texts) / sizeof(texts[0]); i++)
+	FOR_EACH(i, texts)
 		assert_false(argument_number(texts[i], 0, 12, &number));
 	assert_false(argument_number("18446744073709551616", 0, ULONG_MAX, &number));
 	assert_false(argument_number("3", 4, 12, &number));
@@ -268,9 +267,8 @@ TEST(operands)
 TEST(help)
 {
 	static const char *const spellings[] = {"--help", "-h", "--he", "-lh", "a --help --yaml"};
-	size_t i;
 
-	for (i = 0; i < sizeof(spellings) / sizeof(spellings[0]); i++) {
+	FOR_EACH(i, spellings) {
 		assert_int_equal(parse(spellings[i], false), COMMAND_FINE);
 		assert_string_equal(printed(), help);
 		assert_string_equal(command_errors, "");

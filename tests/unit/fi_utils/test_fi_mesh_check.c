@@ -19,10 +19,9 @@ TEST(all_well)
 {
 	static const char *const ids[] = {"speed", "mtu",  "pcie",	   "subnets", "carrier",
 					  "ports", "gids", "device-files", "memlock", "modules"};
-	size_t i;
 
 	machine_spark_make();
-	for (i = 0; i < sizeof(ids) / sizeof(ids[0]); i++)
+	FOR_EACH(i, ids)
 		assert_well(ids[i]);
 }
 

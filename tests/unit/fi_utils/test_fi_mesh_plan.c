@@ -121,14 +121,13 @@ TEST(node_names)
 					   "n[a-b]",  "$(x)",	 "n[1-2]/"};
 	struct plan_nodes nodes = {.num_nodes = 0};
 	char name[100];
-	size_t i;
 
 	nodes_are("a", "a", "a", 1);
 	nodes_are("a,b-c,d.e", "a", "d.e", 3);
 	nodes_are("n[1-10]", "n1", "n10", 10);
 	nodes_are("n[01-10]", "n01", "n10", 10);
 	nodes_are("node[8-12].lan,x", "node8.lan", "x", 6);
-	for (i = 0; i < sizeof(junk) / sizeof(junk[0]); i++) {
+	FOR_EACH(i, junk) {
 		if (plan_nodes_add(&nodes, junk[i]) != -EINVAL)
 			fail_msg("\"%s\" is taken", junk[i]);
 		plan_nodes_free(&nodes);
@@ -305,12 +304,11 @@ TEST(sites_apart)
 	};
 	char cables[] = "/tmp/test_fi_mesh_plan.XXXXXX", arguments[100];
 	int fd = mkstemp(cables);
-	size_t i;
 
 	assert_true(fd >= 0);
 	assert_int_equal(write(fd, "a b\nc d\n", 8), 8);
 	close(fd);
-	for (i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+	FOR_EACH(i, cases) {
 		snprintf(arguments, sizeof(arguments), "cables:%s%s", cables, cases[i].sites);
 		COMMAND_ROWS(command_plan, {arguments, cases[i].status});
 	}

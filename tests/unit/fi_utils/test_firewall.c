@@ -156,9 +156,8 @@ TEST(nft_matches)
 {
 	enum firewall_action got, wanted;
 	char rule[600];
-	size_t i;
 
-	for (i = 0; i < sizeof(nft_matches) / sizeof(nft_matches[0]); i++) {
+	FOR_EACH(i, nft_matches) {
 		snprintf(rule, sizeof(rule), "%s, " DROP, nft_matches[i].match);
 		got = NFT("accept", NULL, {"input", rule});
 		wanted = nft_matches[i].fits == FIREWALL_YES  ? FIREWALL_DROP
@@ -264,9 +263,8 @@ TEST(nft_junk)
 	static const char *const texts[] = {
 		"", "x", "[]", "{}", "{\"nftables\": 7}", "{\"nftables\""};
 	struct firewall_rules rules;
-	size_t i;
 
-	for (i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
+	FOR_EACH(i, texts) {
 		assert_int_equal(firewall_nft_read(texts[i], &packet, true, &rules), -EINVAL);
 		firewall_rules_free(&rules);
 	}
@@ -359,15 +357,14 @@ TEST(iptables_matches)
 	static const char *const maybe[] = {"-m limit --limit 1/s", "-m set --match-set x src",
 					    "-m x ! --unknown 5",   "-s 10.1.0.0/255.255.0.0",
 					    "--dport ssh",	    "-m owner --uid-owner 0"};
-	size_t i;
 
-	for (i = 0; i < sizeof(yes) / sizeof(yes[0]); i++)
+	FOR_EACH(i, yes)
 		if (iptables_rule(yes[i]) != FIREWALL_DROP)
 			fail_msg("%s does not match", yes[i]);
-	for (i = 0; i < sizeof(no) / sizeof(no[0]); i++)
+	FOR_EACH(i, no)
 		if (iptables_rule(no[i]) != FIREWALL_ACCEPT)
 			fail_msg("%s matches", no[i]);
-	for (i = 0; i < sizeof(maybe) / sizeof(maybe[0]); i++)
+	FOR_EACH(i, maybe)
 		if (iptables_rule(maybe[i]) != FIREWALL_CONTINUE)
 			fail_msg("%s is not a maybe", maybe[i]);
 }

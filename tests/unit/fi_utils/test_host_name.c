@@ -23,10 +23,9 @@ TEST(own_names)
 		"spark-1",	   "SPARK-1:18622", "spark-1.local", "spark-1.local:18622",
 		"localhost:18622", "10.1.2.3:80",   "[fd00::1]:80",
 	};
-	size_t i;
 
 	num_asked = 0;
-	for (i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+	FOR_EACH(i, names)
 		assert_true(serve_host_is_ours(names[i], "spark-1", full));
 	assert_int_equal(num_asked, 0);
 	assert_true(serve_host_is_ours("spark-1.lab.example:80", "spark-1", full));
@@ -51,9 +50,8 @@ TEST(names_of_others)
 		"",
 	};
 	char longest[400];
-	size_t i;
 
-	for (i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+	FOR_EACH(i, names)
 		assert_false(serve_host_is_ours(names[i], "spark-1", full));
 	assert_false(serve_host_is_ours("spark-1.evil.example", "spark-1", none));
 	assert_false(serve_host_is_ours("b.evil.example", "b.rack.example", none));

@@ -138,10 +138,9 @@ TEST(yields)
 		{{TCP, TCP}, {RXM, RXM}, {"10.1.0.2/24", NULL}, "job", false, true, 0, 0, 0},
 	};
 	struct check_result result;
-	size_t i;
 	int k;
 
-	for (i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+	FOR_EACH(i, cases) {
 		setup();
 		for (k = 0; k < NICS; k++) {
 			checker.self.providers[k] = cases[i].ours[k];

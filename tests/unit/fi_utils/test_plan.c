@@ -253,9 +253,8 @@ TEST(ranges)
 	struct mesh_plan_request request;
 	char text[MESH_ADDR_TEXT_MAX];
 	struct mesh_plan plan;
-	size_t i;
 
-	for (i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+	FOR_EACH(i, cases) {
 		request = request_of(cases[i].shape, cases[i].num_nodes);
 		request.ipv6 = cases[i].ipv6;
 		plan_made(&request, &plan);

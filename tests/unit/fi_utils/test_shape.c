@@ -186,10 +186,9 @@ TEST(refused)
 					   "ring ",
 					   "star"};
 	struct mesh_shape shape;
-	size_t i;
 
 	log_capture_start();
-	for (i = 0; i < sizeof(junk) / sizeof(junk[0]); i++)
+	FOR_EACH(i, junk)
 		if (mesh_shape_parse(junk[i], &shape) != -EINVAL)
 			fail_msg("\"%s\" is read", junk[i]);
 	log_capture_stop();

@@ -248,9 +248,8 @@ TEST(tori)
 		"torus:2x2",   "torus:2x3",	"torus:3x4", "torus:5x5",   "torus:2x2x2",
 		"torus:3x3x3", "torus:2x2x2x2", "torus:1x6", "torus:3x1x4", "torus:12x3"};
 	static const int sizes[] = {4, 6, 12, 25, 8, 27, 16, 6, 12, 36};
-	size_t i;
 
-	for (i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
+	FOR_EACH(i, sizes) {
 		shape_holds(shapes[i], sizes[i], 1, "node-with-a-name-", 400000);
 		shape_holds(shapes[i], sizes[i], 2, "n", 0);
 	}

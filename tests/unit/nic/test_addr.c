@@ -68,9 +68,8 @@ TEST(parse_refuses)
 		"1111:2222:3333:4444:5555:6666:7777:8888:9999:aaaa:bbbb:cccc",
 	};
 	struct mesh_addr got = {.family = MESH_FAMILY_IPV6, .prefix_len = 77};
-	size_t i;
 
-	for (i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
+	FOR_EACH(i, bad)
 		if (mesh_addr_parse(bad[i], &got) != -EINVAL)
 			fail_msg("\"%s\" is read as an address", bad[i]);
 	assert_int_equal(got.prefix_len, 77);
@@ -217,9 +216,8 @@ TEST(kinds)
 		{"fd00::1", false, false},     {"10.0.0.1", false, false},
 		{"a9fe:0001::", false, false}, {"7f00::1", false, false},
 	};
-	size_t i;
 
-	for (i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+	FOR_EACH(i, cases) {
 		const struct mesh_addr got = addr(cases[i].text);
 
 		if (mesh_addr_is_link_local(&got) != cases[i].link_local ||
@@ -249,9 +247,8 @@ TEST(sockaddr)
 	struct mesh_addr in, out;
 	uint16_t port;
 	socklen_t len;
-	size_t i;
 
-	for (i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
+	FOR_EACH(i, texts) {
 		in = addr(texts[i]);
 		in.scope_id = i == 2 ? 7 : 0;
 		port = 0;

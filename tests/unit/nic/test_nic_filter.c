@@ -65,9 +65,8 @@ TEST(marks)
 		{"^=a", true, true}, {" ^=a", true, true},
 	};
 	struct mesh_nic_filter filter;
-	size_t i;
 
-	for (i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+	FOR_EACH(i, cases) {
 		assert_int_equal(mesh_nic_filter_parse(cases[i].text, &filter), 0);
 		assert_int_equal(filter.exclude, cases[i].exclude);
 		assert_int_equal(filter.exact, cases[i].exact);
@@ -80,9 +79,8 @@ TEST(nothing_named)
 {
 	static const char *const texts[] = {"", " ", ",", " , ,"};
 	struct mesh_nic_filter filter;
-	size_t i;
 
-	for (i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
+	FOR_EACH(i, texts) {
 		assert_int_equal(mesh_nic_filter_parse(texts[i], &filter), 0);
 		assert_int_equal(filter.num_items, 0);
 		assert_false(filter.exclude);
@@ -116,9 +114,8 @@ TEST(refused)
 		"a-name-of-64-letters-aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa",
 	};
 	struct mesh_nic_filter filter = {.num_items = 7};
-	size_t i;
 
-	for (i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
+	FOR_EACH(i, texts) {
 		if (mesh_nic_filter_parse(texts[i], &filter) != -EINVAL)
 			fail_msg("\"%s\" is understood", texts[i]);
 		assert_int_equal(warnings, (int)i + 1); /* each says why, once */

@@ -58,9 +58,8 @@ TEST(single)
 	};
 	struct mesh_nic nic;
 	char words[64];
-	size_t i;
 
-	for (i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+	FOR_EACH(i, cases) {
 		nic = make(cases[i].netdev, cases[i].link_kind, cases[i].link_type);
 		mesh_nic_classify(&nic, 1);
 		if (nic.kind != cases[i].kind)

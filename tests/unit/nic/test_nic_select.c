@@ -376,9 +376,8 @@ TEST(speed_text)
 		     {1000, "1 Gb/s"},	   {2500, "2.5 Gb/s"},		 {56250, "56.2 Gb/s"},
 		     {400000, "400 Gb/s"}, {INT32_MAX, "2147483.6 Gb/s"}};
 	char text[MESH_NIC_SPEED_TEXT_MAX];
-	size_t i;
 
-	for (i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
+	FOR_EACH(i, cases)
 		assert_string_equal(mesh_nic_speed_text(cases[i].mbps, text), cases[i].text);
 }
 

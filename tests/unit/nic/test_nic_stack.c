@@ -50,9 +50,8 @@ TEST(vlan_named)
 TEST(port)
 {
 	static const char *const kinds[] = {"bridge", "openvswitch", "bond", "team"};
-	size_t i;
 
-	for (i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
+	FOR_EACH(i, kinds) {
 		table.num_nics = 0;
 		memset(nics, 0, NICS_MAX * sizeof(*nics));
 		add("eth0", 100000, "fe80::1/64")->master = 2;

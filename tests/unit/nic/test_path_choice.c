@@ -53,9 +53,8 @@ TEST(cablings)
 		{"10.0.0.1/24 10.0.0.2/24 10.0.0.3/24 10.0.0.4/24", "10.0.0.5/24 10.0.0.6/24",
 		 "0-0 1-1 0-1 1-0 2-0 3-1 2-1 3-0", "0-0 1-1 0-1 1-0 0-2 1-3 0-3 1-2"},
 	};
-	size_t i;
 
-	for (i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+	FOR_EACH(i, cases) {
 		choose(cases[i].a, cases[i].b, &no_hints);
 		paths_are(cases[i].paths, -1);
 		assert_false(chosen.provider_differs);

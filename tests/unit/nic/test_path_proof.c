@@ -56,10 +56,9 @@ TEST(order)
 	const struct path_side remote = path_side("fe80::5/64 fe80::6/64 fe80::7/64");
 	enum mesh_path_proof proofs[MESH_PATH_CANDIDATES_MAX];
 	struct path_side local;
-	size_t i;
 	int k;
 
-	for (i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+	FOR_EACH(i, cases) {
 		local = path_side(cases[i].ours);
 		chosen = (struct mesh_path_choice){.num_candidates = cases[i].num};
 		for (k = 0; k < cases[i].num; k++) {

@@ -70,9 +70,8 @@ TEST(reasons)
 		 "0+0:subnet 0-0f:fallback",
 		 -1},
 	};
-	size_t i;
 
-	for (i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+	FOR_EACH(i, cases) {
 		choose(cases[i].a, cases[i].b, cases[i].leads, &cases[i].hints);
 		path_reasons_are(cases[i].reasons, cases[i].known);
 	}
@@ -141,9 +140,8 @@ TEST(providers)
 		{MESH_PROVIDER_VERBS_RXM, MESH_PROVIDER_VERBS_RXM, MESH_PROVIDER_TCP,
 		 MESH_PATH_FALLBACK_ROUTED, false, "fallback"},
 	};
-	size_t i;
 
-	for (i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+	FOR_EACH(i, cases) {
 		const struct mesh_path_candidate pair = {.provider = cases[i].used,
 							 .class = cases[i].class};
 

@@ -51,9 +51,8 @@ TEST(orders)
 		 true, false, "0+1r 1-0r", 2, 4, 4},
 	};
 	struct mesh_path_hints hints;
-	size_t i;
 
-	for (i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+	FOR_EACH(i, cases) {
 		hints = (struct mesh_path_hints){.local_nic = cases[i].local_nic,
 						 .remote_nic = cases[i].remote_nic,
 						 .same_count = cases[i].same_count,

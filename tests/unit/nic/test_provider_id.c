@@ -29,9 +29,8 @@ TEST(unknown)
 {
 	static const char *const bad[] = {"",	  "none", "verbs",	  "TCP",     "tcp ",
 					  " tcp", "tcp;", "tcp;ofi_rxm ", "sockets", "unknown"};
-	size_t i;
 
-	for (i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
+	FOR_EACH(i, bad)
 		assert_int_equal(mesh_provider_id_parse(bad[i]), MESH_PROVIDER_NONE);
 	assert_string_equal(
 		mesh_provider_id_text((enum mesh_provider_id)(MESH_PROVIDER_ID_MAX + 1)),

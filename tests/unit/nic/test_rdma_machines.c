@@ -252,9 +252,8 @@ TEST(states)
 	};
 	char text[MESH_RDMA_PORT_TEXT_MAX];
 	struct mesh_rdma_port port;
-	size_t i;
 
-	for (i = 0; i < sizeof(states) / sizeof(states[0]); i++) {
+	FOR_EACH(i, states) {
 		memset(&port, 0, sizeof(port));
 		port.link_layer = states[i].link_layer;
 		strcpy(port.state, states[i].state);

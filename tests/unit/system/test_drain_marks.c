@@ -57,9 +57,8 @@ TEST(made_and_removed)
 TEST(names)
 {
 	static const char *const bad[] = {"", ".", "..", "a/b", "../eth0", "sixteen-letters0"};
-	size_t i;
 
-	for (i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
+	FOR_EACH(i, bad)
 		assert_int_equal(mesh_drain_mark_set(folder, bad[i], true), -EINVAL);
 	assert_int_equal(mesh_drain_mark_set(folder, "fifteen-letters", true), 0);
 	mesh_drain_marks_read(folder, &marks);

@@ -43,7 +43,6 @@ TEST(rate)
 					  "100001 Gb/sec",
 					  "99999999999999999999 Gb/sec"};
 	int mbps = 0;
-	size_t i;
 
 	assert_int_equal(mesh_sysfs_rate_parse("100 Gb/sec (4X EDR)", &mbps), 0);
 	assert_int_equal(mbps, 100000);
@@ -53,7 +52,7 @@ TEST(rate)
 	assert_int_equal(mbps, 10000);
 	assert_int_equal(mesh_sysfs_rate_parse("40 Gb/sec", &mbps), 0);
 	assert_int_equal(mbps, 40000);
-	for (i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
+	FOR_EACH(i, bad)
 		assert_int_equal(mesh_sysfs_rate_parse(bad[i], &mbps), -EINVAL);
 	assert_int_equal(mbps, 40000);
 }
@@ -63,13 +62,12 @@ TEST(pci_speed)
 	static const char *const bad[] = {"",	       "GT/s",	    "8.0",	 "8.0 GT/s PCIe x",
 					  "-8.0 GT/s", "8.55 GT/s", "1001 GT/s", " 8.0 GT/s"};
 	int mts = 1;
-	size_t i;
 
 	assert_int_equal(mesh_sysfs_pci_speed_parse("8.0 GT/s PCIe", &mts), 0);
 	assert_int_equal(mts, 8000);
 	assert_int_equal(mesh_sysfs_pci_speed_parse("2.5 GT/s PCIe", &mts), 0);
 	assert_int_equal(mts, 2500);
-	for (i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
+	FOR_EACH(i, bad)
 		assert_int_equal(mesh_sysfs_pci_speed_parse(bad[i], &mts), -EINVAL);
 	assert_int_equal(mts, 2500);
 	assert_int_equal(mesh_sysfs_pci_speed_parse("8 GT/s", &mts), 0);
@@ -107,11 +105,10 @@ TEST(gid)
 	};
 	uint8_t bytes[16] = {0};
 	uint64_t guid = 0;
-	size_t i;
 
 	assert_int_equal(mesh_sysfs_gid_parse("fe80:0000:0000:0000:0202:c9ff:feef:1234", bytes), 0);
 	assert_memory_equal(bytes, wanted, 16);
-	for (i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
+	FOR_EACH(i, bad)
 		assert_int_equal(mesh_sysfs_gid_parse(bad[i], bytes), -EINVAL);
 	assert_memory_equal(bytes, wanted, 16);
 	assert_int_equal(mesh_sysfs_guid_parse("0002:c903:00ef:1234", &guid), 0);
@@ -172,11 +169,10 @@ TEST(pci_name)
 					  "0000-01:00.0",
 					  "mlx5_core.sf.4",
 					  "000g:01:00.0"};
-	size_t i;
 
 	assert_true(mesh_sysfs_is_pci_function("0000:01:00.0"));
 	assert_true(mesh_sysfs_is_pci_function("10000:e1:00.7"));
 	assert_true(mesh_sysfs_is_pci_function("1000000:e1:00.7")); /* 15 characters */
-	for (i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
+	FOR_EACH(i, bad)
 		assert_false(mesh_sysfs_is_pci_function(bad[i]));
 }

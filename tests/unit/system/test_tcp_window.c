@@ -17,9 +17,8 @@ TEST(half_of_the_smaller)
 		{NULL, "4096\t131072\t1000000", 0},
 	};
 	struct sysfs_fixture tree;
-	size_t i;
 
-	for (i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+	FOR_EACH(i, cases) {
 		sysfs_fixture_make(&tree);
 		if (cases[i].wmem)
 			sysfs_fixture_file(&tree, cases[i].wmem, "proc/sys/net/ipv4/tcp_wmem");

@@ -357,9 +357,8 @@ TEST(wire_nic)
 	static const char *const addrs[] = {"10.1.2.3/32", "0.0.0.0/0", "fd00::1/128", "fe80::1/0"};
 	struct mesh_endpoint_addr endpoint, got;
 	struct mesh_wire_nic wire;
-	size_t i;
 
-	for (i = 0; i < sizeof(addrs) / sizeof(addrs[0]); i++) {
+	FOR_EACH(i, addrs) {
 		memset(&endpoint, 0, sizeof(endpoint));
 		assert_int_equal(mesh_addr_parse(addrs[i], &endpoint.addr), 0);
 		endpoint.addr.scope_id = 0;
@@ -403,9 +402,8 @@ TEST(wire_speed)
 	} cases[] = {{0, 0}, {10, 100}, {100, 100}, {101, 200}, {INT_MAX, 6553500}};
 	struct mesh_endpoint_addr endpoint = {.addr = {.family = MESH_FAMILY_IPV4}}, got;
 	struct mesh_wire_nic wire;
-	size_t i;
 
-	for (i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+	FOR_EACH(i, cases) {
 		endpoint.speed_mbps = cases[i].mbps;
 		mesh_wire_nic_encode(&endpoint, &wire);
 		assert_int_equal(mesh_wire_nic_decode(&wire, &got), 0);

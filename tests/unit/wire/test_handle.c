@@ -351,10 +351,9 @@ TEST(forged)
 	};
 	uint8_t whole[MESH_HANDLE_BYTES], forged[MESH_HANDLE_BYTES];
 	struct mesh_handle got;
-	size_t i;
 
 	full_handle_encode(whole);
-	for (i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+	FOR_EACH(i, cases) {
 		forge(whole, cases[i].offset, cases[i].value, forged);
 		if (cases[i].ret)
 			assert_refused(forged, cases[i].ret);

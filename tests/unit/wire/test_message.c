@@ -62,12 +62,11 @@ TEST(arrived)
 		struct mesh_message_header header;
 		struct mesh_message_arrived arrived;
 	} bytes;
-	size_t i;
 
 	memset(&bytes, 0, sizeof(bytes));
 	bytes.header.type = MESH_MESSAGE_ARRIVED;
 	bytes.header.length = sizeof(bytes.arrived);
-	for (i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+	FOR_EACH(i, cases) {
 		bytes.arrived.limit = cases[i].limit;
 		assert_int_equal(mesh_message_check(&bytes, sizeof(bytes)) ? 0 : -EPROTO,
 				 cases[i].ret);
@@ -97,9 +96,8 @@ TEST(written)
 		struct mesh_message_header header;
 		struct mesh_message_written written;
 	} bytes;
-	size_t i;
 
-	for (i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+	FOR_EACH(i, cases) {
 		bytes.header = header;
 		bytes.written = cases[i].written;
 		assert_ptr_equal(mesh_message_check(&bytes, sizeof(bytes)),
@@ -143,9 +141,8 @@ TEST(relayed)
 		struct mesh_message_header header;
 		struct mesh_message_relayed relayed;
 	} bytes;
-	size_t i;
 
-	for (i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+	FOR_EACH(i, cases) {
 		memset(&bytes, 0, sizeof(bytes));
 		bytes.header.type = MESH_MESSAGE_RELAYED;
 		bytes.header.length = sizeof(bytes.relayed);
