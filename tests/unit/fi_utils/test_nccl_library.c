@@ -8,43 +8,42 @@
 #include "sysfs_fixture.h"
 #include "unit.h"
 
-#define SCAN(text) nccl_library_scan(text, sizeof(text) - 1, &library)
-
-TEST(scan)
+static void scan(const char *bytes, size_t size, uint32_t asked, const char *version)
 {
 	struct nccl_library library;
 
+	nccl_library_scan(bytes, size, &library);
+	assert_int_equal(library.asked, asked);
+	assert_string_equal(library.version, version);
+}
+
+#define SCAN(text, asked, version) scan(text, sizeof(text) - 1, asked, version)
+#define DIGITS_63 "222222222222222222222222222222222222222222222222222222222222222"
+
+TEST(scan)
+{
+	static const char *const none[] = {"", "2.2", "0.-8.3", "2.+8.3", "2. 8.3", "2.28.-3"};
+	struct nccl_library library;
+
 	SCAN("\0ncclNetPlugin_v11\0ncclNetPlugin_v6\0NCCL version %s\0NCCL version 2.28.3+cuda12.9"
-	     "\0ncclNetPlugin_symbol\0ncclNetPlugin_v\0");
-	assert_int_equal(library.asked, 1u << 11 | 1u << 6);
-	assert_string_equal(library.version, "2.28.3+cuda12.9");
-	assert_int_equal(nccl_version_number(library.version), 22803);
+	     "\0ncclNetPlugin_symbol\0ncclNetPlugin_v\0",
+	     1u << 11 | 1u << 6, "2.28.3+cuda12.9");
 	/* Out of range, cut off, not a whole name. */
 	SCAN("ncclNetPlugin_v32\0ncclNetPlugin_v0\0ncclNetPlugin_v999999999999\0ncclNetPlugin_v8x\0"
-	     "ncclNetPlugin_v9");
-	assert_int_equal(library.asked, 0);
-	assert_string_equal(library.version, "");
-	assert_int_equal(nccl_version_number(""), 0);
-	SCAN("NCCL version 2.2");
-	assert_string_equal(library.version, "2.2");
-	assert_int_equal(nccl_version_number("2.2"), 0);
-	/* Signs and blanks are no digits: a version is never negative. */
-	assert_int_equal(nccl_version_number("0.-8.3"), 0);
-	assert_int_equal(nccl_version_number("2.+8.3"), 0);
-	assert_int_equal(nccl_version_number("2. 8.3"), 0);
-	assert_int_equal(nccl_version_number("2.28.-3"), 0);
-	SCAN("NCCL version 22222222222222222222222222222222222222222222222222222222222222");
+	     "ncclNetPlugin_v9",
+	     0, "");
+	SCAN("NCCL version 2.2", 0, "2.2");
+	SCAN("", 0, "");
+	SCAN("RCCL version 2.18.3+hip6.0", 0, "2.18.3+hip6.0");
+	SCAN("RCCL version : 2.22.3-HEAD:7d8d67c", 0, "2.22.3-HEAD");
+	SCAN("RCCL version :", 0, "");
+	SCAN("RCCL version : ", 0, "");
+	nccl_library_scan("NCCL version " DIGITS_63, 13 + 63, &library);
 	assert_int_equal(strlen(library.version), sizeof(library.version) - 1);
-	nccl_library_scan("", 0, &library);
-	assert_int_equal(library.asked, 0);
-	SCAN("RCCL version 2.18.3+hip6.0");
-	assert_string_equal(library.version, "2.18.3+hip6.0");
-	SCAN("RCCL version : 2.22.3-HEAD:7d8d67c");
-	assert_string_equal(library.version, "2.22.3-HEAD");
-	SCAN("RCCL version :");
-	assert_string_equal(library.version, "");
-	SCAN("RCCL version : ");
-	assert_string_equal(library.version, "");
+	assert_int_equal(nccl_version_number("2.28.3+cuda12.9"), 22803);
+	/* Signs and blanks are no digits: a version is never negative. */
+	FOR_EACH(i, none)
+		assert_int_equal(nccl_version_number(none[i]), 0);
 }
 
 TEST(takes_paths)
@@ -62,24 +61,25 @@ TEST(takes_paths)
 	assert_true(nccl_takes_paths(&library));
 }
 
+static void conf_is(const char *text, int line, const char *wanted)
+{
+	char value[8] = "";
+
+	assert_int_equal(nccl_conf_find(text, "NCCL_NET", value, sizeof(value)), line);
+	assert_string_equal(value, wanted);
+}
+
 TEST(conf)
 {
-	char value[8];
-
 	/* NCCL trims nothing, and the first line counts. */
-	assert_int_equal(nccl_conf_find("#NCCL_NET=no\nNCCL_NETX=no\n NCCL_NET=no\nNCCL_NET=IB \r\n"
-					"NCCL_NET=no",
-					"NCCL_NET", value, sizeof(value)),
-			 4);
-	assert_string_equal(value, "IB \r");
-	assert_int_equal(nccl_conf_find("NCCL_NET=", "NCCL_NET", value, sizeof(value)), 1);
-	assert_string_equal(value, "");
-	assert_int_equal(nccl_conf_find("NCCL_NET==a", "NCCL_NET", value, sizeof(value)), 1);
-	assert_string_equal(value, "=a");
-	assert_int_equal(nccl_conf_find("NCCL_NET", "NCCL_NET", value, sizeof(value)), 0);
-	assert_int_equal(nccl_conf_find("", "NCCL_NET", value, sizeof(value)), 0);
-	assert_int_equal(nccl_conf_find("NCCL_NET=12345678", "NCCL_NET", value, sizeof(value)), 0);
-	assert_int_equal(nccl_conf_find("NCCL_NET=1234567", "NCCL_NET", value, sizeof(value)), 1);
+	conf_is("#NCCL_NET=no\nNCCL_NETX=no\n NCCL_NET=no\nNCCL_NET=IB \r\nNCCL_NET=no", 4,
+		"IB \r");
+	conf_is("NCCL_NET=", 1, "");
+	conf_is("NCCL_NET==a", 1, "=a");
+	conf_is("NCCL_NET", 0, "");
+	conf_is("", 0, "");
+	conf_is("NCCL_NET=12345678", 0, "");
+	conf_is("NCCL_NET=1234567", 1, "1234567");
 }
 
 /* NCCL copies into arrays of 1024 bytes. */
@@ -92,10 +92,22 @@ TEST(conf_long)
 	assert_int_equal(strlen(value), NCCL_CONF_VALUE_MAX);
 }
 
+static struct mesh_sysfs files;
+
+static void setting_is(bool rccl, const char *value, const char *origin, int line)
+{
+	struct nccl_setting setting;
+
+	assert_true(nccl_setting_find(&files, rccl, "NCCL_NET", &setting));
+	assert_string_equal(setting.value, value);
+	if (origin)
+		assert_string_equal(setting.origin, origin);
+	assert_int_equal(setting.line, line);
+}
+
 /* The environment, then the user's file or NCCL_CONF_FILE, then the system's. */
 TEST(setting_order)
 {
-	struct mesh_sysfs files;
 	struct nccl_setting setting;
 	struct nccl_conf_files list;
 	struct sysfs_fixture tree;
@@ -111,26 +123,17 @@ TEST(setting_order)
 	assert_false(nccl_setting_find(&files, false, "NCCL_NET", &setting));
 	sysfs_fixture_file(&tree, "NCCL_NET=system", "etc/nccl.conf");
 	sysfs_fixture_file(&tree, "NCCL_NET=rccl", "etc/rccl.conf");
-	assert_true(nccl_setting_find(&files, true, "NCCL_NET", &setting));
-	assert_string_equal(setting.value, "rccl");
-	assert_string_equal(setting.origin, "/etc/rccl.conf");
-	assert_true(nccl_setting_find(&files, false, "NCCL_NET", &setting));
-	assert_string_equal(setting.value, "system");
+	setting_is(true, "rccl", "/etc/rccl.conf", 1);
+	setting_is(false, "system", "/etc/nccl.conf", 1);
 	sysfs_fixture_file(&tree, "# user\nNCCL_NET=user", "%s", home + 1);
-	assert_true(nccl_setting_find(&files, false, "NCCL_NET", &setting));
-	assert_string_equal(setting.value, "user");
-	assert_string_equal(setting.origin, home);
-	assert_int_equal(setting.line, 2);
+	setting_is(false, "user", home, 2);
 	sysfs_fixture_file(&tree, "NCCL_DEBUG=INFO", "x/other.conf");
 	setenv("NCCL_CONF_FILE", "/x/other.conf", 1); /* in place of the user's */
-	assert_true(nccl_setting_find(&files, false, "NCCL_NET", &setting));
-	assert_string_equal(setting.value, "system");
+	setting_is(false, "system", "/etc/nccl.conf", 1);
 	nccl_conf_files_list(false, &list);
 	assert_int_equal(list.num, 2);
 	setenv("NCCL_NET", "", 1); /* set to nothing is set */
-	assert_true(nccl_setting_find(&files, false, "NCCL_NET", &setting));
-	assert_string_equal(setting.value, "");
-	assert_int_equal(setting.line, 0);
+	setting_is(false, "", NULL, 0);
 	unsetenv("NCCL_NET");
 	unsetenv("NCCL_CONF_FILE");
 	mesh_sysfs_close(&files);

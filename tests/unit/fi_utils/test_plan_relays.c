@@ -23,16 +23,22 @@ static void plan_of(int num_nodes, const char *cables)
 	}
 }
 
-static void find(int num_nodes, const char *cables)
-{
-	plan_of(num_nodes, cables);
-	assert_int_equal(plan_relays_find(&plan, &found), 0);
-}
-
-static void forget(void)
+static int forget(void)
 {
 	plan_relays_free(&found);
 	mesh_plan_free(&plan);
+	memset(&found, 0, sizeof(found));
+	memset(&plan, 0, sizeof(plan));
+	return 0;
+}
+
+TESTS_USE(NULL, forget);
+
+static void find(int num_nodes, const char *cables)
+{
+	forget();
+	plan_of(num_nodes, cables);
+	assert_int_equal(plan_relays_find(&plan, &found), 0);
 }
 
 static const struct plan_pair *pair_of(const char *name)
@@ -67,7 +73,6 @@ TEST(line)
 	pair_is("bc", 0, 1, 0.5);
 	pair_is("ac", 1, 1, 0.5);
 	assert_int_equal(pair_of("ac")->relays[0][0], 1);
-	forget();
 	/* A cut in the middle of 5 has 6 pairs across; a-b has the 4 of a. */
 	find(5, "abbccdde");
 	pair_is("ae", 3, 1, 1.0 / 6);
@@ -76,7 +81,6 @@ TEST(line)
 	pair_is("ab", 0, 1, 0.5);
 	assert_int_equal(pair_of("ae")->relays[0][0], 1);
 	assert_int_equal(pair_of("ae")->relays[0][2], 3);
-	forget();
 }
 
 /* The diagonals go both ways round: half of each on every cable. */
@@ -87,7 +91,6 @@ TEST(ring)
 	pair_is("ac", 1, 2, 0.5);
 	pair_is("bd", 1, 2, 0.5);
 	assert_int_equal(pair_of("ac")->relays[0][0] + pair_of("ac")->relays[1][0], 1 + 3);
-	forget();
 }
 
 /* Each leaf's cable carries it to the hub, and to three others. */
@@ -97,7 +100,6 @@ TEST(star)
 	pair_is("ab", 0, 1, 0.25);
 	pair_is("be", 1, 1, 0.25);
 	assert_int_equal(pair_of("be")->relays[0][0], 0);
-	forget();
 }
 
 /* Two cables carry twice as much, so what is left of them goes to their own pair. */
@@ -107,13 +109,12 @@ TEST(parallel)
 	pair_is("ac", 1, 1, 0.5);
 	pair_is("bc", 0, 1, 0.5);
 	pair_is("ab", 0, 1, 1.5);
-	forget();
 	/* The same cable, which is seen as two halves. */
+	forget();
 	plan_of(3, "ababbcbc");
 	plan.halves = 2;
 	assert_int_equal(plan_relays_find(&plan, &found), 0);
 	pair_is("ab", 0, 1, 0.5);
-	forget();
 }
 
 TEST(full)
@@ -121,10 +122,8 @@ TEST(full)
 	find(3, "abbcac");
 	pair_is("ab", 0, 1, 1);
 	pair_is("ac", 0, 1, 1);
-	forget();
 	find(1, "");
 	assert_int_equal(found.num_pairs, 0);
-	forget();
 }
 
 /* A route has 15 relays at most; and what is too large is refused. */
@@ -133,6 +132,7 @@ TEST(limits)
 	struct mesh_cable_end a = {0}, b = {0};
 	int i;
 
+	forget();
 	plan_of(18, "");
 	for (i = 0; i < 17; i++) {
 		a.node = i;
@@ -148,8 +148,8 @@ TEST(limits)
 	forget();
 	plan_of(PLAN_RELAYS_NODES_MAX + 1, "");
 	assert_int_equal(plan_relays_find(&plan, &found), -E2BIG);
-	mesh_plan_free(&plan);
 	/* A hub with more cables than the plugin uses NICs. */
+	forget();
 	plan_of(18, "");
 	for (i = 1; i < 18; i++) {
 		b.node = i;
@@ -157,5 +157,4 @@ TEST(limits)
 		assert_int_equal(mesh_topology_add(&plan.topology, a, b), 0);
 	}
 	assert_int_equal(plan_relays_find(&plan, &found), -E2BIG);
-	mesh_plan_free(&plan);
 }

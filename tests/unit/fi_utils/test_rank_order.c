@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* test_rank_order.c - rings and lines in any mesh, and what is reported if there is none. */
+/*
+ * test_rank_order.c - rings and lines in any mesh, and what is reported if there is none; ranks of
+ * one site follow each other, over cables where there are some.
+ */
 #include "plan/rank_order.h"
+#include "plan/site_order.h"
 #include "plan/topology.h"
 
 #include "unit.h"
@@ -12,12 +16,12 @@ static void join(struct mesh_topology *topology, int a, int b)
 		fail_msg("no cable %d - %d", a, b);
 }
 
-/* Pairs of nodes, ended by -1. */
-static void mesh_of(struct mesh_topology *topology, int num_nodes, const int *pairs)
+/* Each pair of letters is a cable: "abbc" joins a with b, and b with c. */
+static void mesh_of(struct mesh_topology *topology, int num_nodes, const char *cables)
 {
 	assert_int_equal(mesh_topology_init(topology, num_nodes), 0);
-	for (; *pairs >= 0; pairs += 2)
-		join(topology, pairs[0], pairs[1]);
+	for (; *cables; cables += 2)
+		join(topology, cables[0] - 'a', cables[1] - 'a');
 }
 
 /* Each node once; the gaps are as many as the order says. */
@@ -57,48 +61,37 @@ static void order_is(struct mesh_topology *topology, enum mesh_rank_order_kind k
 	mesh_topology_free(topology);
 }
 
-#define PAIRS(...) ((const int[]){__VA_ARGS__, -1})
-
-TEST(found)
+static void order_of(int num_nodes, const char *cables, enum mesh_rank_order_kind kind)
 {
 	struct mesh_topology topology;
 
-	mesh_of(&topology, 1, PAIRS(-1));
-	order_is(&topology, MESH_ORDER_RING, true);
-	mesh_of(&topology, 2, PAIRS(0, 1));
-	order_is(&topology, MESH_ORDER_RING, true);
-	mesh_of(&topology, 3, PAIRS(0, 1, 1, 2, 2, 0));
-	order_is(&topology, MESH_ORDER_RING, true);
+	mesh_of(&topology, num_nodes, cables);
+	order_is(&topology, kind, true);
+}
+
+TEST(found)
+{
+	order_of(1, "", MESH_ORDER_RING);
+	order_of(2, "ab", MESH_ORDER_RING);
+	order_of(3, "abbcca", MESH_ORDER_RING);
 	/* A ring with its nodes out of order, and a chord; parallel cables are no second path. */
-	mesh_of(&topology, 6, PAIRS(0, 3, 3, 1, 3, 1, 1, 5, 5, 2, 2, 4, 4, 0, 1, 2));
-	order_is(&topology, MESH_ORDER_RING, true);
-	mesh_of(&topology, 5, PAIRS(4, 2, 2, 0, 0, 3, 3, 1));
-	order_is(&topology, MESH_ORDER_LINE, true);
+	order_of(6, "addbdbbffcceeabc", MESH_ORDER_RING);
+	order_of(5, "eccaaddb", MESH_ORDER_LINE);
 }
 
 TEST(none)
 {
-	struct mesh_topology topology;
-
 	/* A star of three rays has no line, two triangles at one node have a line and no ring. */
-	mesh_of(&topology, 4, PAIRS(0, 1, 0, 2, 0, 3));
-	order_is(&topology, MESH_ORDER_GAPS, true);
-	mesh_of(&topology, 5, PAIRS(0, 1, 1, 2, 2, 0, 2, 3, 3, 4, 4, 2));
-	order_is(&topology, MESH_ORDER_LINE, true);
+	order_of(4, "abacad", MESH_ORDER_GAPS);
+	order_of(5, "abbccacddeec", MESH_ORDER_LINE);
 	/* Two cables to one neighbour make no ring. */
-	mesh_of(&topology, 3, PAIRS(0, 1, 0, 1, 1, 2, 1, 2));
-	order_is(&topology, MESH_ORDER_LINE, true);
+	order_of(3, "ababbcbc", MESH_ORDER_LINE);
 	/* Two parts. */
-	mesh_of(&topology, 4, PAIRS(0, 1, 2, 3));
-	order_is(&topology, MESH_ORDER_GAPS, true);
+	order_of(4, "abcd", MESH_ORDER_GAPS);
 	/* K(2,4): no single node shows it, only the search does. */
-	mesh_of(&topology, 6, PAIRS(0, 2, 0, 3, 0, 4, 0, 5, 1, 2, 1, 3, 1, 4, 1, 5));
-	order_is(&topology, MESH_ORDER_GAPS, true);
+	order_of(6, "acadaeafbcbdbebf", MESH_ORDER_GAPS);
 	/* The Petersen graph: a line, no ring. */
-	mesh_of(&topology, 10,
-		PAIRS(0, 1, 1, 2, 2, 3, 3, 4, 4, 0, 5, 7, 7, 9, 9, 6, 6, 8, 8, 5, 0, 5, 1, 6, 2, 7,
-		      3, 8, 4, 9));
-	order_is(&topology, MESH_ORDER_LINE, true);
+	order_of(10, "abbccddeeafhhjjggiifafbgchdiej", MESH_ORDER_LINE);
 }
 
 TEST(hint)
@@ -108,7 +101,7 @@ TEST(hint)
 	struct mesh_topology topology;
 
 	/* 0 - 2 - 1 - 3 - 0 and 2 - 3 */
-	mesh_of(&topology, 4, PAIRS(0, 2, 2, 1, 1, 3, 3, 0));
+	mesh_of(&topology, 4, "accbbdda");
 	assert_int_equal(mesh_rank_order_find(&topology, ring, &order), 0);
 	assert_int_equal(order.kind, MESH_ORDER_RING);
 	assert_memory_equal(order.nodes, ring, sizeof(ring));
@@ -120,7 +113,7 @@ TEST(hint)
 	mesh_rank_order_free(&order);
 	mesh_topology_free(&topology);
 	/* No ring: the hint's line is kept. */
-	mesh_of(&topology, 4, PAIRS(1, 0, 0, 2, 2, 3));
+	mesh_of(&topology, 4, "baaccd");
 	assert_int_equal(mesh_rank_order_find(&topology, line, &order), 0);
 	assert_int_equal(order.kind, MESH_ORDER_LINE);
 	assert_memory_equal(order.nodes, line, sizeof(line));
@@ -168,4 +161,68 @@ TEST(cut_node)
 			for (b = a + 1; b <= 14 * part + 14; b++)
 				join(&topology, a, b);
 	order_is(&topology, MESH_ORDER_LINE, true);
+}
+
+/* ---- sites --------------------------------------------------------------------------------- */
+
+#define NODES_MAX 16
+
+/*
+ * Finds the order of nodes; "aabb" is the site of each. Each pair of letters of
+ * @cables joins two nodes.
+ */
+static void site_order_is(const char *letters, int num_sites, const char *cables,
+			  enum mesh_rank_order_kind kind, int gaps)
+{
+	int sites[NODES_MAX], num = 0, crossings = 0, i;
+	bool seen[NODES_MAX] = {false};
+	struct mesh_topology topology;
+	struct mesh_rank_order order;
+
+	for (; letters[num]; num++)
+		sites[num] = letters[num] - 'a';
+	mesh_of(&topology, num, cables);
+	assert_int_equal(mesh_site_order_find(&topology, sites, num_sites, &order), 0);
+	for (i = 0; i < num; i++) {
+		assert_in_range(order.nodes[i], 0, num - 1);
+		assert_false(seen[order.nodes[i]]);
+		seen[order.nodes[i]] = true;
+		crossings += sites[order.nodes[i]] != sites[order.nodes[(i + 1) % num]];
+	}
+	assert_int_equal(crossings, num_sites);
+	assert_int_equal(order.kind, kind);
+	assert_int_equal(order.num_gaps, gaps);
+	mesh_rank_order_free(&order);
+	mesh_topology_free(&topology);
+}
+
+/* Routers join the sites: one step between two ranks is no cable, and so is the last one. */
+TEST(no_cables)
+{
+	site_order_is("abab", 2, "acbd", MESH_ORDER_GAPS, 1);
+	site_order_is("aaabbb", 2, "abbccadeeffd", MESH_ORDER_GAPS, 1);
+	site_order_is("ab", 2, "", MESH_ORDER_GAPS, 1);
+	site_order_is("aabbcc", 3, "abcdef", MESH_ORDER_GAPS, 2);
+}
+
+/* A ring of all nodes in the order of the cables crosses at every step here. */
+TEST(crossing_cables)
+{
+	/* Sites 0-2-4 and 1-3-5, all neighbours inside, and cables 0-1, 2-3, 4-5 across. */
+	site_order_is("ababab", 2, "acceeabddffbabcdef", MESH_ORDER_RING, 0);
+}
+
+/* Two lines, of which one has to be turned round. */
+TEST(turned)
+{
+	site_order_is("aaabbb", 2, "abbcdeefcf", MESH_ORDER_LINE, 0);
+	site_order_is("aaabbb", 2, "abbcdeefad", MESH_ORDER_LINE, 0);
+	site_order_is("aaabbb", 2, "abbcdeefcfad", MESH_ORDER_RING, 0);
+}
+
+/* Two rings of four, joined by one cable: each begins or ends there. */
+TEST(cut_sites)
+{
+	site_order_is("aaaabbbb", 2, "abbccddaeffgghhebg", MESH_ORDER_LINE, 0);
+	site_order_is("aaaabbbb", 2, "abbccddaeffgghhebgcf", MESH_ORDER_RING, 0);
 }

@@ -25,10 +25,11 @@ static void nic_add(struct topo_map *map, const char *name, const char *addr, bo
  * @rdma: of the middle's second NIC; @routed: of n0 and the NIC behind the router; @cable: the two
  * ends have a cable, too, whose NICs share no subnet
  */
-static struct topo_path path_with(bool rdma, bool routed, bool cable)
+static void path_is(bool rdma, bool routed, bool cable, const char *wanted)
 {
 	struct topo_map map = {.asked = true, .shape = {.kind = MESH_SHAPE_CABLES}};
 	struct topo_path path;
+	char text[400];
 
 	assert_int_equal(topo_map_node_add(&map, "a"), 0);
 	nic_add(&map, "n0", "10.1.0.1/24", routed);
@@ -45,55 +46,24 @@ static struct topo_path path_with(bool rdma, bool routed, bool cable)
 		topo_map_wire(&map, 0, 5);
 	assert_int_equal(topo_map_wires_join(&map), 0);
 	topo_path_find(&map, 0, 2, &path);
+	snprintf(text, sizeof(text), "%s local %d provider %d via %d%s: %s",
+		 path.routed ? "routed" : "not routed", path.local, path.provider, path.via.num,
+		 path.via.num ? map.nodes[path.via.relays[0][0]].name : "", path.reason);
+	assert_string_equal(text, wanted);
 	topo_map_free(&map);
-	return path;
-}
-
-static struct topo_path path_of(bool rdma, bool routed)
-{
-	return path_with(rdma, routed, false);
 }
 
 TEST(relays_first)
 {
-	struct topo_path path = path_of(true, false);
-
-	assert_false(path.routed);
-	assert_int_equal(path.local, -1);
-	assert_int_equal(path.via.num, 1);
-	assert_int_equal(path.via.relays[0][0], 1);
-	assert_int_equal(path.why, MESH_PATH_WHY_RELAY);
-	assert_string_equal(path.reason, "routed without RDMA, which relays have: 1 relay");
-}
-
-TEST(no_rdma_there)
-{
-	struct topo_path path = path_of(false, false);
-
-	assert_true(path.routed);
-	assert_int_equal(path.local, 0);
-	assert_int_equal(path.provider, MESH_PROVIDER_TCP);
-	assert_int_equal(path.via.num, 0);
-}
-
-TEST(routed_rdma)
-{
-	struct topo_path path = path_of(true, true);
-
-	assert_true(path.routed);
-	assert_int_equal(path.provider, MESH_PROVIDER_VERBS_RXM);
-	assert_int_equal(path.via.num, 0);
-}
-
-/* A cable without a common subnet is no path, and nothing that relays come behind. */
-TEST(cable_apart)
-{
-	struct topo_path path = path_with(true, false, true);
-
-	assert_int_equal(path.local, -1);
-	assert_int_equal(path.via.num, 1);
-	assert_int_equal(path.via.relays[0][0], 1);
-	assert_string_equal(path.reason, "routed without RDMA, which relays have: 1 relay");
+	path_is(true, false, false,
+		"not routed local -1 provider 0 via 1b: routed without RDMA, which relays have: 1 relay");
+	path_is(false, false, false,
+		"routed local 0 provider 2 via 0: routed: no subnet in common, and the two have the same number on nodes with equally many NICs; tcp, because a has no RDMA there");
+	path_is(true, true, false,
+		"routed local 0 provider 1 via 0: routed: no subnet in common, and the two have the same number on nodes with equally many NICs; verbs;ofi_rxm (RDMA at both ends)");
+	/* A cable without a common subnet is no path, and nothing that relays come behind. */
+	path_is(true, false, true,
+		"not routed local -1 provider 0 via 1b: routed without RDMA, which relays have: 1 relay");
 }
 
 /* Nor is it down, where no route leads there either. */

@@ -1,27 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* test_nic_filter.c - the grammar of NCCL_MESH_NICS. */
-#include "base/log.h"
 #include "nic/nic_filter.h"
 
+#include "log_capture.h"
 #include "unit.h"
-
-static int warnings;
-static char last_warning[1024];
-
-static void sink(enum mesh_log_level level, const char *file, int line, const char *text)
-{
-	(void)file;
-	(void)line;
-	if (level != MESH_LOG_WARN)
-		return;
-	warnings++;
-	snprintf(last_warning, sizeof(last_warning), "%s", text);
-}
 
 static int setup(void)
 {
-	warnings = 0;
-	mesh_log_sink_set(sink);
+	log_capture_start();
 	return 0;
 }
 
@@ -52,7 +38,7 @@ TEST(list)
 	assert_string_equal(filter.items[1].name, "eth0");
 	assert_int_equal(filter.items[1].port, MESH_NIC_FILTER_ANY_PORT);
 	assert_string_equal(filter.items[2].name, "ib0");
-	assert_int_equal(warnings, 0);
+	assert_int_equal(log_captured_lines(MESH_LOG_WARN), 0);
 }
 
 TEST(marks)
@@ -118,8 +104,8 @@ TEST(refused)
 	FOR_EACH(i, texts) {
 		if (mesh_nic_filter_parse(texts[i], &filter) != -EINVAL)
 			fail_msg("\"%s\" is understood", texts[i]);
-		assert_int_equal(warnings, (int)i + 1); /* each says why, once */
-		assert_non_null(strstr(last_warning, "NCCL_MESH_NICS"));
+		assert_int_equal(log_captured_times(MESH_LOG_WARN, "NCCL_MESH_NICS"), (int)i + 1);
+		assert_int_equal(log_captured_lines(MESH_LOG_WARN), (int)i + 1);
 	}
 	assert_int_equal(filter.num_items, 7);
 }

@@ -6,11 +6,11 @@
 #include <sys/socket.h>
 
 #include "base/clock.h"
-#include "base/log.h"
 #include "nic/nic_order.h"
 #include "system/nic_await.h"
 #include "system/nic_table.h"
 
+#include "log_capture.h"
 #include "namespace.h"
 #include "nic_named.h"
 #include "sysfs_fixture.h"
@@ -18,23 +18,10 @@
 
 static struct sysfs_fixture fixture;
 static struct mesh_nic_table table;
-static char log_text[8192];
-static int log_warnings;
-
-static void sink(enum mesh_log_level level, const char *file, int line, const char *text)
-{
-	(void)file;
-	(void)line;
-	log_warnings += level == MESH_LOG_WARN;
-	strncat(log_text, text, sizeof(log_text) - strlen(log_text) - 2);
-	strcat(log_text, "\n");
-}
 
 static int setup(void)
 {
-	*log_text = '\0';
-	log_warnings = 0;
-	mesh_log_sink_set(sink);
+	log_capture_start();
 	memset(&table, 0, sizeof(table));
 	sysfs_fixture_make(&fixture);
 	return namespace_enter() ? 0 : -1;
@@ -96,11 +83,15 @@ static void assert_taken(const char *wanted)
 
 	for (i = 0; i < table.num_taken; i++) {
 		assert_true(table.nics[i].taken);
-		if (i)
-			strcat(got, " ");
-		strcat(got, table.nics[i].netdev);
+		strcat(strcat(got, i ? " " : ""), table.nics[i].netdev);
 	}
 	assert_string_equal(got, wanted);
+}
+
+static void takes(const char *root, const char *setting, const char *wanted)
+{
+	assert_int_equal(load(root, setting, ""), 0);
+	assert_taken(wanted);
 }
 
 /* A node of the functional tests: two cables, and a management network with the default route. */
@@ -128,9 +119,9 @@ TEST(veth_mesh)
 	assert_string_equal(find("xn0p0")->reason, "skipped: no address");
 	assert_string_equal(find("lo")->reason, "skipped: loopback");
 	mesh_nic_table_log(&table);
-	assert_int_equal(log_warnings, 0);
-	assert_non_null(strstr(log_text, "NIC n0p1 taken: 10 Gb/s, 10.2.0.1/24\n"));
-	assert_non_null(strstr(log_text, "NIC lo skipped: loopback\n"));
+	assert_int_equal(log_captured_lines(MESH_LOG_WARN), 0);
+	assert_true(log_captured(MESH_LOG_INFO, "NIC n0p1 taken: 10 Gb/s, 10.2.0.1/24"));
+	assert_true(log_captured(MESH_LOG_INFO, "NIC lo skipped: loopback"));
 }
 
 /* The host's view: the bridge has the address, the veth of a container is in it. */
@@ -143,15 +134,13 @@ TEST(bridge)
 	namespace_ip("link set eth9 master br0");
 	running_await("br0");
 	pair_make("n0p0", "02:00:00:00:00:02", "10.1.0.1/24");
-	assert_int_equal(load("/nonexistent", "", ""), 0);
-	assert_taken("n0p0");
+	takes("/nonexistent", "", "n0p0");
 	assert_int_equal(find("br0")->kind, MESH_NIC_BRIDGE);
 	assert_int_equal(find("eth9")->kind, MESH_NIC_CONTAINER);
-	assert_int_equal(log_warnings, 1); /* that there is no sysfs */
-	assert_non_null(strstr(log_text, "/nonexistent"));
+	assert_int_equal(log_captured_lines(MESH_LOG_WARN), 1); /* that there is no sysfs */
+	assert_true(log_captured(MESH_LOG_WARN, "/nonexistent"));
 	/* Named, the bridge is a NIC like any other. */
-	assert_int_equal(load("/nonexistent", "br0", ""), 0);
-	assert_taken("br0");
+	takes("/nonexistent", "br0", "br0");
 }
 
 TEST(rdma)
@@ -160,13 +149,11 @@ TEST(rdma)
 	pair_make("n1p1", "02:00:00:00:00:02", "10.2.0.1/24");
 	pair_make("mgmt", "02:00:00:00:00:03", "192.168.99.1/24");
 	sysfs_fixture_soft_roce(&fixture);
-	assert_int_equal(load(fixture.root, "", ""), 0);
-	assert_taken("n0p0 n1p1");
+	takes(fixture.root, "", "n0p0 n1p1");
 	assert_string_equal(find("n0p0")->reason, "taken: 10 Gb/s, rxe_n0p0 port 1, 10.1.0.1/24");
 	assert_true(find("n0p0")->guid == 0xfffe000001u);
 	assert_non_null(strstr(find("mgmt")->reason, "no RDMA"));
-	assert_int_equal(load(fixture.root, "rxe_n1p1:1", ""), 0);
-	assert_taken("n1p1");
+	takes(fixture.root, "rxe_n1p1:1", "n1p1");
 	mesh_nic_table_leave(&table, 0, "no provider");
 	assert_int_equal(table.num_taken, 0);
 }
@@ -208,7 +195,7 @@ TEST(no_wait)
 	assert_int_equal(mesh_nic_table_load_running("/nonexistent", &config, 60000, &table), 0);
 	assert_true(mesh_clock_ms() - start_ms < 30000);
 	assert_taken("n0p0");
-	assert_null(strstr(log_text, "waiting up to 60000 ms for n1p0"));
+	assert_int_equal(log_captured_times(MESH_LOG_INFO, "waiting up to 60000 ms for n1p0"), 0);
 }
 
 TEST(nothing_usable)
@@ -216,9 +203,9 @@ TEST(nothing_usable)
 	assert_int_equal(load("/nonexistent", "", ""), 0);
 	assert_int_equal(table.num_taken, 0);
 	mesh_nic_table_log(&table); /* reports it at WARN */
-	assert_int_equal(log_warnings, 3);
-	assert_non_null(strstr(log_text, "no NIC of this node"));
-	assert_non_null(strstr(log_text, "NIC lo skipped: loopback"));
+	assert_int_equal(log_captured_lines(MESH_LOG_WARN), 3);
+	assert_true(log_captured(MESH_LOG_WARN, "no NIC of this node"));
+	assert_true(log_captured(MESH_LOG_WARN, "NIC lo skipped: loopback"));
 }
 
 TEST(bad_setting)

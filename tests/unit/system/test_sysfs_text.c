@@ -4,14 +4,18 @@
 
 #include "unit.h"
 
+#define PARSES(parse, value, wanted)                                                               \
+	do {                                                                                       \
+		assert_int_equal(parse, 0);                                                        \
+		assert_int_equal(value, wanted);                                                   \
+	} while (0)
+
 TEST(number)
 {
 	uint64_t value = 7;
 
-	assert_int_equal(mesh_sysfs_number_parse("0", 10, &value), 0);
-	assert_int_equal(value, 0);
-	assert_int_equal(mesh_sysfs_number_parse("0x1f", 255, &value), 0);
-	assert_int_equal(value, 31);
+	PARSES(mesh_sysfs_number_parse("0", 10, &value), value, 0);
+	PARSES(mesh_sysfs_number_parse("0x1f", 255, &value), value, 31);
 	assert_int_equal(mesh_sysfs_number_parse("18446744073709551615", UINT64_MAX, &value), 0);
 	assert_true(value == UINT64_MAX);
 	value = 7;
@@ -44,14 +48,10 @@ TEST(rate)
 					  "99999999999999999999 Gb/sec"};
 	int mbps = 0;
 
-	assert_int_equal(mesh_sysfs_rate_parse("100 Gb/sec (4X EDR)", &mbps), 0);
-	assert_int_equal(mbps, 100000);
-	assert_int_equal(mesh_sysfs_rate_parse("2.5 Gb/sec (1X SDR)", &mbps), 0);
-	assert_int_equal(mbps, 2500);
-	assert_int_equal(mesh_sysfs_rate_parse("10 Gb/sec (1X FDR10)", &mbps), 0);
-	assert_int_equal(mbps, 10000);
-	assert_int_equal(mesh_sysfs_rate_parse("40 Gb/sec", &mbps), 0);
-	assert_int_equal(mbps, 40000);
+	PARSES(mesh_sysfs_rate_parse("100 Gb/sec (4X EDR)", &mbps), mbps, 100000);
+	PARSES(mesh_sysfs_rate_parse("2.5 Gb/sec (1X SDR)", &mbps), mbps, 2500);
+	PARSES(mesh_sysfs_rate_parse("10 Gb/sec (1X FDR10)", &mbps), mbps, 10000);
+	PARSES(mesh_sysfs_rate_parse("40 Gb/sec", &mbps), mbps, 40000);
 	FOR_EACH(i, bad)
 		assert_int_equal(mesh_sysfs_rate_parse(bad[i], &mbps), -EINVAL);
 	assert_int_equal(mbps, 40000);
@@ -63,29 +63,22 @@ TEST(pci_speed)
 					  "-8.0 GT/s", "8.55 GT/s", "1001 GT/s", " 8.0 GT/s"};
 	int mts = 1;
 
-	assert_int_equal(mesh_sysfs_pci_speed_parse("8.0 GT/s PCIe", &mts), 0);
-	assert_int_equal(mts, 8000);
-	assert_int_equal(mesh_sysfs_pci_speed_parse("2.5 GT/s PCIe", &mts), 0);
-	assert_int_equal(mts, 2500);
+	PARSES(mesh_sysfs_pci_speed_parse("8.0 GT/s PCIe", &mts), mts, 8000);
+	PARSES(mesh_sysfs_pci_speed_parse("2.5 GT/s PCIe", &mts), mts, 2500);
 	FOR_EACH(i, bad)
 		assert_int_equal(mesh_sysfs_pci_speed_parse(bad[i], &mts), -EINVAL);
 	assert_int_equal(mts, 2500);
-	assert_int_equal(mesh_sysfs_pci_speed_parse("8 GT/s", &mts), 0);
-	assert_int_equal(mts, 8000);
-	assert_int_equal(mesh_sysfs_pci_speed_parse("Unknown speed", &mts), 0);
-	assert_int_equal(mts, 0);
+	PARSES(mesh_sysfs_pci_speed_parse("8 GT/s", &mts), mts, 8000);
+	PARSES(mesh_sysfs_pci_speed_parse("Unknown speed", &mts), mts, 0);
 }
 
 TEST(speed)
 {
 	int mbps = 1;
 
-	assert_int_equal(mesh_sysfs_speed_parse("-1", &mbps), 0);
-	assert_int_equal(mbps, 0);
-	assert_int_equal(mesh_sysfs_speed_parse("200000", &mbps), 0);
-	assert_int_equal(mbps, 200000);
-	assert_int_equal(mesh_sysfs_speed_parse("4294967295", &mbps), 0);
-	assert_int_equal(mbps, 0);
+	PARSES(mesh_sysfs_speed_parse("-1", &mbps), mbps, 0);
+	PARSES(mesh_sysfs_speed_parse("200000", &mbps), mbps, 200000);
+	PARSES(mesh_sysfs_speed_parse("4294967295", &mbps), mbps, 0);
 	assert_int_equal(mesh_sysfs_speed_parse("-2", &mbps), -EINVAL);
 	assert_int_equal(mesh_sysfs_speed_parse("fast", &mbps), -EINVAL);
 }
@@ -120,14 +113,12 @@ TEST(gid_type)
 {
 	enum mesh_gid_type type = MESH_GID_UNKNOWN;
 
-	assert_int_equal(mesh_sysfs_gid_type_parse("RoCE v2", MESH_LINK_LAYER_ETHERNET, &type), 0);
-	assert_int_equal(type, MESH_GID_ROCE_V2);
-	assert_int_equal(mesh_sysfs_gid_type_parse("IB/RoCE v1", MESH_LINK_LAYER_ETHERNET, &type),
-			 0);
-	assert_int_equal(type, MESH_GID_ROCE_V1);
-	assert_int_equal(mesh_sysfs_gid_type_parse("IB/RoCE v1", MESH_LINK_LAYER_INFINIBAND, &type),
-			 0);
-	assert_int_equal(type, MESH_GID_IB);
+	PARSES(mesh_sysfs_gid_type_parse("RoCE v2", MESH_LINK_LAYER_ETHERNET, &type), type,
+	       MESH_GID_ROCE_V2);
+	PARSES(mesh_sysfs_gid_type_parse("IB/RoCE v1", MESH_LINK_LAYER_ETHERNET, &type), type,
+	       MESH_GID_ROCE_V1);
+	PARSES(mesh_sysfs_gid_type_parse("IB/RoCE v1", MESH_LINK_LAYER_INFINIBAND, &type), type,
+	       MESH_GID_IB);
 	assert_int_equal(mesh_sysfs_gid_type_parse("RoCE v3", MESH_LINK_LAYER_ETHERNET, &type),
 			 -EINVAL);
 }

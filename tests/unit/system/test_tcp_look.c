@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* test_tcp_look.c - the kernel's state of connections over lo. */
+/* test_tcp_look.c - the kernel's state and round-trip time of connections over lo. */
 #include <arpa/inet.h>
 #include <sys/socket.h>
 
 #include "base/clock.h"
+#include "system/round_trip.h"
 #include "system/tcp_look.h"
 
 #include "namespace.h"
@@ -91,13 +92,29 @@ TEST(asks_at_once)
 	assert_true(after.heard_ago_ms < before.heard_ago_ms);
 }
 
+/* Both ends know it from the handshake. */
+TEST(round_trip)
+{
+	int pair[2];
+
+	assert_in_range(mesh_socket_round_trip_ns(ends[0]), 1, 1000000000);
+	assert_in_range(mesh_socket_round_trip_ns(ends[1]), 1, 1000000000);
+	assert_int_equal(mesh_socket_round_trip_ns(-1), 0);
+	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, pair), 0);
+	assert_int_equal(mesh_socket_round_trip_ns(pair[0]), 0);
+	close(pair[0]);
+	close(pair[1]);
+}
+
 TEST(no_connection)
 {
 	struct mesh_tcp_look none;
 	int fd = socket(AF_INET, SOCK_STREAM, 0), pair[2];
 
 	assert_int_equal(mesh_tcp_look(fd, &none), -ENOTCONN);
+	assert_int_equal(mesh_socket_round_trip_ns(fd), 0);
 	close(fd);
+	assert_int_equal(mesh_socket_round_trip_ns(fd), 0);
 	assert_int_equal(mesh_tcp_look(fd, &none), -ENOTCONN);
 	assert_int_equal(mesh_socket_cookie(fd), 0);
 	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, pair), 0);

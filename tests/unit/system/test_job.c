@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* test_job_rank.c - the rank that launchers give, and what is no rank. */
+/* test_job.c - the job's key and the rank that launchers give, and what is none. */
+#include "system/job_key.h"
 #include "system/job_rank.h"
 
 #include "unit.h"
@@ -28,7 +29,7 @@ static void rank_is(uint32_t number, uint32_t size, uint32_t local, uint32_t eac
 	assert_int_equal(rank.each, each);
 }
 
-TEST(launchers)
+TEST(ranks)
 {
 	assert_true(READ("RANK", "9", "WORLD_SIZE", "16", "LOCAL_RANK", "1", "LOCAL_WORLD_SIZE",
 			 "8", "SLURM_PROCID", "1", "SLURM_NTASKS", "2"));
@@ -43,7 +44,7 @@ TEST(launchers)
 	rank_is(3, 4, 0, 1);
 }
 
-TEST(none)
+TEST(no_rank)
 {
 	assert_false(READ("RANK", "1"));
 	rank_is(0, 0, 0, 0);
@@ -57,4 +58,31 @@ TEST(none)
 	assert_true(
 		READ("RANK", "1", "WORLD_SIZE", "4", "LOCAL_RANK", "2", "LOCAL_WORLD_SIZE", "4"));
 	rank_is(1, 4, 0, 1);
+}
+
+#define KEY(...) mesh_job_key(lookup, (void *)(const char *const[]){__VA_ARGS__, NULL})
+
+TEST(no_key)
+{
+	assert_true(KEY("RANK", "3") == 0);
+	assert_true(KEY("MASTER_ADDR", "") == 0);
+}
+
+/* Ranks of one job have one key, those of another job another one. */
+TEST(keys)
+{
+	uint64_t key = KEY("MASTER_ADDR", "10.0.0.1", "MASTER_PORT", "29500");
+
+	assert_true(key != 0);
+	assert_true(key == KEY("MASTER_PORT", "29500", "MASTER_ADDR", "10.0.0.1", "RANK", "1"));
+	assert_true(key != KEY("MASTER_ADDR", "10.0.0.1", "MASTER_PORT", "29501"));
+	assert_true(key != KEY("MASTER_ADDR", "10.0.0.12", "MASTER_PORT", "9500"));
+	key = KEY("TORCHELASTIC_RUN_ID", "none", "MASTER_ADDR", "a", "MASTER_PORT", "1");
+	assert_true(key !=
+		    KEY("TORCHELASTIC_RUN_ID", "none", "MASTER_ADDR", "b", "MASTER_PORT", "1"));
+	/* Slurm's step decides, whatever the ranks were given besides. */
+	key = KEY("SLURM_JOB_ID", "7", "SLURM_STEP_ID", "0", "MASTER_ADDR", "a");
+	assert_true(key == KEY("SLURM_JOB_ID", "7", "SLURM_STEP_ID", "0"));
+	assert_true(key != KEY("SLURM_JOB_ID", "7", "SLURM_STEP_ID", "1"));
+	assert_true(KEY("PMIX_NAMESPACE", "1.1") != KEY("PMIX_NAMESPACE", "1.2"));
 }
