@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* domain_fixture.h - a domain over the fake provider, with a remote: both are closed behind a test. */
+/* domain_fixture.h - a domain over the fake provider and a remote, closed behind each test. */
 #ifndef MESH_TESTS_DOMAIN_FIXTURE_H
 #define MESH_TESTS_DOMAIN_FIXTURE_H
 

@@ -88,8 +88,8 @@ static inline void site_set(const char *nodes, uint32_t site)
 }
 
 /*
- * Fails the test unless these routes were found: "bc:100 dec:50-" has one over b to c and one over d
- * and e. Behind the width stand: '-' standby, '+' RDMA, '^' leaves the site, '?' doubtful.
+ * Fails the test unless these routes were found: "bc:100 dec:50-" has one over b to c and one over
+ * d and e. Behind the width stand: '-' standby, '+' RDMA, '^' leaves the site, '?' doubtful.
  */
 static inline void routes_are(const char *wanted)
 {

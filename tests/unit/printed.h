@@ -18,8 +18,8 @@ const json_t *json_printed(void);
 
 /**
  * Runs a subcommand with these arguments behind its name, separated by blanks; a tab is a blank in
- * one of them. Logs are captured. Returns its status. printed() is what it printed on standard output, command_errors on standard
- * error.
+ * one of them. Logs are captured. Returns its status. printed() is what it printed on standard
+ * output, command_errors on standard error.
  */
 int command_run(int (*command)(int argc, char **argv), const char *arguments);
 extern const char *command_errors;

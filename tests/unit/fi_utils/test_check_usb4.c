@@ -25,7 +25,8 @@ TEST(lanes)
 		const char *words;
 	} cases[] = {
 		{"1", "20.0 Gb/s", CHECK_WARN,
-		 "the USB4 link of thunderbolt0 runs at 20 Gb/s instead of 40: 1 lane of 20.0 Gb/s"},
+		 "the USB4 link of thunderbolt0 runs at 20 Gb/s instead of 40: 1 lane of 20.0 "
+		 "Gb/s"},
 		{"1", "20.0 Gb/s", CHECK_WARN, "disconnect the cable"},
 		{"2", "10.0 Gb/s", CHECK_WARN, "2 lanes of 10.0 Gb/s"},
 		{"2", "20.0 Gb/s", CHECK_PASS, "full speed"},

@@ -39,7 +39,7 @@ static int read_text(const char *text, const char *source)
 }
 
 /*
- * A report as `fi_mesh nics --json` prints it, as far as it matters here: "p0=10.0.1.1/24" is a NIC;
+ * A report as `fi_mesh nics --json` prints it, as far as it matters: "p0=10.0.1.1/24" is a NIC;
  * behind it stands '+' if it has RDMA, '-' if its link is down, '*' if it is the management NIC,
  * '~' if it is virtual and down. Before a '|' stand other members of the report, and the next line
  * follows it.

@@ -53,17 +53,21 @@ static void path_is(bool rdma, bool routed, bool cable, const char *wanted)
 	topo_map_free(&map);
 }
 
+#define OVER_B                                                                                     \
+	"not routed local -1 provider 0 via 1b: routed without RDMA, which relays have: 1 relay"
+#define BY_NUMBER                                                                                  \
+	"routed: no subnet in common, and the two have the same number on nodes with equally "     \
+	"many NICs; "
+
 TEST(relays_first)
 {
-	path_is(true, false, false,
-		"not routed local -1 provider 0 via 1b: routed without RDMA, which relays have: 1 relay");
+	path_is(true, false, false, OVER_B);
 	path_is(false, false, false,
-		"routed local 0 provider 2 via 0: routed: no subnet in common, and the two have the same number on nodes with equally many NICs; tcp, because a has no RDMA there");
+		"routed local 0 provider 2 via 0: " BY_NUMBER "tcp, because a has no RDMA there");
 	path_is(true, true, false,
-		"routed local 0 provider 1 via 0: routed: no subnet in common, and the two have the same number on nodes with equally many NICs; verbs;ofi_rxm (RDMA at both ends)");
+		"routed local 0 provider 1 via 0: " BY_NUMBER "verbs;ofi_rxm (RDMA at both ends)");
 	/* A cable without a common subnet is no path, and nothing that relays come behind. */
-	path_is(true, false, true,
-		"not routed local -1 provider 0 via 1b: routed without RDMA, which relays have: 1 relay");
+	path_is(true, false, true, OVER_B);
 }
 
 /* Nor is it down, where no route leads there either. */

@@ -277,9 +277,10 @@ TEST(connectx3)
 
 	nic_add("enp1s0d1", "00:02:c9:ef:12:36", "10.3.0.1/24");
 	sysfs_fixture_connectx3(&machine.fixture);
-	machine_is(
-		"ib0 56000 pci0000:00/0000:00:01.0/0000:01:00.0 mlx4_0:1 infiniband '4: ACTIVE' 0ib\n"
-		"enp1s0d1 40000 pci0000:00/0000:00:01.0/0000:01:00.0 mlx4_0:2 ethernet '4: ACTIVE' 0v1 1v2 2v1 3v2");
+	machine_is("ib0 56000 pci0000:00/0000:00:01.0/0000:01:00.0 mlx4_0:1 infiniband '4: "
+		   "ACTIVE' 0ib\n"
+		   "enp1s0d1 40000 pci0000:00/0000:00:01.0/0000:01:00.0 mlx4_0:2 ethernet '4: "
+		   "ACTIVE' 0v1 1v2 2v1 3v2");
 	assert_true(ib0->rdma.node_guid == 0x0002c90300ef1234u);
 }
 
@@ -299,9 +300,9 @@ TEST(dual_port_by_number)
 	sysfs_fixture_rdma(fixture, "mlx4_0", device, "0002:c903:00ef:1234");
 	sysfs_fixture_port(fixture, "mlx4_0", 1, "Ethernet", "1: DOWN", "10 Gb/sec (1X QDR)");
 	sysfs_fixture_port(fixture, "mlx4_0", 2, "Ethernet", "4: ACTIVE", "40 Gb/sec (4X QDR)");
-	machine_is(
-		"eth0 0 pci0000:00/0000:00:01.0/0000:01:00.0 mlx4_0:1 ethernet '1: DOWN' inactive\n"
-		"eth1 40000 pci0000:00/0000:00:01.0/0000:01:00.0 mlx4_0:2 ethernet '4: ACTIVE'");
+	machine_is("eth0 0 pci0000:00/0000:00:01.0/0000:01:00.0 mlx4_0:1 ethernet '1: DOWN' "
+		   "inactive\n"
+		   "eth1 40000 pci0000:00/0000:00:01.0/0000:01:00.0 mlx4_0:2 ethernet '4: ACTIVE'");
 }
 
 TEST(dgx_spark)
@@ -311,11 +312,14 @@ TEST(dgx_spark)
 	nic_add("enp1s0f0np0", "4c:bb:47:00:00:01", "10.1.0.1/24");
 	nic_add("enp1s0f1np1", "4c:bb:47:00:00:02", NULL);
 	nic_add("enP2p1s0f0np0", "4c:bb:47:00:00:05", "10.3.0.1/24");
-	machine_is(
-		"enP2p1s0f1np1 200000 pci0002:00/0002:00:00.0/0002:01:00.1 roceP2p1s0f1:1 ethernet '4: ACTIVE' 0v1 1v2 2v1 3v2\n"
-		"enp1s0f0np0 200000 pci0000:00/0000:00:00.0/0000:01:00.0 rocep1s0f0:1 ethernet '4: ACTIVE' 0v1 1v2 2v1 3v2\n"
-		"enp1s0f1np1 200000 pci0000:00/0000:00:00.0/0000:01:00.1 rocep1s0f1:1 ethernet '4: ACTIVE' 0v1 1v2 2v1 3v2\n"
-		"enP2p1s0f0np0 200000 pci0002:00/0002:00:00.0/0002:01:00.0 roceP2p1s0f0:1 ethernet '4: ACTIVE' 0v1 1v2 2v1 3v2");
+	machine_is("enP2p1s0f1np1 200000 pci0002:00/0002:00:00.0/0002:01:00.1 roceP2p1s0f1:1 "
+		   "ethernet '4: ACTIVE' 0v1 1v2 2v1 3v2\n"
+		   "enp1s0f0np0 200000 pci0000:00/0000:00:00.0/0000:01:00.0 rocep1s0f0:1 ethernet "
+		   "'4: ACTIVE' 0v1 1v2 2v1 3v2\n"
+		   "enp1s0f1np1 200000 pci0000:00/0000:00:00.0/0000:01:00.1 rocep1s0f1:1 ethernet "
+		   "'4: ACTIVE' 0v1 1v2 2v1 3v2\n"
+		   "enP2p1s0f0np0 200000 pci0002:00/0002:00:00.0/0002:01:00.0 roceP2p1s0f0:1 "
+		   "ethernet '4: ACTIVE' 0v1 1v2 2v1 3v2");
 }
 
 TEST(e810)
@@ -323,17 +327,18 @@ TEST(e810)
 	nic_add("ens1f0", "b4:96:91:00:00:10", "10.4.0.1/24");
 	nic_add("ens1f1", "b4:96:91:00:00:11", "10.5.0.1/24");
 	sysfs_fixture_e810(&machine.fixture);
-	machine_is(
-		"ens1f0 100000 pci0000:00/0000:00:01.1/0000:02:00.0 irdma0:1 ethernet '4: ACTIVE' 0v2 1v2\n"
-		"ens1f1 100000 pci0000:00/0000:00:01.1/0000:02:00.1 irdma1:1 ethernet '4: ACTIVE' 0?");
+	machine_is("ens1f0 100000 pci0000:00/0000:00:01.1/0000:02:00.0 irdma0:1 ethernet '4: "
+		   "ACTIVE' 0v2 1v2\n"
+		   "ens1f1 100000 pci0000:00/0000:00:01.1/0000:02:00.1 irdma1:1 ethernet '4: "
+		   "ACTIVE' 0?");
 }
 
 TEST(bond_pod)
 {
 	nic_add("net1", "9a:01:02:03:04:05", "10.20.0.5/24");
 	sysfs_fixture_bond_pod(&machine.fixture);
-	machine_is(
-		"net1 400000 pci0000:80/0000:80:01.0/0000:81:00.0 mlx5_bond_0:1 ethernet '4: ACTIVE' 8v1 9v2");
+	machine_is("net1 400000 pci0000:80/0000:80:01.0/0000:81:00.0 mlx5_bond_0:1 ethernet '4: "
+		   "ACTIVE' 8v1 9v2");
 }
 
 TEST(soft_roce)
@@ -393,8 +398,8 @@ TEST(other_card)
 	sysfs_fixture_port(fixture, "a0", 1, "Ethernet", "4: ACTIVE", "100 Gb/sec");
 	sysfs_fixture_gid(fixture, "a0", 1, 0, "0000:0000:0000:0000:0000:ffff:0a04:0001", "RoCE v2",
 			  "ens1f0");
-	machine_is(
-		"ens1f0 100000 pci0000:00/0000:00:01.1/0000:02:00.0 irdma0:1 ethernet '4: ACTIVE' 0v2 1v2");
+	machine_is("ens1f0 100000 pci0000:00/0000:00:01.1/0000:02:00.0 irdma0:1 ethernet '4: "
+		   "ACTIVE' 0v2 1v2");
 }
 
 /* One address on two netdevs (of two namespaces): the GID says whose it is. */
@@ -449,8 +454,9 @@ TEST(many_gids)
 		snprintf(gid, sizeof(gid), "fd00:0000:0000:0000:0000:0000:0000:%04x", i);
 		sysfs_fixture_gid(&machine.fixture, "rxe_n0p0", 1, i, gid, "RoCE v2", "n0p0");
 	}
-	machine_is(
-		"n0p0 10000 rxe_n0p0:1 ethernet '4: ACTIVE' 0v2 1v2 3v2 4v2 5v2 6v2 7v2 8v2 9v2 10v2 11v2 12v2 13v2 14v2 15v2 16v2 17v2 18v2 19v2 20v2 21v2 22v2 23v2 24v2 25v2 26v2 27v2 28v2 29v2 30v2 31v2 32v2");
+	machine_is("n0p0 10000 rxe_n0p0:1 ethernet '4: ACTIVE' 0v2 1v2 3v2 4v2 5v2 6v2 7v2 8v2 "
+		   "9v2 10v2 11v2 12v2 13v2 14v2 15v2 16v2 17v2 18v2 19v2 20v2 21v2 22v2 23v2 "
+		   "24v2 25v2 26v2 27v2 28v2 29v2 30v2 31v2 32v2");
 	assert_int_equal(nic->num_addrs, 1); /* what lies behind the GIDs is as it was */
 	assert_int_equal(nic->addrs[0].bytes[0], 10);
 }

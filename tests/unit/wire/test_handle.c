@@ -50,8 +50,8 @@ static void endpoint_equal(const struct mesh_endpoint_addr *a, const struct mesh
 }
 
 /*
- * Addresses that are encoded, '-' for one of no family, and which of them arrive: of each family the
- * first ones, in order; IPv4 before IPv6.
+ * Addresses that are encoded, '-' for one of no family, and which of them arrive: of each family
+ * the first ones, in order; IPv4 before IPv6.
  */
 static void round_trip(const char *addrs, const char *kept)
 {
