@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=bash
-# expect.sh - runs ranks and checks which paths they took. To be sourced behind lib.sh.
+# expect.sh - runs ranks and checks which paths they took. To be sourced.
+
+# shellcheck source=tests/functional/lib.sh
+declare -F mesh_init >/dev/null || . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
 # Sanitizers make everything 5 to 20 times slower: tests then do less of the same.
 MESH_SLOW=${MESH_SLOW:-}

@@ -10,9 +10,8 @@
 #	ended survivor			waits until it has ended, and wants exit status 0
 #	said survivor WARN "lost node a"
 
-FAULTS_HERE=$(dirname "${BASH_SOURCE[0]}")
 # shellcheck source=tests/functional/lib.sh
-. "$FAULTS_HERE/lib.sh"
+. "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
 # Seconds after which a process that has not ended hangs.
 FAULTS_TIMEOUT=${FAULTS_TIMEOUT:-300}

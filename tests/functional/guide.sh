@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=bash
-# guide.sh - the commands of a guide, for the test that types it. To be sourced behind lib.sh.
+# guide.sh - the commands of a guide, for the test that types it. To be sourced.
+
+# shellcheck source=tests/functional/lib.sh
+declare -F mesh_init >/dev/null || . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
 # guide_blocks GUIDE FOLDER: writes each code block of docs/guides/GUIDE that follows a line
 # <!-- tried: REMARK --> into FOLDER/block00, block01 ..., and prints its REMARK.

@@ -1,10 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=bash
 # launchers.sh - the triangle of the guides, where Slurm, mpirun or torchrun starts the ranks. To be
-# sourced behind lib.sh.
+# sourced.
 #
 # Nodes n1, n2, n3 with a cable between any two and 192.168.1.10, .11, .12 on eno1, the management
 # NIC. Names resolve as Debian's installer leaves them: a machine's own to 127.0.1.1.
+
+# shellcheck source=tests/functional/lib.sh
+declare -F mesh_init >/dev/null || . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
 # The tools' output is kept here, to examine a failure.
 OUT=$MESH_RESULTS/$(basename "$0" .sh)

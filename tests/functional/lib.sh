@@ -16,6 +16,8 @@
 # and removed when that script ends, however it ends; what a killed one left is found by the next.
 # Only addresses inside these namespaces are ever used (10.77.x.0/24, fd77:x::/64).
 
+set -u
+
 MESH_TOP=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
 # The build under test; sanitizer builds are in folders of their own.
 MESH_BUILD=${MESH_BUILD:-build}

@@ -1,6 +1,9 @@
 # shellcheck shell=bash
 # SPDX-License-Identifier: Apache-2.0
-# serving.sh - nodes of a test that run `fi_mesh serve`. Source after faults.sh.
+# serving.sh - nodes of a test that run `fi_mesh serve`. To be sourced.
+
+# shellcheck source=tests/functional/faults.sh
+. "$(dirname "${BASH_SOURCE[0]}")/faults.sh"
 
 declare -A SERVED=() # node -> pid
 

@@ -3,10 +3,7 @@
 # test_abandoned.sh - NCCL ends one end of a connection while the only cable is away: the other end
 # waits for the cable, but not for NCCL_MESH_RECOVERY_TIMEOUT.
 # seconds: 15
-set -u
-here=$(dirname "${BASH_SOURCE[0]}")
-# shellcheck source=tests/functional/faults.sh
-. "$here/faults.sh"
+. "$(dirname "${BASH_SOURCE[0]}")/faults.sh"
 
 FAULTS_ENV+=("NCCL_MESH_RECOVERY_TIMEOUT=60")
 # Milliseconds from the cable's return to the error: far below that.

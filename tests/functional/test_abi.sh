@@ -2,12 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # test_abi.sh - each version of NCCL's net ABI passes the same run on the triangle.
 # seconds: 25
-set -u
-here=$(dirname "${BASH_SOURCE[0]}")
-# shellcheck source=tests/functional/lib.sh
-. "$here/lib.sh"
-# shellcheck source=tests/functional/expect.sh
-. "$here/expect.sh"
+. "$(dirname "${BASH_SOURCE[0]}")/expect.sh"
 
 CHECK_MAX=$(slow && echo 8K || echo 64K)
 # All differences lie between the oldest and the newest; no thread is in any of them.

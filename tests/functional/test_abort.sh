@@ -4,10 +4,7 @@
 # other end is stopped, or all cables to it are lost. That waits for nobody, however many comms
 # there are and whatever the timeouts.
 # seconds: 10
-set -u
-here=$(dirname "${BASH_SOURCE[0]}")
-# shellcheck source=tests/functional/faults.sh
-. "$here/faults.sh"
+. "$(dirname "${BASH_SOURCE[0]}")/faults.sh"
 
 COMMS=8
 # Far below NCCL_MESH_DEAD_PEER_TIMEOUT, of which one wait would be enough.

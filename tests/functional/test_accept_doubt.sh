@@ -5,10 +5,7 @@
 # for that one. Or the answer has come, and only NCCL is late with connect(), or with accept(): the
 # connection goes on. Every byte arrives.
 # seconds: 50
-set -u
-here=$(dirname "${BASH_SOURCE[0]}")
-# shellcheck source=tests/functional/faults.sh
-. "$here/faults.sh"
+. "$(dirname "${BASH_SOURCE[0]}")/faults.sh"
 
 # unacknowledged: the kernel of b still holds something for a.
 unacknowledged() {

@@ -2,8 +2,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # test_bench.sh - tests/bench/run writes all it promises, and its driver sees wrong bytes.
 # seconds: 40
-set -u
-# shellcheck source=tests/functional/lib.sh
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
 BENCH=$MESH_BUILD/bench/plugin_bench

@@ -5,10 +5,7 @@
 # comes back like any other. Every byte is checked.
 # alone: it measures what shaped cables carry
 # seconds: 20
-set -u
-here=$(dirname "${BASH_SOURCE[0]}")
-# shellcheck source=tests/functional/cables.sh
-. "$here/cables.sh"
+. "$(dirname "${BASH_SOURCE[0]}")/cables.sh"
 
 cables_init 2 200mbit
 mesh_carrier a x2 down

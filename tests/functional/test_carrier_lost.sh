@@ -4,10 +4,7 @@
 # go over a relay at once. Without one they wait, say that there is no carrier, and connect when the
 # cable is back; if it does not come back, the error names that. Every byte is checked.
 # seconds: 25
-set -u
-here=$(dirname "${BASH_SOURCE[0]}")
-# shellcheck source=tests/functional/faults.sh
-. "$here/faults.sh"
+. "$(dirname "${BASH_SOURCE[0]}")/faults.sh"
 
 # Of the connection without a cable. NCCL_MESH_CONNECT_TIMEOUT is much longer.
 RELAYED_MS=8000

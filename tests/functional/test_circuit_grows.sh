@@ -8,12 +8,7 @@
 # alone: measures
 # seconds: 20
 # long: it measures; tests/world
-set -u
-here=$(dirname "${BASH_SOURCE[0]}")
-# shellcheck source=tests/functional/lib.sh
-. "$here/lib.sh"
-# shellcheck source=tests/functional/expect.sh
-. "$here/expect.sh"
+. "$(dirname "${BASH_SOURCE[0]}")/expect.sh"
 
 RATE=100 # Mbit/s of the line
 DELAY=10 # ms of one way: 256 KiB are in flight then

@@ -4,10 +4,7 @@
 # process ends right afterwards without closing its other comms, as os._exit() does; also if the
 # receiver's process reads it only then.
 # seconds: 25
-set -u
-here=$(dirname "${BASH_SOURCE[0]}")
-# shellcheck source=tests/functional/faults.sh
-. "$here/faults.sh"
+. "$(dirname "${BASH_SOURCE[0]}")/faults.sh"
 
 # arrives_after SIZE COUNT: the kernel of the sender still holds most of it when the sender's last
 # request is done.

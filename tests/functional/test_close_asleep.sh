@@ -5,10 +5,7 @@
 # connection between the same two processes loses nothing. With a process that is stopped, all
 # connections together wait once.
 # seconds: 45
-set -u
-here=$(dirname "${BASH_SOURCE[0]}")
-# shellcheck source=tests/functional/faults.sh
-. "$here/faults.sh"
+. "$(dirname "${BASH_SOURCE[0]}")/faults.sh"
 
 # Of the processes that live: far from the bound, so that a close that waits for it is found on a
 # loaded machine, too.

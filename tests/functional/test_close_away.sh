@@ -3,10 +3,7 @@
 # test_close_away.sh - NCCL closes a connection while the only cable is away, after it has seen that
 # its small messages are sent: they arrive when the cable is back.
 # seconds: 15
-set -u
-here=$(dirname "${BASH_SOURCE[0]}")
-# shellcheck source=tests/functional/faults.sh
-. "$here/faults.sh"
+. "$(dirname "${BASH_SOURCE[0]}")/faults.sh"
 
 FAULTS_ENV+=("NCCL_MESH_DEAD_PEER_TIMEOUT=20" "NCCL_MESH_RECOVERY_TIMEOUT=40")
 

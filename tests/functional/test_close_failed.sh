@@ -8,10 +8,7 @@
 #	       |		or `fi_mesh serve --relay` is all that runs on b, and d has
 #	       d		these connections
 # seconds: 35
-set -u
-here=$(dirname "${BASH_SOURCE[0]}")
-# shellcheck source=tests/functional/faults.sh
-. "$here/faults.sh"
+. "$(dirname "${BASH_SOURCE[0]}")/faults.sh"
 
 FAILED=4
 FAULTS_ENV+=("MASTER_ADDR=127.0.0.1" "MASTER_PORT=29500" "NCCL_MESH_CONNECT_TIMEOUT=60"

@@ -4,10 +4,7 @@
 # NCCL does when it aborts: each returns in bounded time, and nothing lands in memory that NCCL has
 # back, while the peer goes on.
 # seconds: 45
-set -u
-here=$(dirname "${BASH_SOURCE[0]}")
-# shellcheck source=tests/functional/faults.sh
-. "$here/faults.sh"
+. "$(dirname "${BASH_SOURCE[0]}")/faults.sh"
 
 # A close waits for a peer for NCCL_MESH_DEAD_PEER_TIMEOUT (3 s) twice at most, then cuts it off.
 BOUND=12000

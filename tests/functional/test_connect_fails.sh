@@ -4,10 +4,7 @@
 #
 # The connector is on node a, the listener on b, whose firewall takes ports and gives them back.
 # seconds: 50
-set -u
-here=$(dirname "${BASH_SOURCE[0]}")
-# shellcheck source=tests/functional/faults.sh
-. "$here/faults.sh"
+. "$(dirname "${BASH_SOURCE[0]}")/faults.sh"
 
 # Each is a function; arguments select some of them.
 CASES=(queue_full left_again fabric_port_dropped anothers_cookie refused_then_stopped unreachable)

@@ -4,10 +4,7 @@
 # it; the relay loses its way before the connector's NCCL calls connect() again: the connection goes
 # on over another relay, and every byte arrives.
 # seconds: 20
-set -u
-here=$(dirname "${BASH_SOURCE[0]}")
-# shellcheck source=tests/functional/faults.sh
-. "$here/faults.sh"
+. "$(dirname "${BASH_SOURCE[0]}")/faults.sh"
 
 # busy NODE...: a connection there holds something that was not read, or not acknowledged.
 busy() {

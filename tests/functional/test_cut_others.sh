@@ -4,10 +4,7 @@
 # and with it what lies in the provider's socket: messages of other connections that count as sent.
 # For these the link is lost: they wait for the process, and go on when it does, with every message.
 # seconds: 10
-set -u
-here=$(dirname "${BASH_SOURCE[0]}")
-# shellcheck source=tests/functional/faults.sh
-. "$here/faults.sh"
+. "$(dirname "${BASH_SOURCE[0]}")/faults.sh"
 
 # Short enough messages are copied by the provider, and are done at once; more than these would
 # need another grant.

@@ -4,10 +4,7 @@
 # libfabric's tcp cannot detect: it closes the connection, or loses messages, and reports neither.
 # Every connection either delivers right bytes or fails, at both ends, in words and in time.
 # seconds: 30
-set -u
-here=$(dirname "${BASH_SOURCE[0]}")
-# shellcheck source=tests/functional/faults.sh
-. "$here/faults.sh"
+. "$(dirname "${BASH_SOURCE[0]}")/faults.sh"
 
 COMMS=4
 DEAD=3 # seconds; NCCL_MESH_DEAD_PEER_TIMEOUT

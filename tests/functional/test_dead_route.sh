@@ -3,12 +3,7 @@
 # test_dead_route.sh - the kernels have routes between two nodes, and the node between does not
 # forward: they go over that node's process, as without the routes.
 # seconds: 25
-set -u
-here=$(dirname "${BASH_SOURCE[0]}")
-# shellcheck source=tests/functional/lib.sh
-. "$here/lib.sh"
-# shellcheck source=tests/functional/expect.sh
-. "$here/expect.sh"
+. "$(dirname "${BASH_SOURCE[0]}")/expect.sh"
 
 RUN_ARGS=(--timeout 100 --check-max 64K --check-every 2 --sizes "8,64K" --iters 4
 	--repeat 1 --verbose

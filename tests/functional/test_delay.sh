@@ -9,8 +9,6 @@
 # alone: it takes the CPUs
 # seconds: 25
 # long: it measures; test_other_comms
-set -u
-# shellcheck source=tests/functional/lib.sh
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
 QUIET=90 # percent of a core

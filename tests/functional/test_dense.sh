@@ -9,12 +9,7 @@
 # DENSE_BEFORE   "1": also without the rule (NCCL_MESH_NEAR=off), for the figures
 # DENSE_RXM      "1": also on tcp;ofi_rxm
 # seconds: 15
-set -u
-here=$(dirname "${BASH_SOURCE[0]}")
-# shellcheck source=tests/functional/lib.sh
-. "$here/lib.sh"
-# shellcheck source=tests/functional/expect.sh
-. "$here/expect.sh"
+. "$(dirname "${BASH_SOURCE[0]}")/expect.sh"
 
 NICS=${DENSE_NICS:-4}
 HALF=$((NICS / 2)) # of a NUMA node

@@ -3,10 +3,7 @@
 # test_descriptors.sh - no file descriptors left: an error in words, and the plugin works once there
 # are some again. Many connections one after the other leak neither descriptors nor memory.
 # seconds: 30
-set -u
-here=$(dirname "${BASH_SOURCE[0]}")
-# shellcheck source=tests/functional/faults.sh
-. "$here/faults.sh"
+. "$(dirname "${BASH_SOURCE[0]}")/faults.sh"
 
 # Connections in a row. What each may keep: libfabric's address tables grow a little.
 ROUNDS=100

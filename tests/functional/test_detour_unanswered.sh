@@ -4,10 +4,7 @@
 # node between, which relays instead, is stopped and does not answer. When that kernel begins to
 # forward, the connection takes the routes, although the relay never answers.
 # seconds: 15
-set -u
-here=$(dirname "${BASH_SOURCE[0]}")
-# shellcheck source=tests/functional/faults.sh
-. "$here/faults.sh"
+. "$(dirname "${BASH_SOURCE[0]}")/faults.sh"
 
 # A connection that takes the routes only at its deadline fails.
 FAULTS_ENV+=(

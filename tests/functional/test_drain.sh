@@ -4,10 +4,7 @@
 # stream in both directions; then the cable is pulled, comes back, and is used again. No WARN says
 # that a path was lost, and every byte is right.
 # seconds: 30
-set -u
-here=$(dirname "${BASH_SOURCE[0]}")
-# shellcheck source=tests/functional/cables.sh
-. "$here/cables.sh"
+. "$(dirname "${BASH_SOURCE[0]}")/cables.sh"
 
 MESH=$MESH_BUILD/fi_mesh
 OUT=$MESH_RESULTS/test_drain.files

@@ -2,10 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # test_enable.sh - `fi_mesh enable` and `disable`: programs with an empty environment find the
 # plugin by NCCL's rules, and nothing is left afterwards. /etc is a folder of this test's own.
-set -u
-here=$(dirname "${BASH_SOURCE[0]}")
-# shellcheck source=tests/functional/lib.sh
-. "$here/lib.sh"
+. "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
 OUT=$(mktemp -d)
 ETC=$OUT/etc

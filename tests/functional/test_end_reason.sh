@@ -3,10 +3,7 @@
 # test_end_reason.sh - one process aborts its connections. The other one has posted nothing then: if
 # it posts later, each call fails, and one WARN before it has the reason; else there is no WARN.
 # seconds: 5
-set -u
-here=$(dirname "${BASH_SOURCE[0]}")
-# shellcheck source=tests/functional/faults.sh
-. "$here/faults.sh"
+. "$(dirname "${BASH_SOURCE[0]}")/faults.sh"
 
 # ends [LINE...]: plays both; LINEs are what the other process does after the abort.
 ends() {

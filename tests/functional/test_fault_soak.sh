@@ -2,11 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # test_fault_soak.sh - some faults of tests/functional/soak: no error, no wrong byte.
 # seconds: 95
-set -u
-here=$(dirname "${BASH_SOURCE[0]}")
 SOAK_LONGEST_MS=2000
-# shellcheck source=tests/functional/fault_soak.sh
-. "$here/fault_soak.sh"
+. "$(dirname "${BASH_SOURCE[0]}")/fault_soak.sh"
 
 SOAK_FIRST=(descriptors stopped ended)
 soak 16 "${SOAK_SEED:-20}"

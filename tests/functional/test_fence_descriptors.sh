@@ -4,10 +4,7 @@
 # has a file descriptor left: both cut the connections that were lost all the same. With descriptors
 # again the connection goes on, and every byte is right; if the cable stays away, it fails in words.
 # seconds: 15
-set -u
-here=$(dirname "${BASH_SOURCE[0]}")
-# shellcheck source=tests/functional/faults.sh
-. "$here/faults.sh"
+. "$(dirname "${BASH_SOURCE[0]}")/faults.sh"
 
 FAULTS_ENV+=("NCCL_MESH_NEIGHBOURS=off" "NCCL_MESH_RECOVERY_TIMEOUT=60")
 

@@ -3,10 +3,7 @@
 # test_fi_mesh_check.sh - breaks what `fi_mesh check` checks, one thing at a time, and expects the
 # message; fixes it with the printed command, and expects no message.
 # seconds: 40
-set -u
-here=$(dirname "${BASH_SOURCE[0]}")
-# shellcheck source=tests/functional/lib.sh
-. "$here/lib.sh"
+. "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
 OUT=$(mktemp -d)
 NCCL=$OUT/libnccl.so.2

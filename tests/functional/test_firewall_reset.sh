@@ -4,10 +4,7 @@
 # resets, while messages of all sizes stream over 16 connections in each direction: all of them wait
 # and go on. Every byte is checked.
 # seconds: 30
-set -u
-here=$(dirname "${BASH_SOURCE[0]}")
-# shellcheck source=tests/functional/cables.sh
-. "$here/cables.sh"
+. "$(dirname "${BASH_SOURCE[0]}")/cables.sh"
 
 command -v nft >/dev/null || skip "'nft' is missing (Debian, Ubuntu: nftables)"
 

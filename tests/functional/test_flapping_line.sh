@@ -5,10 +5,7 @@
 # 0.2 to 0.8 s. The connections move on while it is in, as those of a direct pair do.
 # seconds: 40
 # long: it fails, as is known (tests/expected_failures)
-set -u
-here=$(dirname "${BASH_SOURCE[0]}")
-# shellcheck source=tests/functional/relays.sh
-. "$here/relays.sh"
+. "$(dirname "${BASH_SOURCE[0]}")/relays.sh"
 
 # A third of the usual time, so that a failure does not take long.
 RECOVERY_S=10

@@ -2,10 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # test_foreign_handle.sh - handles that are not a listener's: refused in words, at once, and the
 # listener that they were made from still works.
-set -u
-here=$(dirname "${BASH_SOURCE[0]}")
-# shellcheck source=tests/functional/faults.sh
-. "$here/faults.sh"
+. "$(dirname "${BASH_SOURCE[0]}")/faults.sh"
 
 VERSION=$(sed -n 's/^#define MESH_PROTOCOL_VERSION //p' "$MESH_TOP/src/wire/protocol.h")
 

@@ -4,10 +4,7 @@
 # and claims to be one of them that connects to the other one anew: that is refused, and the link
 # between the two is not lost.
 # seconds: 15
-set -u
-here=$(dirname "${BASH_SOURCE[0]}")
-# shellcheck source=tests/functional/cables.sh
-. "$here/cables.sh"
+. "$(dirname "${BASH_SOURCE[0]}")/cables.sh"
 
 command -v python3 >/dev/null || skip "python3 is missing"
 CLAIMS=20

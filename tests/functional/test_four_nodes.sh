@@ -6,12 +6,7 @@
 # NICs stay; a namespace with bridges is the patch panel that they are moved on. MESH_SEED repeats
 # a run, MESH_CABLINGS says how many.
 # seconds: 50
-set -u
-here=$(dirname "${BASH_SOURCE[0]}")
-# shellcheck source=tests/functional/lib.sh
-. "$here/lib.sh"
-# shellcheck source=tests/functional/expect.sh
-. "$here/expect.sh"
+. "$(dirname "${BASH_SOURCE[0]}")/expect.sh"
 
 NODES=(a b c d)
 SEED=${MESH_SEED:-$((SRANDOM & 0x7fff))}

@@ -3,12 +3,7 @@
 # test_guide_sites.sh - the commands of docs/guides/two-sites.md work, on the two sites it
 # describes: a switch and a router in each, a line between the routers.
 # seconds: 60
-set -u
-here=$(dirname "${BASH_SOURCE[0]}")
-# shellcheck source=tests/functional/lib.sh
-. "$here/lib.sh"
-# shellcheck source=tests/functional/guide.sh
-. "$here/guide.sh"
+. "$(dirname "${BASH_SOURCE[0]}")/guide.sh"
 
 GUIDE=two-sites.md
 OUT=$MESH_BUILD/functional/test_guide_sites

@@ -2,12 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # test_guides.sh - the commands of docs/guides/hardware.md work, on the triangle it describes.
 # seconds: 60
-set -u
-here=$(dirname "${BASH_SOURCE[0]}")
-# shellcheck source=tests/functional/lib.sh
-. "$here/lib.sh"
-# shellcheck source=tests/functional/guide.sh
-. "$here/guide.sh"
+. "$(dirname "${BASH_SOURCE[0]}")/guide.sh"
 
 GUIDE=hardware.md
 OUT=$MESH_BUILD/functional/test_guides

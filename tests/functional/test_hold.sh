@@ -4,10 +4,7 @@
 # connections wait, go on when a cable is back, and end in words if none comes back, or if the
 # other process has ended.
 # seconds: 60
-set -u
-here=$(dirname "${BASH_SOURCE[0]}")
-# shellcheck source=tests/functional/cables.sh
-. "$here/cables.sh"
+. "$(dirname "${BASH_SOURCE[0]}")/cables.sh"
 
 cables_init 2 200mbit
 

@@ -3,10 +3,7 @@
 # test_idle_memory.sh - each end of an idle comm with one path costs at most 5 KiB of resident
 # memory, and at most 24 KiB more once a message of 8 B has gone through it: the copies of small
 # messages touch no page before they need it. Measured over 512 comms between two processes.
-set -u
-here=$(dirname "${BASH_SOURCE[0]}")
-# shellcheck source=tests/functional/faults.sh
-. "$here/faults.sh"
+. "$(dirname "${BASH_SOURCE[0]}")/faults.sh"
 
 FIRST=16 # comms that are made before: what the process needs once
 MORE=512

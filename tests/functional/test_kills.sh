@@ -5,10 +5,7 @@
 #
 # KILLS=100 makes it a long run, KILLS_SEED repeats one.
 # seconds: 30
-set -u
-here=$(dirname "${BASH_SOURCE[0]}")
-# shellcheck source=tests/functional/cables.sh
-. "$here/cables.sh"
+. "$(dirname "${BASH_SOURCE[0]}")/cables.sh"
 
 KILLS=${KILLS:-8}
 KILLS_SEED=${KILLS_SEED:-$RANDOM}

@@ -3,12 +3,7 @@
 # test_lane_ports.sh - NCCL_MESH_PORTS has room for some lanes only: a comm has as many as both ends
 # could open, and one line of each node says so.
 # seconds: 5
-set -u
-here=$(dirname "${BASH_SOURCE[0]}")
-# shellcheck source=tests/functional/lib.sh
-. "$here/lib.sh"
-# shellcheck source=tests/functional/expect.sh
-. "$here/expect.sh"
+. "$(dirname "${BASH_SOURCE[0]}")/expect.sh"
 
 RUN_ARGS=(--timeout 60 --check-max 64K --check-every 2 --sizes "8,64K" --iters 4 --repeat 1
 	--verbose)

@@ -3,10 +3,7 @@
 # test_last_word.sh - a receiver closes, and its process ends, right after the acknowledgements of
 # its last messages were lost with one of two cables: the sender's messages are sent all the same.
 # seconds: 12
-set -u
-here=$(dirname "${BASH_SOURCE[0]}")
-# shellcheck source=tests/functional/faults.sh
-. "$here/faults.sh"
+. "$(dirname "${BASH_SOURCE[0]}")/faults.sh"
 
 # All large messages: together they fit what TCP sends without an acknowledgement.
 FAULTS_ENV+=("NCCL_MESH_EAGER_LIMIT=1K" "NCCL_MESH_DEAD_PEER_TIMEOUT=2")

@@ -3,12 +3,7 @@
 # test_libfabric_versions.sh - nodes that run different versions of libfabric understand each other.
 #
 # MESH_OTHER_BUILD  a build folder whose programs run with another libfabric (./test.sh libfabric)
-set -u
-here=$(dirname "${BASH_SOURCE[0]}")
-# shellcheck source=tests/functional/lib.sh
-. "$here/lib.sh"
-# shellcheck source=tests/functional/expect.sh
-. "$here/expect.sh"
+. "$(dirname "${BASH_SOURCE[0]}")/expect.sh"
 
 OTHER=${MESH_OTHER_BUILD:-}
 [[ $OTHER ]] || skip "MESH_OTHER_BUILD names no build that runs with another libfabric"

@@ -5,12 +5,7 @@
 #
 # The relay's own NCCL connects nothing in the second run: it relays from the plugin's init on.
 # seconds: 60
-set -u
-here=$(dirname "${BASH_SOURCE[0]}")
-# shellcheck source=tests/functional/lib.sh
-. "$here/lib.sh"
-# shellcheck source=tests/functional/expect.sh
-. "$here/expect.sh"
+. "$(dirname "${BASH_SOURCE[0]}")/expect.sh"
 
 # The pairs share the sizes: two of them have all.
 ARGS=(--timeout 200 --check-every 2 --sizes "8,64K,1M" --iters 4 --repeat 1)

@@ -2,10 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # test_link_just_up.sh - a process that starts right after its links came up uses them: libfabric
 # leaves out a NIC until the kernel says that it runs, up to a second after the carrier.
-set -u
-here=$(dirname "${BASH_SOURCE[0]}")
-# shellcheck source=tests/functional/faults.sh
-. "$here/faults.sh"
+. "$(dirname "${BASH_SOURCE[0]}")/faults.sh"
 
 ROUNDS=6
 

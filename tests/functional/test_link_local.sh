@@ -3,10 +3,7 @@
 # test_link_local.sh - cables with nothing but link-local addresses connect at once, because the
 # neighbours say where they lead; and what a false answer can do.
 # seconds: 60
-set -u
-here=$(dirname "${BASH_SOURCE[0]}")
-# shellcheck source=tests/functional/faults.sh
-. "$here/faults.sh"
+. "$(dirname "${BASH_SOURCE[0]}")/faults.sh"
 
 # Each cable of a mesh connects within this, in ms, once the listeners are there: less than the 3 s
 # that one wrong candidate costs.

@@ -4,10 +4,7 @@
 # nodes judge it alike, in time, and with the reason that is true.
 # seconds: 100
 # long: tests/world: black-hole, small-packets, stopped-and-reset, and resets at random
-set -u
-here=$(dirname "${BASH_SOURCE[0]}")
-# shellcheck source=tests/functional/faults.sh
-. "$here/faults.sh"
+. "$(dirname "${BASH_SOURCE[0]}")/faults.sh"
 
 DEAD=6 # seconds; NCCL_MESH_DEAD_PEER_TIMEOUT
 # What docs/protocol/failures.md promises, in milliseconds, and the scripts' own polling.

@@ -12,10 +12,7 @@
 #
 # A thread of the receiver polls as a GPU would, from the front, from the end and all over.
 # seconds: 30
-set -u
-here=$(dirname "${BASH_SOURCE[0]}")
-# shellcheck source=tests/functional/faults.sh
-. "$here/faults.sh"
+. "$(dirname "${BASH_SOURCE[0]}")/faults.sh"
 
 ROUNDS=${LL_ROUNDS:-100}
 # kind, bytes sent, bytes of the receive: NCCL posts a whole slot and sends what there is.

@@ -7,13 +7,8 @@
 # alone: measures
 # seconds: 30
 # long: it measures
-set -u
-here=$(dirname "${BASH_SOURCE[0]}")
 export MESH_MTU=9000
-# shellcheck source=tests/functional/lib.sh
-. "$here/lib.sh"
-# shellcheck source=tests/functional/expect.sh
-. "$here/expect.sh"
+. "$(dirname "${BASH_SOURCE[0]}")/expect.sh"
 
 RATE=180   # Mbit/s of the line
 DELAY=20   # ms of one way

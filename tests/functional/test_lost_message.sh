@@ -6,7 +6,6 @@
 # or the run ends with an error in words, within a bounded time: never a hang, never a wrong byte.
 # seconds: 50
 # long: tests/world resets connections at random, and the soak
-set -u
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
 OUT=$MESH_BUILD/lost_message

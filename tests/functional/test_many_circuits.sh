@@ -8,12 +8,7 @@
 # one relay, and nothing else: minutes.
 # seconds: 60
 # long: minutes of many comms; test_relay_crowd has 300 of them
-set -u
-here=$(dirname "${BASH_SOURCE[0]}")
-# shellcheck source=tests/functional/lib.sh
-. "$here/lib.sh"
-# shellcheck source=tests/functional/expect.sh
-. "$here/expect.sh"
+. "$(dirname "${BASH_SOURCE[0]}")/expect.sh"
 
 # Of each direction of a pair of ranks. Sanitizers need the memory for themselves.
 CHANNELS=75

@@ -4,10 +4,7 @@
 # neighbour, and 64 ranks on one of them: each question is answered by each node, once, and a start
 # of many ranks at the same time costs a bounded number of datagrams.
 # seconds: 90
-set -u
-here=$(dirname "${BASH_SOURCE[0]}")
-# shellcheck source=tests/functional/faults.sh
-. "$here/faults.sh"
+. "$(dirname "${BASH_SOURCE[0]}")/faults.sh"
 
 NODES=16
 RANKS=64

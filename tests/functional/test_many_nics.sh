@@ -3,12 +3,7 @@
 # test_many_nics.sh - more NICs with IPv6 than the handle has room for, which is four: the others
 # are used as well, also where only they share a link.
 # seconds: 20
-set -u
-here=$(dirname "${BASH_SOURCE[0]}")
-# shellcheck source=tests/functional/lib.sh
-. "$here/lib.sh"
-# shellcheck source=tests/functional/expect.sh
-. "$here/expect.sh"
+. "$(dirname "${BASH_SOURCE[0]}")/expect.sh"
 
 # --dev 0: the first NIC is the first one in the handle.
 RUN_ARGS=(--timeout 60 --check-max 16K --check-every 2 --sizes "8,256K" --iters 8 --repeat 1

@@ -3,12 +3,7 @@
 # test_mesh_graph.sh - `fi_mesh topo` without files finds the mesh by asking from node to node: a
 # ring, a torus, a switch; what flaps, what does not answer, and IPv4 alone.
 # seconds: 60
-set -u
-here=$(dirname "${BASH_SOURCE[0]}")
-# shellcheck source=tests/functional/faults.sh
-. "$here/faults.sh"
-# shellcheck source=tests/functional/serving.sh
-. "$here/serving.sh"
+. "$(dirname "${BASH_SOURCE[0]}")/serving.sh"
 
 MESH=$MESH_BUILD/fi_mesh
 

@@ -2,10 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # test_mesh_lib.sh - the test library itself: links carry, limits limit, nothing is left behind.
 # alone: it measures, and leaves a namespace behind that any other test would remove
-set -u
-here=$(dirname "${BASH_SOURCE[0]}")
-# shellcheck source=tests/functional/lib.sh
-. "$here/lib.sh"
+. "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
 reaches() { on "$1" ping -c 1 -W 20 -I "$2" "$3" >/dev/null; }
 
@@ -99,13 +96,13 @@ test_cleanup() {
 	log=$(mktemp)
 	# shellcheck disable=SC2016 # expanded by the inner shell
 	for how in 'exit 3' 'kill -TERM $$; wait' 'set -u; echo "$UNSET_VARIABLE"'; do
-		bash -c "PS4=; . '$here/lib.sh'; mesh_init; echo \$\$ >'$log'; mesh_node x
+		bash -c "PS4=; . '$MESH_TOP/tests/functional/lib.sh'; mesh_init; echo \$\$ >'$log'; mesh_node x
 			mesh_spawn x /dev/null bash -c 'trap \"\" TERM; read -r <> <(:)'
 			$how" 2>/dev/null
 		pid=$(cat "$log")
 		! ip netns list | grep -q "^mesh$pid-" || fail "'$how' leaves namespaces"
 	done
-	bash -c ". '$here/lib.sh'; mesh_init; echo \$\$ >'$log'; mesh_node x; kill -KILL \$\$" \
+	bash -c ". '$MESH_TOP/tests/functional/lib.sh'; mesh_init; echo \$\$ >'$log'; mesh_node x; kill -KILL \$\$" \
 		2>/dev/null
 	pid=$(cat "$log")
 	rm -f "$log"

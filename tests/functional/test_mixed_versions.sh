@@ -4,10 +4,7 @@
 # nodes and versions, and neither waits for its timeout. One whose neighbour datagrams alone are
 # older is connected to, and named.
 # seconds: 15
-set -u
-here=$(dirname "${BASH_SOURCE[0]}")
-# shellcheck source=tests/functional/faults.sh
-. "$here/faults.sh"
+. "$(dirname "${BASH_SOURCE[0]}")/faults.sh"
 
 NEW=$MESH_BUILD/libnccl-net-mesh.so
 OLDER=$MESH_BUILD/older/protocol/libnccl-net-mesh.so

@@ -3,14 +3,8 @@
 # test_mpirun.sh - Open MPI and MPICH start fabric_pingpong on a triangle as in
 # docs/guides/mpirun.md.
 # seconds: 30
-set -u
-here=$(dirname "${BASH_SOURCE[0]}")
-# shellcheck source=tests/functional/lib.sh
-. "$here/lib.sh"
-# shellcheck source=tests/functional/guide.sh
-. "$here/guide.sh"
-# shellcheck source=tests/functional/launchers.sh
-. "$here/launchers.sh"
+. "$(dirname "${BASH_SOURCE[0]}")/guide.sh"
+. "$(dirname "${BASH_SOURCE[0]}")/launchers.sh"
 
 # In ssh's place: [OPTION]... NODE COMMAND..., with an environment of its own.
 write_ssh() {

@@ -2,8 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # test_nccl_tools.sh - the tools of tests/nccl: which launcher started a rank, the parts of a log,
 # where nccl.h is; and that they report 'skipped: no GPU' if there is none.
-# shellcheck source=tests/functional/lib.sh
-. "$(dirname "$0")/lib.sh"
+. "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
 NCCL_TESTS=$MESH_TOP/tests/nccl
 PROGRAM=$MESH_BUILD/nccl/nccl_collectives

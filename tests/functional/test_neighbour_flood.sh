@@ -5,10 +5,7 @@
 # truncated: a transfer keeps its rate, memory is bounded, and there is one line about it.
 # alone: it measures a rate
 # seconds: 40
-set -u
-here=$(dirname "${BASH_SOURCE[0]}")
-# shellcheck source=tests/functional/cables.sh
-. "$here/cables.sh"
+. "$(dirname "${BASH_SOURCE[0]}")/cables.sh"
 
 RATE=10000
 # Percent of the rate without the flood.
@@ -57,7 +54,7 @@ FLOOD_LOG=$CABLES_FOLDER/stranger
 declare -A ADDED=([a]=0 [b]=0)
 # Without copies of large messages, which take memory until each size has been sent often.
 stream flood 0 NCCL_MESH_EAGER_LIMIT=1K
-mesh_spawn x "$FLOOD_LOG" python3 "$here/neighbour_flood.py" x1 $RATE \
+mesh_spawn x "$FLOOD_LOG" python3 "$MESH_TOP/tests/functional/neighbour_flood.py" x1 $RATE \
 	"$(link_local a)" "$(link_local b)"
 FLOOD=$MESH_SPAWNED
 wait_for "[[ -s $FLOOD_LOG ]]" 60 || fail "the flood does not begin: $(cat "$FLOOD_LOG")"

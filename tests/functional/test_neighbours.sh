@@ -3,12 +3,7 @@
 # test_neighbours.sh - `fi_mesh neighbours` and what answers it: a mesh that is well, and what
 # people get wrong, each with the sentence that says so. An idle process sends nothing.
 # seconds: 45
-set -u
-here=$(dirname "${BASH_SOURCE[0]}")
-# shellcheck source=tests/functional/faults.sh
-. "$here/faults.sh"
-# shellcheck source=tests/functional/serving.sh
-. "$here/serving.sh"
+. "$(dirname "${BASH_SOURCE[0]}")/serving.sh"
 
 MESH=$MESH_BUILD/fi_mesh
 # How long the ranks are idle: IDLE_SECONDS=60 tests/functional/run test_neighbours

@@ -3,10 +3,7 @@
 # test_nic_joins.sh - a NIC that could not be used at init carries the next comm once its link is
 # up: its cable is plugged in, it appears, or it gets an address. NCCL's devices stay the same.
 # seconds: 40
-set -u
-here=$(dirname "${BASH_SOURCE[0]}")
-# shellcheck source=tests/functional/faults.sh
-. "$here/faults.sh"
+. "$(dirname "${BASH_SOURCE[0]}")/faults.sh"
 
 # Nothing here is lost or dead: these only end a test that hangs.
 FAULTS_ENV=(

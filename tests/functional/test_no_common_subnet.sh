@@ -1,10 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # test_no_common_subnet.sh - two nodes without a cable between them: an error at once, in words.
-set -u
-here=$(dirname "${BASH_SOURCE[0]}")
-# shellcheck source=tests/functional/faults.sh
-. "$here/faults.sh"
+. "$(dirname "${BASH_SOURCE[0]}")/faults.sh"
 
 # A wait for a peer takes this many seconds; a refusal, at most AT_ONCE ms.
 FAULTS_ENV[0]=NCCL_MESH_CONNECT_TIMEOUT=30

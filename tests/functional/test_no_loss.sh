@@ -4,10 +4,7 @@
 # that is stopped for longer than each timeout, while its kernel answers, and a cable that is slow.
 # seconds: 70
 # long: tests/world: stopped-and-reset, and processes that are stopped at random
-set -u
-here=$(dirname "${BASH_SOURCE[0]}")
-# shellcheck source=tests/functional/cables.sh
-. "$here/cables.sh"
+. "$(dirname "${BASH_SOURCE[0]}")/cables.sh"
 
 # Below the time for which a process is stopped, or a cable is slow.
 LIMITS=(NCCL_MESH_DEAD_PEER_TIMEOUT=4 NCCL_MESH_RECOVERY_TIMEOUT=4)

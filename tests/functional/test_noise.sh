@@ -3,10 +3,7 @@
 # test_noise.sh - unknown clients at the control port and the provider's port: whatever they send or
 # leave out, connects and transfers go on, and nothing of them stays behind.
 # seconds: 25
-set -u
-here=$(dirname "${BASH_SOURCE[0]}")
-# shellcheck source=tests/functional/faults.sh
-. "$here/faults.sh"
+. "$(dirname "${BASH_SOURCE[0]}")/faults.sh"
 
 # Unknown clients of each kind.
 EACH=40

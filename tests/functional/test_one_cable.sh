@@ -4,10 +4,7 @@
 # the connections wait and go on when it is back, and end in words if the other process has ended.
 # seconds: 70
 # long: tests/world: only-way, refused-then-silent
-set -u
-here=$(dirname "${BASH_SOURCE[0]}")
-# shellcheck source=tests/functional/cables.sh
-. "$here/cables.sh"
+. "$(dirname "${BASH_SOURCE[0]}")/cables.sh"
 
 cables_init 1 200mbit
 

@@ -4,10 +4,7 @@
 # call of the plugin copies more than the window of tcp, and none takes longer than 1 ms of the
 # processor: a comm waits for one call of another comm at most.
 # seconds: 15
-set -u
-here=$(dirname "${BASH_SOURCE[0]}")
-# shellcheck source=tests/functional/faults.sh
-. "$here/faults.sh"
+. "$(dirname "${BASH_SOURCE[0]}")/faults.sh"
 
 ROUNDS=5
 COPIED=2200 # KiB; the window, MESH_PACE_WINDOW_MIN, and small messages

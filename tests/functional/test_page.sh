@@ -3,12 +3,7 @@
 # test_page.sh - `fi_mesh serve --http`: what the page has, who may read it and how, and what a
 # real browser makes of it (a headless Chromium, where there is one).
 # seconds: 60
-set -u
-here=$(dirname "${BASH_SOURCE[0]}")
-# shellcheck source=tests/functional/lib.sh
-. "$here/lib.sh"
-# shellcheck source=tests/functional/expect.sh
-. "$here/expect.sh"
+. "$(dirname "${BASH_SOURCE[0]}")/expect.sh"
 
 MESH=$MESH_BUILD/fi_mesh
 # Of other tests' processes nothing is to be seen.
@@ -16,7 +11,7 @@ export NCCL_MESH_STATS_DIR=$OUT/stats
 declare -A SERVED=()
 
 # get PATH [CURL-LIKE OPTION...]: status and type on the first line, then the body.
-get() { on mgmt python3 "$here/http_get.py" "http://$ADDRESS:18622$1" "${@:2}"; }
+get() { on mgmt python3 "$MESH_TOP/tests/functional/http_get.py" "http://$ADDRESS:18622$1" "${@:2}"; }
 
 # serves NODE ARGUMENT...: and answers its neighbours.
 serves() {
@@ -40,7 +35,7 @@ addresses_are_checked() {
 	refused "Cannot assign requested address" 10.77.0.250
 	on a timeout 20 "$MESH" serve >"$OUT/plain" 2>&1 &
 	wait_for "grep -q '^answering' $OUT/plain" 60 || fail "$(cat "$OUT/plain")"
-	on mgmt python3 "$here/http_get.py" "http://$ADDRESS:18622/" >/dev/null 2>&1 &&
+	on mgmt python3 "$MESH_TOP/tests/functional/http_get.py" "http://$ADDRESS:18622/" >/dev/null 2>&1 &&
 		fail "a page that is off is served"
 	mesh_namespace_pids "$(mesh_ns a)" | xargs -r kill -INT
 	wait
@@ -139,7 +134,7 @@ browser_shows_it() {
 	done
 	grep -q 'class="error"[^>]*>[^<]' "$OUT/dom" && fail "errors: $(cat "$OUT/dom")"
 	browser --screenshot="$OUT/page.png" || fail "$(cat "$OUT/browser.log")"
-	python3 "$here/png_colours.py" "$OUT/page.png" 2f9461 e4ebf3 ||
+	python3 "$MESH_TOP/tests/functional/png_colours.py" "$OUT/page.png" 2f9461 e4ebf3 ||
 		fail "the picture of the mesh is not in $OUT/page.png"
 	rm -rf "$OUT/browser"
 	note "a headless browser shows the picture and the tables"

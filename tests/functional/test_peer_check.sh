@@ -3,8 +3,7 @@
 # test_peer_check.sh - `fi_mesh check --peer` and `fi_mesh serve`: a mesh without faults, and then
 # the usual mistakes one by one, each with the message that names it.
 # seconds: 120
-set -u
-. "$(dirname "$0")/lib.sh"
+. "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 mesh_init
 
 MESH=$MESH_BUILD/fi_mesh

@@ -6,10 +6,7 @@
 # The victim is on node a, the survivor on b. Bystanders of the survivor: one more process on a,
 # which sends to it, and one on c, which receives from it.
 # seconds: 45
-set -u
-here=$(dirname "${BASH_SOURCE[0]}")
-# shellcheck source=tests/functional/faults.sh
-. "$here/faults.sh"
+. "$(dirname "${BASH_SOURCE[0]}")/faults.sh"
 
 ADDRESS='10\.77\.1\.1'
 DEAD=3 # seconds; NCCL_MESH_DEAD_PEER_TIMEOUT in faults.sh

@@ -9,12 +9,7 @@
 #            |             |
 #            d ---dc cd--- c
 # seconds: 90
-set -u
-here=$(dirname "$0")
-# shellcheck source=tests/functional/lib.sh
-. "$here/lib.sh"
-# shellcheck source=tests/functional/expect.sh
-. "$here/expect.sh"
+. "$(dirname "${BASH_SOURCE[0]}")/expect.sh"
 
 MESH=$MESH_BUILD/fi_mesh
 # Of each cable: so little that a busy machine can fill it.

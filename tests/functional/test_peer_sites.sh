@@ -3,9 +3,7 @@
 # test_peer_sites.sh - `fi_mesh check --peer` names the sites of both nodes; a check of another
 # version of its protocol is refused, with both versions named, whichever end is the older one.
 # seconds: 25
-set -u
-. "$(dirname "$0")/lib.sh"
-. "$(dirname "$0")/expect.sh"
+. "$(dirname "${BASH_SOURCE[0]}")/expect.sh"
 
 MESH=$MESH_BUILD/fi_mesh
 

@@ -14,7 +14,6 @@
 # has. Where hardly a round had both cores to itself a ratio that is too low says nothing: a skip.
 # alone: it measures
 # long: it measures; the step cost counts instructions
-set -u
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
 ROUNDS_MIN=5

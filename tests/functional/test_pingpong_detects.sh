@@ -5,8 +5,6 @@
 # Ranks run on 127.0.0.1 with fake_plugin.so, which breaks NCCL's contract on demand
 # (FAKE_PLUGIN_FAULT). A fault must end all ranks with a status that is not 0, and with words.
 # seconds: 60
-set -u
-# shellcheck source=tests/functional/lib.sh
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh" # for wait_for and skip; no namespaces are needed
 PINGPONG=${FABRIC_PINGPONG:-$MESH_BUILD/fabric_pingpong}
 PLUGIN=${FAKE_PLUGIN:-$MESH_BUILD/unit/fake_plugin.so}

@@ -4,12 +4,7 @@
 # that this pair failed, with the plugin's reason, and not another NIC and "ok". Once it is up
 # again, the pair connects.
 # seconds: 15
-set -u
-here=$(dirname "${BASH_SOURCE[0]}")
-# shellcheck source=tests/functional/lib.sh
-. "$here/lib.sh"
-# shellcheck source=tests/functional/expect.sh
-. "$here/expect.sh"
+. "$(dirname "${BASH_SOURCE[0]}")/expect.sh"
 
 mesh_init
 mesh_up triangle patched

@@ -6,12 +6,7 @@
 # `--config ip`, and fabric_pingpong has to pass between all neighbours over the planned addresses.
 # Then `fi_mesh topo` has to find the planned cables in what the nodes report.
 # seconds: 60
-set -u
-here=$(dirname "${BASH_SOURCE[0]}")
-# shellcheck source=tests/functional/lib.sh
-. "$here/lib.sh"
-# shellcheck source=tests/functional/expect.sh
-. "$here/expect.sh"
+. "$(dirname "${BASH_SOURCE[0]}")/expect.sh"
 
 NODES=(a b c d e f g h i)
 RUN_ARGS=(--timeout 60 --sizes "8,64K" --iters 4 --repeat 1 --no-check)

@@ -1,12 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # test_plan_interrupt.sh - Ctrl-C while `fi_mesh plan` writes files leaves nothing behind.
-set -u
-here=$(dirname "${BASH_SOURCE[0]}")
-# shellcheck source=tests/functional/lib.sh
-. "$here/lib.sh"
-# shellcheck source=tests/functional/expect.sh
-. "$here/expect.sh"
+. "$(dirname "${BASH_SOURCE[0]}")/expect.sh"
 
 # interrupted: Ctrl-C once it writes; its exit status is left in STATUS. False if all was written
 # before the interrupt came: this script may have had no CPU meanwhile.

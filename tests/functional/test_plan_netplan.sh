@@ -1,12 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # test_plan_netplan.sh - netplan's own parser takes what `fi_mesh plan` writes, and means the same.
-set -u
-here=$(dirname "${BASH_SOURCE[0]}")
-# shellcheck source=tests/functional/lib.sh
-. "$here/lib.sh"
-# shellcheck source=tests/functional/expect.sh
-. "$here/expect.sh"
+. "$(dirname "${BASH_SOURCE[0]}")/expect.sh"
 
 # generate ROOT: what netplan makes of ROOT/etc/netplan goes to ROOT/run.
 generate() { netplan generate --root-dir "$1"; }

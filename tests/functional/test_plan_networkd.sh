@@ -1,12 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # test_plan_networkd.sh - a real systemd-networkd, in a namespace, configures what is planned.
-set -u
-here=$(dirname "${BASH_SOURCE[0]}")
-# shellcheck source=tests/functional/lib.sh
-. "$here/lib.sh"
-# shellcheck source=tests/functional/expect.sh
-. "$here/expect.sh"
+. "$(dirname "${BASH_SOURCE[0]}")/expect.sh"
 
 for NETWORKD in /usr/lib/systemd/systemd-networkd /lib/systemd/systemd-networkd; do
 	[[ ! -x $NETWORKD ]] || break

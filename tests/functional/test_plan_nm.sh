@@ -3,12 +3,7 @@
 # test_plan_nm.sh - NetworkManager's library takes the keyfiles that `fi_mesh plan` writes.
 #
 # The test uses the library only: the daemon would take over the machine's network.
-set -u
-here=$(dirname "${BASH_SOURCE[0]}")
-# shellcheck source=tests/functional/lib.sh
-. "$here/lib.sh"
-# shellcheck source=tests/functional/expect.sh
-. "$here/expect.sh"
+. "$(dirname "${BASH_SOURCE[0]}")/expect.sh"
 
 CHECK=$MESH_TOP/tests/functional/check_keyfiles.py
 FOLDER=nm/etc/NetworkManager/system-connections

@@ -6,10 +6,7 @@
 # A pod is a namespace with a pod network (eth0) and the macvlan NICs that networks.yaml asks for.
 # The command is the manifest's; where PyTorch is missing, a script takes torchrun's place.
 # seconds: 60
-set -u
-here=$(dirname "${BASH_SOURCE[0]}")
-# shellcheck source=tests/functional/lib.sh
-. "$here/lib.sh"
+. "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
 MANIFESTS=$MESH_TOP/packaging/kubernetes
 OUT=$MESH_BUILD/functional/test_pods
@@ -18,7 +15,7 @@ PORTS=(enp1s0f0np0 enp1s0f1np1)
 PODS=(pa pb pc pc2)
 declare -A HOST=([pa]=a [pb]=b [pc]=c [pc2]=c)
 
-manifest() { "$here/pod_manifest.py" "$1" "$MANIFESTS"; }
+manifest() { "$MESH_TOP/tests/functional/pod_manifest.py" "$1" "$MANIFESTS"; }
 
 # The nodes' cables carry no addresses but link-local ones.
 make_hosts() {

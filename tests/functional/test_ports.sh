@@ -4,12 +4,7 @@
 # triangle pass, with two ranks on one node; without the setting it does not. A range that is used
 # up is named. `fi_mesh check` follows the rules for the range.
 # seconds: 40
-set -u
-here=$(dirname "${BASH_SOURCE[0]}")
-# shellcheck source=tests/functional/lib.sh
-. "$here/lib.sh"
-# shellcheck source=tests/functional/expect.sh
-. "$here/expect.sh"
+. "$(dirname "${BASH_SOURCE[0]}")/expect.sh"
 
 # New TCP connections on the cables pass to the ports 21000 to 21009 only.
 wall() {

@@ -2,12 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # test_providers.sh - NCCL_MESH_PROVIDER and NCCL_MESH_NICS, right and wrong, from end to end.
 # seconds: 15
-set -u
-here=$(dirname "${BASH_SOURCE[0]}")
-# shellcheck source=tests/functional/lib.sh
-. "$here/lib.sh"
-# shellcheck source=tests/functional/expect.sh
-. "$here/expect.sh"
+. "$(dirname "${BASH_SOURCE[0]}")/expect.sh"
 
 RUN_ARGS=(--timeout 60 --check-max 16K --check-every 2 --sizes "8,256K" --iters 10 --repeat 1)
 # Seconds in which a run that cannot work has to have said so; the plugin's deadline is 5.

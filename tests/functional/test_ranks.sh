@@ -2,12 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # test_ranks.sh - several ranks on a node, and several communicators in a process.
 # seconds: 10
-set -u
-here=$(dirname "${BASH_SOURCE[0]}")
-# shellcheck source=tests/functional/lib.sh
-. "$here/lib.sh"
-# shellcheck source=tests/functional/expect.sh
-. "$here/expect.sh"
+. "$(dirname "${BASH_SOURCE[0]}")/expect.sh"
 
 RUN_ARGS=(--timeout 60 --check-max 16K --check-every 2 --sizes "8,256K" --iters 10 --repeat 1)
 COMMUNICATORS=$MESH_BUILD/functional/two_communicators

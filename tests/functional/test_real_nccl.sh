@@ -13,8 +13,7 @@
 # Needs an NCCL that takes its CUDA runtime from a shared library (built with CUDARTLIB=cudart);
 # NCCL_LIBRARY names it. NVIDIA's own packages have the runtime inside: they cannot be used.
 #	ONLY=flapping test_real_nccl.sh	one of triangle, k4, ring, relayed, flapping, death
-# shellcheck source=tests/functional/lib.sh
-. "$(dirname "$0")/lib.sh"
+. "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
 FAKE=$MESH_BUILD/nccl/fake
 COLLECTIVES=$MESH_BUILD/nccl/nccl_collectives

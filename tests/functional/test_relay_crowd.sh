@@ -4,10 +4,7 @@
 # frames wait for it, and all are made when it runs again. Nobody takes a process for one that has
 # ended.
 # seconds: 30
-set -u
-here=$(dirname "${BASH_SOURCE[0]}")
-# shellcheck source=tests/functional/faults.sh
-. "$here/faults.sh"
+. "$(dirname "${BASH_SOURCE[0]}")/faults.sh"
 
 NUM=300
 

@@ -3,10 +3,7 @@
 # test_relay_end.sh - a relay is silent about the normal end of a process behind it: the receiver
 # has closed its end of the comm, and ends before the sender, which is late, has shut the circuit.
 # seconds: 15
-set -u
-here=$(dirname "${BASH_SOURCE[0]}")
-# shellcheck source=tests/functional/faults.sh
-. "$here/faults.sh"
+. "$(dirname "${BASH_SOURCE[0]}")/faults.sh"
 
 faults_init
 FAULTS_ENV+=("MASTER_ADDR=127.0.0.1" "MASTER_PORT=29500")

@@ -5,11 +5,8 @@
 # the process has ended, before NCCL_MESH_RECOVERY_TIMEOUT.
 # seconds: 40
 # long: it fails, as is known (tests/expected_failures)
-set -u
-here=$(dirname "${BASH_SOURCE[0]}")
 RECOVERY=30
-# shellcheck source=tests/functional/relay_end.sh
-. "$here/relay_end.sh"
+. "$(dirname "${BASH_SOURCE[0]}")/relay_end.sh"
 
 relay_end_init
 begins "post 0 0 0 8M

@@ -8,10 +8,7 @@
 #
 #	ROUNDS=100 test_relay_faults.sh		each fault that often
 # seconds: 60
-set -u
-here=$(dirname "${BASH_SOURCE[0]}")
-# shellcheck source=tests/functional/relays.sh
-. "$here/relays.sh"
+. "$(dirname "${BASH_SOURCE[0]}")/relays.sh"
 
 ROUNDS=${ROUNDS:-1}
 # goes_on WHAT: both ranks receive on, over the other relay, and end well. On a busy machine a

@@ -1,7 +1,5 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # test_relay_model.sh - relays cannot wait for each other if each circuit has memory of its own.
-set -u
-here=$(dirname "${BASH_SOURCE[0]}")
 command -v python3 >/dev/null || { echo "SKIP: python3 is missing"; exit 77; }
-python3 "$here/relay_model.py"
+python3 "$(dirname "${BASH_SOURCE[0]}")/relay_model.py"

@@ -5,10 +5,7 @@
 # comms between the sender and the relay's node go on. The comm with the node that was stopped goes
 # on when it runs again.
 # seconds: 15
-set -u
-here=$(dirname "${BASH_SOURCE[0]}")
-# shellcheck source=tests/functional/faults.sh
-. "$here/faults.sh"
+. "$(dirname "${BASH_SOURCE[0]}")/faults.sh"
 
 faults_init
 FAULTS_ENV+=(

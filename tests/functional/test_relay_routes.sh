@@ -11,12 +11,8 @@
 # each, and little memory in the relays; idle is a line of five with services in the middle, where
 # receives are posted meanwhile on connections that stay idle.
 # seconds: 180
-set -u
-here=$(dirname "${BASH_SOURCE[0]}")
-# shellcheck source=tests/functional/faults.sh
-. "$here/faults.sh"
-# shellcheck source=tests/functional/expect.sh
-. "$here/expect.sh"
+. "$(dirname "${BASH_SOURCE[0]}")/faults.sh"
+. "$(dirname "${BASH_SOURCE[0]}")/expect.sh"
 
 SEED=${SEED:-$((RANDOM))}
 GRAPHS=${GRAPHS:-0}

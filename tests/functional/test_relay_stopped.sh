@@ -8,10 +8,7 @@
 # other relays run.
 # seconds: 80
 # long: tests/world stops processes at random, relays among them
-set -u
-here=$(dirname "${BASH_SOURCE[0]}")
-# shellcheck source=tests/functional/relays.sh
-. "$here/relays.sh"
+. "$(dirname "${BASH_SOURCE[0]}")/relays.sh"
 
 # Milliseconds until messages go on: 0.5 of waiting, 3 of silence, and the way.
 LIMIT=${LIMIT:-7000}

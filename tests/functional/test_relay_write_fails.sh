@@ -4,10 +4,7 @@
 # write that fails. The other end of the connection learns that the process has ended, and does not
 # look for another route until NCCL_MESH_RECOVERY_TIMEOUT.
 # seconds: 10
-set -u
-here=$(dirname "${BASH_SOURCE[0]}")
-# shellcheck source=tests/functional/relay_end.sh
-. "$here/relay_end.sh"
+. "$(dirname "${BASH_SOURCE[0]}")/relay_end.sh"
 
 relay_end_init
 begins ""

@@ -3,12 +3,7 @@
 # test_rendezvous.sh - the ranks meet where launchers send them: at a name that is the loopback on
 # rank 0's machine, and at a port on which torchrun's store listens.
 # seconds: 5
-set -u
-here=$(dirname "${BASH_SOURCE[0]}")
-# shellcheck source=tests/functional/lib.sh
-. "$here/lib.sh"
-# shellcheck source=tests/functional/launchers.sh
-. "$here/launchers.sh"
+. "$(dirname "${BASH_SOURCE[0]}")/launchers.sh"
 
 # ranks_meet RUN ADDRESS0 ADDRESS [VARIABLE=VALUE]...: a rank in each node, of which rank 0 has
 # ADDRESS0 for MASTER_ADDR; all end well.

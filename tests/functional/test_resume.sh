@@ -3,10 +3,7 @@
 # test_resume.sh - one of two cables fails while messages of all sizes stream in both directions:
 # the connections go on over the other one. Every byte is checked, and no run ends with an error.
 # seconds: 40
-set -u
-here=$(dirname "${BASH_SOURCE[0]}")
-# shellcheck source=tests/functional/lib.sh
-. "$here/lib.sh"
+. "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
 OUT=$MESH_BUILD/resume
 

@@ -7,10 +7,7 @@
 # RETURNS=20 makes it a long run (4 minutes), which ends with the medians.
 # alone: it measures what shaped cables carry
 # seconds: 40
-set -u
-here=$(dirname "${BASH_SOURCE[0]}")
-# shellcheck source=tests/functional/cables.sh
-. "$here/cables.sh"
+. "$(dirname "${BASH_SOURCE[0]}")/cables.sh"
 
 RETURNS=${RETURNS:-3}
 

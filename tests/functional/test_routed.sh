@@ -3,12 +3,7 @@
 # test_routed.sh - nodes without a common subnet that the kernels' routes connect: all pairs run, on
 # the NICs that the routes choose, and never where a direct path is up.
 # seconds: 90
-set -u
-here=$(dirname "${BASH_SOURCE[0]}")
-# shellcheck source=tests/functional/lib.sh
-. "$here/lib.sh"
-# shellcheck source=tests/functional/expect.sh
-. "$here/expect.sh"
+. "$(dirname "${BASH_SOURCE[0]}")/expect.sh"
 
 # No relay helps: the routes lead everywhere, or nothing does.
 export NCCL_MESH_RELAY=off

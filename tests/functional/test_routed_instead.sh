@@ -3,10 +3,7 @@
 # test_routed_instead.sh - the only relay between two nodes is killed, and the kernels have routes
 # over another node: the streams go on over those, and over the relay again when that way is lost.
 # seconds: 30
-set -u
-here=$(dirname "${BASH_SOURCE[0]}")
-# shellcheck source=tests/functional/relays.sh
-. "$here/relays.sh"
+. "$(dirname "${BASH_SOURCE[0]}")/relays.sh"
 
 relays_init
 mesh_node a b p r

@@ -6,10 +6,7 @@
 # has, which are lost and come back with one message.
 # alone: it measures what shaped cables carry
 # seconds: 40
-set -u
-here=$(dirname "${BASH_SOURCE[0]}")
-# shellcheck source=tests/functional/cables.sh
-. "$here/cables.sh"
+. "$(dirname "${BASH_SOURCE[0]}")/cables.sh"
 
 RATE=200mbit
 export NCCL_MESH_LANES=2

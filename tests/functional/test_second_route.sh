@@ -6,10 +6,7 @@
 # for a cable of p that is pulled, and put back. Every byte is checked.
 # seconds: 60
 # long: tests/world: ring; test_relay_faults
-set -u
-here=$(dirname "${BASH_SOURCE[0]}")
-# shellcheck source=tests/functional/relays.sh
-. "$here/relays.sh"
+. "$(dirname "${BASH_SOURCE[0]}")/relays.sh"
 
 RATE=100mbit
 CABLES_BYTES_S=$((${RATE%mbit} * 1000000 / 8))

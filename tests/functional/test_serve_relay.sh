@@ -4,12 +4,8 @@
 # for the jobs that its environment allows; two ranks there share that;
 # and NCCL_MESH_RELAY=any.
 # seconds: 40
-set -u
-here=$(dirname "${BASH_SOURCE[0]}")
-# shellcheck source=tests/functional/faults.sh
-. "$here/faults.sh"
-# shellcheck source=tests/functional/expect.sh
-. "$here/expect.sh"
+. "$(dirname "${BASH_SOURCE[0]}")/faults.sh"
+. "$(dirname "${BASH_SOURCE[0]}")/expect.sh"
 
 ARGS=(--timeout 100 --sizes "8,64K,1M" --iters 2 --repeat 1 --check-max 20K
 	--check-every 2)

@@ -3,12 +3,7 @@
 # test_site_relays.sh - two nodes of one site without a common link, which relays of their site and
 # of another one could join: those of their site carry everything, also where they are more.
 # seconds: 10
-set -u
-here=$(dirname "${BASH_SOURCE[0]}")
-# shellcheck source=tests/functional/lib.sh
-. "$here/lib.sh"
-# shellcheck source=tests/functional/expect.sh
-. "$here/expect.sh"
+. "$(dirname "${BASH_SOURCE[0]}")/expect.sh"
 
 SIZE=$((1 << 20))
 ROUNDS=8

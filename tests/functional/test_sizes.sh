@@ -2,12 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # test_sizes.sh - every message arrives whole: 0 bytes to 1 GiB, in all of NCCL's manners.
 # seconds: 60
-set -u
-here=$(dirname "${BASH_SOURCE[0]}")
-# shellcheck source=tests/functional/lib.sh
-. "$here/lib.sh"
-# shellcheck source=tests/functional/expect.sh
-. "$here/expect.sh"
+. "$(dirname "${BASH_SOURCE[0]}")/expect.sh"
 
 # sizes_pass RUN ARGUMENT...: between a and b, over their one cable.
 sizes_pass() {

@@ -4,10 +4,7 @@
 # connections go on over the other one. What was queued on the slow one is not waited for.
 # seconds: 25
 # long: it fails, as is known (tests/expected_failures)
-set -u
-here=$(dirname "${BASH_SOURCE[0]}")
-# shellcheck source=tests/functional/cables.sh
-. "$here/cables.sh"
+. "$(dirname "${BASH_SOURCE[0]}")/cables.sh"
 
 SLOW_S=12
 # What is queued there when it becomes slow needs more than SLOW_S.

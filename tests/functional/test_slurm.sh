@@ -5,14 +5,8 @@
 #
 # Nothing of the machine's own Slurm or munge is used or changed.
 # seconds: 15
-set -u
-here=$(dirname "${BASH_SOURCE[0]}")
-# shellcheck source=tests/functional/lib.sh
-. "$here/lib.sh"
-# shellcheck source=tests/functional/guide.sh
-. "$here/guide.sh"
-# shellcheck source=tests/functional/launchers.sh
-. "$here/launchers.sh"
+. "$(dirname "${BASH_SOURCE[0]}")/guide.sh"
+. "$(dirname "${BASH_SOURCE[0]}")/launchers.sh"
 
 export SLURM_CONF=$OUT/slurm.conf
 

@@ -8,10 +8,7 @@
 # short, ENOUGH of that passes, with a message: a cable that is left idle, or a split that ignores
 # the rates, is far below. If even that is not reached, the test is repeated with cables half as
 # fast, and half of those; if no try had half of each core to itself, the test is skipped.
-set -u
-here=$(dirname "${BASH_SOURCE[0]}")
-# shellcheck source=tests/functional/lib.sh
-. "$here/lib.sh"
+. "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
 OUT=$MESH_BUILD/striping
 ROUNDS=${ROUNDS:-3} # at each rate

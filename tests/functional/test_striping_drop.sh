@@ -9,10 +9,7 @@
 # alone: measures
 # seconds: 30
 # long: it measures; test_return
-set -u
-here=$(dirname "${BASH_SOURCE[0]}")
-# shellcheck source=tests/functional/lib.sh
-. "$here/lib.sh"
+. "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
 OUT=$MESH_BUILD/striping_drop
 RATE=${RATE:-500} # Mbit/s

@@ -2,12 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # test_subnets.sh - the real prefix decides: /30, /31, peers, IPv6, both families, link-local.
 # seconds: 25
-set -u
-here=$(dirname "${BASH_SOURCE[0]}")
-# shellcheck source=tests/functional/lib.sh
-. "$here/lib.sh"
-# shellcheck source=tests/functional/expect.sh
-. "$here/expect.sh"
+. "$(dirname "${BASH_SOURCE[0]}")/expect.sh"
 
 RUN_ARGS=(--timeout 60 --check-max 8K --check-every 2 --sizes "8,256K" --iters 8 --repeat 1)
 

@@ -3,14 +3,8 @@
 # test_torchrun.sh - torchrun starts the example and fabric_pingpong on a triangle as
 # docs/guides/pytorch.md says, on the CPU.
 # seconds: 50
-set -u
-here=$(dirname "${BASH_SOURCE[0]}")
-# shellcheck source=tests/functional/lib.sh
-. "$here/lib.sh"
-# shellcheck source=tests/functional/guide.sh
-. "$here/guide.sh"
-# shellcheck source=tests/functional/launchers.sh
-. "$here/launchers.sh"
+. "$(dirname "${BASH_SOURCE[0]}")/guide.sh"
+. "$(dirname "${BASH_SOURCE[0]}")/launchers.sh"
 
 # on_all FILE: typed on every node, with the node's rank, which is also in NODE_RANK; what each
 # prints is in FILE.NODE.

@@ -6,12 +6,7 @@
 # dev 0 is eth1. Each cable's two pairs run alone, so that the interfaces' counters can tell; then
 # all pairs run together with each dev, and every byte is checked.
 # seconds: 70
-set -u
-here=$(dirname "${BASH_SOURCE[0]}")
-# shellcheck source=tests/functional/lib.sh
-. "$here/lib.sh"
-# shellcheck source=tests/functional/expect.sh
-. "$here/expect.sh"
+. "$(dirname "${BASH_SOURCE[0]}")/expect.sh"
 
 CABLES=(ab bc ca)
 declare -A NIC    # NIC[xy]: the NIC of x that goes to y

@@ -3,12 +3,7 @@
 # test_two_cables.sh - two cables between two nodes: both are used; one that cannot be used is left
 # out.
 # seconds: 25
-set -u
-here=$(dirname "${BASH_SOURCE[0]}")
-# shellcheck source=tests/functional/lib.sh
-. "$here/lib.sh"
-# shellcheck source=tests/functional/expect.sh
-. "$here/expect.sh"
+. "$(dirname "${BASH_SOURCE[0]}")/expect.sh"
 
 RUN_ARGS=(--timeout 60 --check-max 8K --check-every 2 --sizes "8,256K" --iters 20 --repeat 1)
 # 2 pairs x 20 messages x 256 KiB are 10 MiB; each cable carries about half of it.

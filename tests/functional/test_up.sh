@@ -8,14 +8,7 @@
 # byte for byte. A node that lies is refused. The management network of a node is pulled in
 # mid-apply: all nodes roll back. With a cable less, the node in the middle relays.
 # seconds: 240
-set -u
-here=$(dirname "${BASH_SOURCE[0]}")
-# shellcheck source=tests/functional/lib.sh
-. "$here/lib.sh"
-# shellcheck source=tests/functional/expect.sh
-. "$here/expect.sh"
-# shellcheck source=tests/functional/up_nodes.sh
-. "$here/up_nodes.sh"
+. "$(dirname "${BASH_SOURCE[0]}")/up_nodes.sh"
 
 NODES=(a b c)
 declare -A TOOL=([a]=netplan [b]=nm [c]=networkd) ETC NICS

@@ -3,8 +3,7 @@
 # test_watch.sh - `fi_mesh watch` sees what the plugin of two running ranks moves, in their own
 # counters and in the netdev's, and nothing of it stays behind.
 # seconds: 25
-set -u
-. "$(dirname "$0")/lib.sh"
+. "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 mesh_init
 
 MESH=$MESH_BUILD/fi_mesh

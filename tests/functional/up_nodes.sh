@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=bash
-# up_nodes.sh - nodes with an sshd, an /etc and a configuration tool of their own. To be sourced
-# behind lib.sh and expect.sh.
+# up_nodes.sh - nodes with an sshd, an /etc and a configuration tool of their own. To be sourced.
 #
 # The tools are stand-ins that read the files where the real ones do and configure the NICs with
 # ip: netplan with the real `netplan generate`, NetworkManager's keyfiles, networkd's files.
+
+# shellcheck source=tests/functional/expect.sh
+. "$(dirname "${BASH_SOURCE[0]}")/expect.sh"
 
 SSHD=/usr/sbin/sshd
 KEYS=$OUT/ssh

@@ -8,14 +8,7 @@
 # (libfabric alone), fi_pingpong, and the plugin. An emulated device's speed means nothing: only the
 # ratios count, and on a busy machine they vary much. FIGURES_ROUNDS rounds (default 3),
 # interleaved, of which the median counts.
-set -u
-here=$(dirname "${BASH_SOURCE[0]}")
-# shellcheck source=tests/functional/lib.sh
-. "$here/../functional/lib.sh"
-# shellcheck source=tests/vm/rdma.sh
-. "$here/rdma.sh"
-# shellcheck source=tests/functional/expect.sh
-. "$here/../functional/expect.sh"
+. "$(dirname "${BASH_SOURCE[0]}")/nodes.sh"
 
 ROUNDS=${FIGURES_ROUNDS:-3}
 SIZE=$((1 << 20)) SMALL=8

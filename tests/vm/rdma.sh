@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=bash
-# rdma.sh - a test mesh whose cables carry RDMA, in the virtual machine. To be sourced behind
-# lib.sh or faults.sh of tests/functional, whose nodes it extends.
+# rdma.sh - a test mesh whose cables carry RDMA, in the virtual machine. To be sourced,
+# behind faults.sh of tests/functional if that is needed; it extends the nodes of lib.sh.
 #
 #	mesh_init; mesh_up triangle	as in tests/functional/lib.sh
 #	rdma_up				each cable's NIC xy gets the RDMA device rxe_xy
@@ -10,6 +10,9 @@
 # Soft-RoCE devices belong to no network namespace: the RDMA subsystem is shared. So each node is
 # given a mount namespace, too, in which /dev and /sys show its own devices only (node_masks). A
 # sleeping process in each node holds its namespaces.
+
+# shellcheck source=tests/functional/lib.sh
+declare -F mesh_init >/dev/null || . "$(dirname "${BASH_SOURCE[0]}")/../functional/lib.sh"
 
 RDMA_HERE=$(dirname "${BASH_SOURCE[0]}")
 # Longer times for tests of faults, because everything is emulated.

@@ -2,9 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # test_credits.sh - a process closes its NIC while libfabric's own messages wait there unread, and
 # does not crash: at its end, where it closes the endpoint of a lost link, and where its peer ends.
-set -u
-# shellcheck source=tests/vm/pair.sh
-. "$(dirname "${BASH_SOURCE[0]}")/pair.sh"
+. "$(dirname "${BASH_SOURCE[0]}")/nodes.sh"
 
 pair_up
 for what in domain endpoint peer; do

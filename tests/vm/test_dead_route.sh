@@ -4,14 +4,7 @@
 # and the node between forwards TCP and takes RoCE for its own, as real NICs do: the ends go over
 # its process, by RDMA.
 # long: tests/functional/test_dead_route.sh
-set -u
-here=$(dirname "${BASH_SOURCE[0]}")
-# shellcheck source=tests/functional/lib.sh
-. "$here/../functional/lib.sh"
-# shellcheck source=tests/vm/rdma.sh
-. "$here/rdma.sh"
-# shellcheck source=tests/functional/expect.sh
-. "$here/../functional/expect.sh"
+. "$(dirname "${BASH_SOURCE[0]}")/nodes.sh"
 
 RUN_ARGS=(--timeout 120 --check-max 64K --check-every 2 --sizes "8,64K" --iters 4
 	--repeat 1 --verbose

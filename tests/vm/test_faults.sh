@@ -3,12 +3,8 @@
 # test_faults.sh - over verbs: a peer dies in mid-transfer, a link goes down, a device disappears,
 # memory cannot be registered. Each is an error in words and in bounded time, and leaves no RDMA
 # object.
-set -u
-here=$(dirname "${BASH_SOURCE[0]}")
-# shellcheck source=tests/functional/faults.sh
-. "$here/../functional/faults.sh"
-# shellcheck source=tests/vm/rdma.sh
-. "$here/rdma.sh"
+. "$(dirname "${BASH_SOURCE[0]}")/../functional/faults.sh"
+. "$(dirname "${BASH_SOURCE[0]}")/rdma.sh"
 
 # Until a peer that ended silently counts as lost, and a close has waited for as long again:
 # three times this is more than twice FAULTS_ENV's 8 s and a probe.

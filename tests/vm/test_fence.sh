@@ -2,9 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # test_fence.sh - memory that was taken back from a peer can no longer be written to: neither
 # when its registration was closed, nor when the peer was cut off.
-set -u
-# shellcheck source=tests/vm/pair.sh
-. "$(dirname "${BASH_SOURCE[0]}")/pair.sh"
+. "$(dirname "${BASH_SOURCE[0]}")/nodes.sh"
 
 # late_write HOW: the receiver takes its memory back like this; then the sender writes.
 late_write() {

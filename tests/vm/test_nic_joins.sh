@@ -2,14 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # test_nic_joins.sh - an RDMA NIC whose link comes up while the process runs carries the next comm:
 # with RDMA where libfabric can list its devices anew (2.2 and later), else with tcp, in words.
-set -u
-here=$(dirname "${BASH_SOURCE[0]}")
-# shellcheck source=tests/functional/faults.sh
-. "$here/../functional/faults.sh"
-# shellcheck source=tests/vm/rdma.sh
-. "$here/rdma.sh"
-# shellcheck source=tests/vm/transfer.sh
-. "$here/transfer.sh"
+. "$(dirname "${BASH_SOURCE[0]}")/transfer.sh"
 
 # comm ROLE NAME: a comm by the handle NAME that carries 3 messages of 1 MiB, and is closed.
 comm() {

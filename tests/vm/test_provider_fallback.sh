@@ -2,14 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # test_provider_fallback.sh - both ends have RDMA and it does not get through: an error, or tcp
 # where the setting allows it.
-set -u
-here=$(dirname "${BASH_SOURCE[0]}")
-# shellcheck source=tests/functional/lib.sh
-. "$here/../functional/lib.sh"
-# shellcheck source=tests/vm/rdma.sh
-. "$here/rdma.sh"
-# shellcheck source=tests/functional/expect.sh
-. "$here/../functional/expect.sh"
+. "$(dirname "${BASH_SOURCE[0]}")/nodes.sh"
 
 RUN_ARGS=(--timeout 120 --check-max 64K --check-every 2 --sizes "8,64K" --iters 4 --repeat 1
 	--verbose)

@@ -2,14 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # test_providers_mixed.sh - nodes with and without RDMA in one communicator: each link uses the best
 # provider that both of its ends have, also after a node has lost an RDMA device.
-set -u
-here=$(dirname "${BASH_SOURCE[0]}")
-# shellcheck source=tests/functional/lib.sh
-. "$here/../functional/lib.sh"
-# shellcheck source=tests/vm/rdma.sh
-. "$here/rdma.sh"
-# shellcheck source=tests/functional/expect.sh
-. "$here/../functional/expect.sh"
+. "$(dirname "${BASH_SOURCE[0]}")/nodes.sh"
 
 RUN_ARGS=(--pairs "0-1,1-0,1-2,2-1" --timeout 120 --check-max 64K --check-every 4
 	--sizes "8,64K" --iters 4 --repeat 1 --verbose)

@@ -2,14 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # test_receiver_stops.sh - a receiver that does not poll its NIC for seconds: the sender waits
 # for credits, and never makes the NIC ask "receiver not ready".
-set -u
-here=$(dirname "${BASH_SOURCE[0]}")
-# shellcheck source=tests/functional/lib.sh
-. "$here/../functional/lib.sh"
-# shellcheck source=tests/vm/rdma.sh
-. "$here/rdma.sh"
-# shellcheck source=tests/functional/expect.sh
-. "$here/../functional/expect.sh"
+. "$(dirname "${BASH_SOURCE[0]}")/nodes.sh"
 
 STOPS=3
 STOP_S=2

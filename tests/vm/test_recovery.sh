@@ -2,14 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # test_recovery.sh - over verbs a comm goes on: over the other cable when one goes down, and over
 # its only one when its packets pass again.
-set -u
-here=$(dirname "${BASH_SOURCE[0]}")
-# shellcheck source=tests/functional/faults.sh
-. "$here/../functional/faults.sh"
-# shellcheck source=tests/vm/rdma.sh
-. "$here/rdma.sh"
-# shellcheck source=tests/vm/transfer.sh
-. "$here/transfer.sh"
+. "$(dirname "${BASH_SOURCE[0]}")/transfer.sh"
 
 MESSAGE_BYTES=$((4 << 20))
 

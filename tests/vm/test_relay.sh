@@ -3,14 +3,7 @@
 # test_relay.sh - a relay r between the nodes a and b: first with RDMA on the cable to a only, then
 # on both. Every byte is checked, and what the relay gets and sends is counted on the wire: for each
 # segment one write and one message in, and the same out, or a write with immediate alone.
-set -u
-here=$(dirname "${BASH_SOURCE[0]}")
-# shellcheck source=tests/functional/faults.sh
-. "$here/../functional/faults.sh"
-# shellcheck source=tests/vm/rdma.sh
-. "$here/rdma.sh"
-# shellcheck source=tests/vm/transfer.sh
-. "$here/transfer.sh"
+. "$(dirname "${BASH_SOURCE[0]}")/transfer.sh"
 
 OUT=$MESH_RESULTS
 SIZE=$((1 << 20))

@@ -2,14 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # test_relay_rdma.sh - a ring of five, in which the node between two others has no RDMA: they go the
 # long way round, over two relays that have it; once that node has it, they go over that one.
-set -u
-here=$(dirname "${BASH_SOURCE[0]}")
-# shellcheck source=tests/functional/lib.sh
-. "$here/../functional/lib.sh"
-# shellcheck source=tests/vm/rdma.sh
-. "$here/rdma.sh"
-# shellcheck source=tests/functional/expect.sh
-. "$here/../functional/expect.sh"
+. "$(dirname "${BASH_SOURCE[0]}")/nodes.sh"
 
 RUN_ARGS=(--pairs "0-2,2-0" --timeout 120 --check-max 64K --check-every 4 --sizes "8,64K"
 	--iters 4 --repeat 1 --channels 1 --verbose)

@@ -3,14 +3,7 @@
 # test_routed.sh - routed paths beside RDMA: one communicator of four nodes in a line, of which two
 # share a cable with RDMA, and two nodes with RDMA behind a router.
 # long: test_routed_instead; tests/functional/test_routed.sh
-set -u
-here=$(dirname "${BASH_SOURCE[0]}")
-# shellcheck source=tests/functional/lib.sh
-. "$here/../functional/lib.sh"
-# shellcheck source=tests/vm/rdma.sh
-. "$here/rdma.sh"
-# shellcheck source=tests/functional/expect.sh
-. "$here/../functional/expect.sh"
+. "$(dirname "${BASH_SOURCE[0]}")/nodes.sh"
 
 RUN_ARGS=(--timeout 120 --check-max 64K --check-every 2 --sizes "8,64K" --iters 4 --repeat 1
 	--verbose)

@@ -3,12 +3,8 @@
 # test_routed_instead.sh - two nodes communicate over a relay that has RDMA on both sides. It is
 # killed, and the kernels have a route over another node, which has no RDMA, nor has NIC br:
 # the streams go on over that, by tcp.
-set -u
-here=$(dirname "${BASH_SOURCE[0]}")
-# shellcheck source=tests/functional/relays.sh
-. "$here/../functional/relays.sh"
-# shellcheck source=tests/vm/rdma.sh
-. "$here/rdma.sh"
+. "$(dirname "${BASH_SOURCE[0]}")/../functional/relays.sh"
+. "$(dirname "${BASH_SOURCE[0]}")/rdma.sh"
 
 rdma_nics() {
 	case $1 in

@@ -4,14 +4,7 @@
 # RDMA: a and c go the long way round, over two relays that have it. Without RDMA on that way they
 # take the route of the kernels, at once.
 # long: test_relay_rdma
-set -u
-here=$(dirname "${BASH_SOURCE[0]}")
-# shellcheck source=tests/functional/lib.sh
-. "$here/../functional/lib.sh"
-# shellcheck source=tests/vm/rdma.sh
-. "$here/rdma.sh"
-# shellcheck source=tests/functional/expect.sh
-. "$here/../functional/expect.sh"
+. "$(dirname "${BASH_SOURCE[0]}")/nodes.sh"
 
 # Neighbours first: so the NICs are open before a relay is asked, which has 10 s.
 RUN_ARGS=(--pairs "0-4,4-3,3-2,0-2,2-0" --timeout 120 --check-max 64K --check-every 4

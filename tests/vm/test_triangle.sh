@@ -5,14 +5,7 @@
 # Each direction's data must cross its own pair of RDMA devices as RDMA writes, and nothing may
 # cross another. Three sources are compared: the plugin, the devices' counters, the packets
 # themselves.
-set -u
-here=$(dirname "${BASH_SOURCE[0]}")
-# shellcheck source=tests/functional/lib.sh
-. "$here/../functional/lib.sh"
-# shellcheck source=tests/vm/rdma.sh
-. "$here/rdma.sh"
-# shellcheck source=tests/functional/expect.sh
-. "$here/../functional/expect.sh"
+. "$(dirname "${BASH_SOURCE[0]}")/nodes.sh"
 
 NODES=(a b c)
 NICS=(ab ba bc cb ac ca)

@@ -1,14 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # test_two_cables.sh - two cables between two nodes: each message is striped over both.
-set -u
-here=$(dirname "${BASH_SOURCE[0]}")
-# shellcheck source=tests/functional/faults.sh
-. "$here/../functional/faults.sh"
-# shellcheck source=tests/vm/rdma.sh
-. "$here/rdma.sh"
-# shellcheck source=tests/vm/transfer.sh
-. "$here/transfer.sh"
+. "$(dirname "${BASH_SOURCE[0]}")/transfer.sh"
 
 MESSAGE_BYTES=$((4 << 20))
 MESSAGES=8

@@ -4,14 +4,7 @@
 # directions: each closes its own endpoint when a link is lost, and goes on, over the other cable
 # or when its packets pass again.
 # seconds: 90
-set -u
-here=$(dirname "${BASH_SOURCE[0]}")
-# shellcheck source=tests/functional/faults.sh
-. "$here/../functional/faults.sh"
-# shellcheck source=tests/vm/rdma.sh
-. "$here/rdma.sh"
-# shellcheck source=tests/vm/transfer.sh
-. "$here/transfer.sh"
+. "$(dirname "${BASH_SOURCE[0]}")/transfer.sh"
 
 MESSAGE_BYTES=$((1 << 20))
 

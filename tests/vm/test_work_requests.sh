@@ -6,14 +6,7 @@
 # write. A message that does not fill its receive takes a write and a send for each segment.
 # docs/verbs.md has the figures and what explains the difference.
 # long: it counts what changes rarely; test_writes_in_flight
-set -u
-here=$(dirname "${BASH_SOURCE[0]}")
-# shellcheck source=tests/functional/faults.sh
-. "$here/../functional/faults.sh"
-# shellcheck source=tests/vm/rdma.sh
-. "$here/rdma.sh"
-# shellcheck source=tests/vm/transfer.sh
-. "$here/transfer.sh"
+. "$(dirname "${BASH_SOURCE[0]}")/transfer.sh"
 
 OUT=$MESH_RESULTS
 FEW=8 MANY=24 # messages; the difference leaves out what the end of the connection costs

@@ -4,14 +4,7 @@
 # their grants and the window allow: with the answers of the receiver's NIC dropped, so that no
 # write completes, the sender's counter says how many were posted.
 # seconds: 35
-set -u
-here=$(dirname "${BASH_SOURCE[0]}")
-# shellcheck source=tests/functional/faults.sh
-. "$here/../functional/faults.sh"
-# shellcheck source=tests/vm/rdma.sh
-. "$here/rdma.sh"
-# shellcheck source=tests/vm/transfer.sh
-. "$here/transfer.sh"
+. "$(dirname "${BASH_SOURCE[0]}")/transfer.sh"
 
 COMMS=8 MESSAGES=8 # of each comm
 WINDOW_KIB=$((16 << 10)) # src/fabric/flow.c: of verbs at least

@@ -1,7 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=bash
-# transfer.sh - one comm between two nodes that carries messages, every byte checked. To be sourced
-# behind faults.sh.
+# transfer.sh - one comm between two nodes that carries messages, every byte checked. To be sourced.
+
+# shellcheck source=tests/functional/faults.sh
+. "$(dirname "${BASH_SOURCE[0]}")/../functional/faults.sh"
+# shellcheck source=tests/vm/rdma.sh
+. "$(dirname "${BASH_SOURCE[0]}")/rdma.sh"
 
 # How long one command may take, in ms: emulated, on a busy machine.
 TRANSFER_MS=120000

@@ -1,15 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=bash
-# pair.sh - a program of two processes (tests/functional/verbs_pair.h) on one cable between the
-# nodes a and b. To be sourced by tests.
+# nodes.sh - ranks on nodes whose cables carry RDMA, and programs of two processes
+# (tests/functional/verbs_pair.h) on one cable between the nodes a and b. To be sourced by tests.
 
-PAIR_HERE=$(dirname "${BASH_SOURCE[0]}")
-# shellcheck source=tests/functional/lib.sh
-. "$PAIR_HERE/../functional/lib.sh"
 # shellcheck source=tests/vm/rdma.sh
-. "$PAIR_HERE/rdma.sh"
+. "$(dirname "${BASH_SOURCE[0]}")/rdma.sh"
 # shellcheck source=tests/functional/expect.sh
-. "$PAIR_HERE/../functional/expect.sh"
+. "$(dirname "${BASH_SOURCE[0]}")/../functional/expect.sh"
 
 pair_up() {
 	mesh_init
