@@ -4,8 +4,9 @@
 #
 #	faults_init; mesh_up triangle
 #	play b survivor <<-END		a process named survivor on node b, in the background
-#		init 0
+#		accepts 0 $FAULTS/handle 1M
 #		...
+#		drop 0
 #	END
 #	ended survivor			waits until it has ended, and wants exit status 0
 #	said survivor WARN "lost node a"
@@ -37,14 +38,62 @@ faults_init() {
 # ms N: a bound of N milliseconds for this build.
 ms() { echo $(($1 * FAULTS_SLOW)); }
 
-# play NODE NAME [PLUGIN]: a process that plays the script on standard input, with another build of
-# the plugin if one is named.
-play() {
+# play_bare NODE NAME [PLUGIN]: a process that plays the script on standard input, with another build
+# of the plugin if one is named.
+play_bare() {
 	cat >"$FAULTS/$2.script"
 	mesh_spawn "$1" "$FAULTS/$2.log" env "${FAULTS_ENV[@]}" \
 		"$MESH_BUILD/functional/fault_driver" \
 		"${3:-$MESH_BUILD/libnccl-net-mesh.so}" "$FAULTS/$2.script"
 	FAULTS_PID[$2]=$MESH_SPAWNED
+}
+
+# play NODE NAME [PLUGIN]: as play_bare. Before and behind a script that has no such lines are "init
+# 0" and "finalize 0", and some words stand for several lines:
+#	accepts N HANDLE [SIZE]		listens at the file HANDLE, and accepts comm N
+#	connects N HANDLE [SIZE]	waits for that file, and connects comm N to it
+#	room N SIZE [poison]		buffer N, registered for comm N
+#	drop N...			deregisters and closes each comm
+# A comm with a SIZE has such a buffer, which at the receiver is poisoned.
+play() {
+	local script
+
+	script=$(awk '
+		function room(n, size, poison) {
+			print "buffer " n " " size
+			if (poison) print "poison " n
+			print "reg " n " " n " " n
+		}
+		$1 == "accepts" {
+			print "listen " $2 " " $3 "\naccept " $2 " " $2
+			if (NF > 3) room($2, $4, 1)
+			next
+		}
+		$1 == "connects" {
+			print "await " $3 "\nconnect " $2 " " $3
+			if (NF > 3) room($2, $4, 0)
+			next
+		}
+		$1 == "room" {room($2, $3, NF > 3); next}
+		$1 == "drop" {
+			for (i = 2; i <= NF; i++) print "dereg " $i
+			for (i = 2; i <= NF; i++) print "close " $i
+			next
+		}
+		{print}')
+	[[ $script == *'init '* ]] || script=$'init 0\n'$script
+	[[ $script == *'finalize '* ]] || script+=$'\nfinalize 0'
+	play_bare "$@" <<<"$script"
+}
+
+# relays NODE NAME: a process that only relays, until the file "over" is there.
+relays() {
+	play "$1" "$2" <<-END
+		limit 300000
+		touch $FAULTS/relays.$2
+		await $FAULTS/over
+	END
+	arrives "relays.$2"
 }
 
 # meet listen|connect SIZE...: the lines of a script that makes comm 0 with the process that plays

@@ -25,13 +25,10 @@ begins() {
 	rm -f "$FAULTS"/{handle,handle.met,handle.b,over,begun}
 	play b relay <<-END
 		limit 300000
-		init 0
 		listen 9 $FAULTS/handle.b
 		await $FAULTS/over
-		finalize 0
 	END
 	play c end <<-END
-		init 0
 		$(meet listen 8M)
 		transfer 0 8M 2 1
 		touch $FAULTS/begun
@@ -39,15 +36,12 @@ begins() {
 		stream 0 8M $FAULTS/never 1
 	END
 	play a survivor <<-END
-		init 0
 		$(meet connect 8M)
 		transfer 0 8M 2 1
 		limit $((RECOVERY * 3000))
 		! stream 0 8M $FAULTS/never 1
 		touch $FAULTS/over
-		dereg 0
-		close 0
-		finalize 0
+		drop 0
 	END
 	arrives begun handle.b
 	wait_for in_flight 60 || faults_show "the relay has nothing in flight"

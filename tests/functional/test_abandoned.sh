@@ -20,21 +20,17 @@ quits() {
 	rm -f "$FAULTS"/{handle,go,down,closed,up,failed}*
 	mesh_shape a ab 200mbit
 	play "$([[ $role == connect ]] && echo a || echo b)" quitter <<-END
-		init 0
 		$(meet "$role" 64M)
 		$($keep "$role")
 		post 0 0 0 64M
 		touch $FAULTS/go.quitter
 		await $FAULTS/down
-		dereg 0
-		close 0
+		drop 0
 		touch $FAULTS/closed
 		await $FAULTS/failed
 		$([[ $keep == true ]] || echo close 1)
-		finalize 0
 	END
 	play "$([[ $role == connect ]] && echo b || echo a)" waiter <<-END
-		init 0
 		$(meet "$other" 64M)
 		$($keep "$other")
 		post 0 0 0 64M
@@ -43,10 +39,8 @@ quits() {
 		await $FAULTS/up
 		join 3 $(ms $SOON)
 		touch $FAULTS/failed
-		dereg 0
-		close 0
+		drop 0
 		$([[ $keep == true ]] || echo close 1)
-		finalize 0
 	END
 	arrives go.quitter go.waiter
 	mesh_carrier a ab down

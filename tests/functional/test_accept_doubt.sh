@@ -24,36 +24,27 @@ mesh_up line 2
 # Comm 1 is there before, so that comm 0 is one question and one answer.
 play b listener <<-END
 	limit 120000
-	init 0
-	listen 1 $FAULTS/handle.first
-	accept 1 1
+	accepts 1 $FAULTS/handle.first
 	listen 0 $FAULTS/handle
 	await $FAULTS/away
 	accept 0 0
 	touch $FAULTS/accepted
-	buffer 0 64K
-	poison 0
-	reg 0 0 0
+	room 0 64K poison
 	transfer 0 60000 8 3
 	close 0
 	close 1
-	finalize 0
 END
 play a connector <<-END
 	limit 120000
-	init 0
-	await $FAULTS/handle.first
-	connect 1 $FAULTS/handle.first
+	connects 1 $FAULTS/handle.first
 	await $FAULTS/handle
 	touch $FAULTS/first
 	await $FAULTS/slow
 	connect 0 $FAULTS/handle
-	buffer 0 64K
-	reg 0 0 0
+	room 0 64K
 	transfer 0 60000 8 3
 	close 0
 	close 1
-	finalize 0
 END
 arrives first
 wait_for "! unacknowledged" 60 || fail "the nodes do not come to rest"
@@ -81,30 +72,22 @@ note "a link that went away with the answer: every byte arrives over the next co
 rm -f "$FAULTS"/handle* "$FAULTS/away" "$FAULTS/accepted"
 play b listener <<-END
 	limit 120000
-	init 0
-	listen 0 $FAULTS/handle
-	accept 0 0
+	accepts 0 $FAULTS/handle
 	close-listen 0
 	touch $FAULTS/accepted
-	buffer 0 64K
-	poison 0
-	reg 0 0 0
+	room 0 64K poison
 	transfer 0 60000 8 3
 	close 0
-	finalize 0
 END
 play a connector <<-END
 	limit 120000
-	init 0
 	await $FAULTS/handle
 	connect-calls 0 $FAULTS/handle 1
 	await $FAULTS/away
 	connect 0 $FAULTS/handle.begun
-	buffer 0 64K
-	reg 0 0 0
+	room 0 64K
 	transfer 0 60000 8 3
 	close 0
-	finalize 0
 END
 arrives accepted handle.begun
 ip -n "$(mesh_ns b)" link set dev ba down
@@ -119,30 +102,22 @@ note "a link that went away before connect returned: the connection goes on"
 rm -f "$FAULTS"/handle* "$FAULTS/away" "$FAULTS/accepted"
 play b listener <<-END
 	limit 120000
-	init 0
 	listen 0 $FAULTS/handle
 	await $FAULTS/away
 	accept 0 0
 	touch $FAULTS/accepted
-	buffer 0 64K
-	poison 0
-	reg 0 0 0
+	room 0 64K poison
 	transfer 0 60000 8 3
 	close 0
-	finalize 0
 END
 play a connector <<-END
 	limit 120000
-	init 0
-	await $FAULTS/handle
-	connect 0 $FAULTS/handle
+	connects 0 $FAULTS/handle
 	touch $FAULTS/connected
 	await $FAULTS/away
-	buffer 0 64K
-	reg 0 0 0
+	room 0 64K
 	transfer 0 60000 8 3
 	close 0
-	finalize 0
 END
 arrives connected
 ip -n "$(mesh_ns b)" link set dev ba down

@@ -25,23 +25,19 @@ send() {
 pair() {
 	play c "listener-$1" <<-END
 		limit 120000
-		init 0
 		buffer 0 64K
 		poison 0
 		$(receive 0)
 		poison 0
 		$2
-		finalize 0
 	END
 	play b "connector-$1" <<-END
 		limit 120000
-		init 0
 		buffer 0 64K
 		$(send 0)
 		touch $FAULTS/first-$1
 		await $FAULTS/away-$1
 		$3
-		finalize 0
 	END
 	arrives "first-$1"
 	mesh_unplug b bc
@@ -58,14 +54,7 @@ faults_init
 FAULTS_ENV+=("MASTER_ADDR=127.0.0.1" "MASTER_PORT=29500"
 	"NCCL_MESH_CONNECT_TIMEOUT=60" "NCCL_MESH_ACCEPT_TIMEOUT=60")
 mesh_up triangle patched
-play a relay <<-END
-	limit 120000
-	init 0
-	touch $FAULTS/ready
-	await $FAULTS/over
-	finalize 0
-END
-arrives ready
+relays a relay
 pair relayed "$(receive 1)" "$(send 1 "within $(ms $RELAYED_MS) ")"
 pair_ended relayed
 touch "$FAULTS/over"

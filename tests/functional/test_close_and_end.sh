@@ -25,8 +25,7 @@ arrives_after() {
 	play b sender <<-END
 		init 0
 		$(meet connect 16M)
-		await $FAULTS/handle.open
-		connect 1 $FAULTS/handle.open
+		connects 1 $FAULTS/handle.open
 		transfer 0 $size $count 3
 		close 0
 		die
@@ -55,8 +54,7 @@ unread_at_the_end() {
 	play b sender <<-END
 		init 0
 		$(meet connect 64K)
-		await $FAULTS/handle.open
-		connect 1 $FAULTS/handle.open
+		connects 1 $FAULTS/handle.open
 		await $FAULTS/stopped
 		transfer 0 8000 8 3
 		close 0

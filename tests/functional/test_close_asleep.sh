@@ -123,8 +123,7 @@ sender_closes() {
 			echo "dereg 0"
 			echo "close 0"
 		done)
-		dereg 1
-		close 1
+		drop 1
 		finalize 0
 	END
 	play a sender <<-END
@@ -172,8 +171,7 @@ receiver_closes() {
 			other $round
 			echo "clean 0 300"
 		done)
-		dereg 1
-		close 1
+		drop 1
 		finalize 0
 	END
 	play a sender <<-END
@@ -208,7 +206,6 @@ peer_stopped() {
 
 	begin "four connections with a process that stands still"
 	play b victim <<-END
-		init 0
 		$(meet listen 64M)
 		$(for i in 1 2 3; do echo "await $FAULTS/handle.$i"; echo "accept $i 0"; done)
 		post 0 0 0 64M
@@ -216,7 +213,6 @@ peer_stopped() {
 		stop
 	END
 	play a survivor <<-END
-		init 0
 		$(meet connect 64M)
 		$(for i in 1 2 3; do
 			echo "touch $FAULTS/handle.$i"
@@ -234,7 +230,6 @@ peer_stopped() {
 		within $(ms 2000) close 3
 		join 1
 		within $(ms 2000) close 0
-		finalize 0
 	END
 	arrives ready
 	stands victim

@@ -31,8 +31,7 @@ closes() {
 		touch $FAULTS/sent
 		await $FAULTS/down
 		touch $FAULTS/closing
-		dereg 0
-		close 0
+		drop 0
 		touch $FAULTS/closed
 		finalize 0
 	END
@@ -42,8 +41,7 @@ closes() {
 		transfer 0 4K 4 1
 		touch $FAULTS/go.receiver
 		transfer 0 4K 8 2
-		dereg 0
-		close 0
+		drop 0
 		finalize 0
 	END
 	arrives go.sender go.receiver

@@ -56,7 +56,6 @@ play_all() {
 	rm -f "$FAULTS"/{handle.*,gone,closed,ready,posted}
 	play "$HEALTHY" healthy <<-END
 		limit 300000
-		init 0
 		listen 10 $FAULTS/handle.to_b
 		await $FAULTS/handle.from_b
 		accept 10 10
@@ -70,7 +69,6 @@ play_all() {
 		$(healthy 20)
 		close 10
 		close 11
-		finalize 0
 	END
 	play c end < <(
 		printf '%s\n' "limit 300000" "init 0"
@@ -82,8 +80,7 @@ play_all() {
 			limit 300000
 			init 0
 			listen 11 $FAULTS/handle.from_b
-			await $FAULTS/handle.to_b
-			connect 10 $FAULTS/handle.to_b
+			connects 10 $FAULTS/handle.to_b
 			accept 11 11
 			buffer 10 8M
 			buffer 11 8M

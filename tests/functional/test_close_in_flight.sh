@@ -165,11 +165,9 @@ finalize_only() {
 		listen 2 $FAULTS/handle.again
 		await $FAULTS/ready.again
 		accept 1 2
-		buffer 1 8M
-		reg 1 1 1
+		room 1 8M
 		transfer 1 1M 20 5
-		dereg 1
-		close 1
+		drop 1
 		close-listen 2
 		finalize 1
 	END
@@ -185,13 +183,9 @@ finalize_only() {
 		remap 0
 		init 0
 		touch $FAULTS/ready.again
-		await $FAULTS/handle.again
-		connect 1 $FAULTS/handle.again
-		buffer 1 8M
-		reg 1 1 1
+		connects 1 $FAULTS/handle.again 8M
 		transfer 1 1M 20 5
-		dereg 1
-		close 1
+		drop 1
 		finalize 0
 	END
 	finish
@@ -249,8 +243,7 @@ two_contexts() {
 		thread 1 transfer 1 64K 3000 6
 		within $(ms $BOUND) finalize 0
 		join 1
-		dereg 1
-		close 1
+		drop 1
 		finalize 1
 	END
 	play b sender <<-END
@@ -266,8 +259,7 @@ two_contexts() {
 		reg 1 1 1
 		transfer 1 64K 3000 6
 		within $(ms $BOUND) finalize 0
-		dereg 1
-		close 1
+		drop 1
 		finalize 1
 	END
 	finish

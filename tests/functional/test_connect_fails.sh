@@ -71,19 +71,15 @@ queue_full() {
 
 	begin
 	play b listener <<-END
-		init 0
 		listen 0 $FAULTS/handle
 		await $FAULTS/done
-		finalize 0
 	END
 	play a connector <<-END
-		init 0
 		await $FAULTS/handle
 		$(for i in {0..63}; do echo "connect $i $FAULTS/handle"; done)
 		! within $(ms 10000) connect 64 $FAULTS/handle
 		touch $FAULTS/done
 		$(for i in {0..63}; do echo "close $i"; done)
-		finalize 0
 	END
 	finish "refused a connection: it is out of memory or connections"
 }
@@ -93,38 +89,26 @@ queue_full() {
 left_again() {
 	begin
 	play b listener <<-END
-		init 0
 		listen 0 $FAULTS/handle
 		await $FAULTS/done
 		within $(ms 5000) accept 0 0
-		buffer 0 64K
-		reg 0 0 0
+		room 0 64K
 		transfer 0 8K 3 1
 		post 0 0 0 8K
 		! within $(ms 5000) test 0
-		dereg 0
-		close 0
+		drop 0
 		within $(ms 5000) accept 1 0
-		buffer 1 64K
-		reg 1 1 1
+		room 1 64K
 		post 1 1 1 8K
 		! within $(ms 5000) test 1
-		dereg 1
-		close 1
-		finalize 0
+		drop 1
 	END
 	play a connector <<-END
-		init 0
-		await $FAULTS/handle
-		connect 0 $FAULTS/handle
-		buffer 0 64K
-		reg 0 0 0
+		connects 0 $FAULTS/handle 64K
 		transfer 0 8K 3 1
-		dereg 0
-		close 0
+		drop 0
 		connect 1 $FAULTS/handle
 		close 1
-		finalize 0
 	END
 	ended connector
 	touch "$FAULTS/done"
@@ -146,13 +130,11 @@ fabric_port_dropped() {
 		"NCCL_MESH_DEAD_PEER_TIMEOUT=3"
 	)
 	play b listener <<-END
-		init 0
 		listen 0 $FAULTS/handle
 		await $FAULTS/go
 		$(receive_once)
 	END
 	play a connector <<-END
-		init 0
 		await $FAULTS/blocked
 		! within $(ms 13000) connect 1 $FAULTS/handle
 		close 1
@@ -186,7 +168,6 @@ anothers_cookie() {
 
 	begin
 	play b listener <<-END
-		init 0
 		listen 0 $FAULTS/handle
 		listen 1 $FAULTS/handle.late
 		await $FAULTS/done
@@ -197,7 +178,6 @@ anothers_cookie() {
 	arrives handle handle.late
 	block "$(control_port)"
 	play a connector <<-END
-		init 0
 		thread 1 connect 0 $FAULTS/handle
 		pause 200
 		thread 2 ! connect 1 $FAULTS/handle.late
@@ -218,7 +198,6 @@ anothers_cookie() {
 refused_then_stopped() {
 	begin
 	play b listener <<-END
-		init 0
 		listen 0 $FAULTS/handle
 		stop
 	END
@@ -226,10 +205,8 @@ refused_then_stopped() {
 	stands listener
 	block "$(control_port)" reject with tcp reset
 	play a connector <<-END
-		init 0
 		! within $(ms 12000) connect 0 $FAULTS/handle
 		close 0
-		finalize 0
 	END
 	wait_for blocked 60 || fail "the firewall met nothing"
 	unblock
@@ -243,16 +220,13 @@ refused_then_stopped() {
 unreachable() {
 	begin
 	play b listener <<-END
-		init 0
 		$(meet listen 1M)
 		touch $FAULTS/go
 		await $FAULTS/done
 		? dereg 0
 		? close 0
-		finalize 0
 	END
 	play a connector <<-END
-		init 0
 		$(meet connect 1M)
 		post 0 0 0 1M
 		touch $FAULTS/blocked
@@ -262,7 +236,6 @@ unreachable() {
 		? dereg 0
 		? close 0
 		touch $FAULTS/done
-		finalize 0
 	END
 	arrives go blocked
 	# The listener's end times out, too, and must not say so.
@@ -279,11 +252,9 @@ unreachable() {
 receive_once() {
 	cat <<-END
 		accept 0 0
-		buffer 0 1M
-		reg 0 0 0
+		room 0 1M
 		transfer 0 64K 8 1
-		dereg 0
-		close 0
+		drop 0
 		close-listen 0
 		within $(ms 3000) finalize 0
 	END
@@ -293,11 +264,9 @@ receive_once() {
 send_once() {
 	cat <<-END
 		$([[ ${1:-} ]] || echo "connect 0 $FAULTS/handle")
-		buffer 0 1M
-		reg 0 0 0
+		room 0 1M
 		transfer 0 64K 8 1
-		dereg 0
-		close 0
+		drop 0
 		within $(ms 3000) finalize 0
 	END
 }

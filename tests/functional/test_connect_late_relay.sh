@@ -27,42 +27,25 @@ mesh_link a ap 10.77.1.1/24 p pa 10.77.1.2/24
 mesh_link p pb 10.77.2.1/24 b bp 10.77.2.2/24
 mesh_link a aq 10.77.3.1/24 q qa 10.77.3.2/24
 mesh_link q qb 10.77.4.1/24 b bq 10.77.4.2/24
-for relay in p q; do
-	play $relay $relay <<-END
-		limit 120000
-		init 0
-		touch $FAULTS/ready_$relay
-		await $FAULTS/over
-		finalize 0
-	END
-done
-arrives ready_p ready_q
+for relay in p q; do relays $relay $relay; done
 play b listener <<-END
 	limit 120000
-	init 0
-	listen 0 $FAULTS/handle
-	accept 0 0
+	accepts 0 $FAULTS/handle
 	close-listen 0
 	touch $FAULTS/accepted
-	buffer 0 64K
-	poison 0
-	reg 0 0 0
+	room 0 64K poison
 	transfer 0 60000 8 3
 	close 0
-	finalize 0
 END
 play a connector <<-END
 	limit 120000
-	init 0
 	await $FAULTS/handle
 	connect-calls 0 $FAULTS/handle 1
 	await $FAULTS/away
 	connect 0 $FAULTS/handle.begun
-	buffer 0 64K
-	reg 0 0 0
+	room 0 64K
 	transfer 0 60000 8 3
 	close 0
-	finalize 0
 END
 arrives accepted handle.begun
 used=p other=q

@@ -15,12 +15,10 @@ sequence() { seq "$1" "$MESSAGES"; }
 faults_init
 mesh_up triangle
 play b victim <<-END
-	init 0
 	$(meet listen 64M)
 	await $FAULTS/handle.second
 	accept 1 0
-	buffer 1 4M
-	reg 1 1 1
+	room 1 4M
 	post 0 0 0 64M
 	$(for i in $(sequence 1); do echo "post $i 1 ${i}K 64"; done)
 	touch $FAULTS/ready
@@ -28,19 +26,14 @@ play b victim <<-END
 	$(for i in $(sequence 1); do echo "test $i"; done)
 	transfer 1 1M 20 5
 	! test 0
-	dereg 0
-	close 0
-	dereg 1
-	close 1
-	finalize 0
+	drop 0
+	drop 1
 END
 play a survivor <<-END
-	init 0
 	$(meet connect 64M)
 	touch $FAULTS/handle.second
 	connect 1 $FAULTS/handle
-	buffer 1 4M
-	reg 1 1 1
+	room 1 4M
 	await $FAULTS/stopped
 	post 0 0 0 64M
 	pending 0 500
@@ -49,9 +42,7 @@ play a survivor <<-END
 	touch $FAULTS/cut
 	close 0
 	transfer 1 1M 20 5
-	dereg 1
-	close 1
-	finalize 0
+	drop 1
 END
 arrives ready
 stands victim

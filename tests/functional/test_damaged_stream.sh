@@ -61,7 +61,6 @@ damaged() {
 	rm -f "$FAULTS"/*
 	for role in listen connect; do
 		play "$([[ $role == listen ]] && echo b || echo a)" $role <<-END
-			init 0
 			$(role_begin $role)
 			touch $FAULTS/$role.ready
 			await $FAULTS/damage
@@ -71,7 +70,6 @@ damaged() {
 			await $FAULTS/listen.over
 			await $FAULTS/connect.over
 			$(each "dereg @"; each "close @")
-			finalize 0
 		END
 	done
 	arrives listen.ready connect.ready

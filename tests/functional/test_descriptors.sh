@@ -30,8 +30,7 @@ receive_once() {
 
 send_once() {
 	cat <<-END
-		await $FAULTS/$1
-		connect $1 $FAULTS/$1
+		connects $1 $FAULTS/$1
 		reg $1 $1 0
 		transfer $1 64K 4 $1
 		dereg $1

@@ -18,21 +18,15 @@ mesh_up line 3
 mesh_route a 10.77.2.0/24 10.77.1.2 ab
 mesh_route c 10.77.1.0/24 10.77.2.1 cb
 play b relay <<-END
-	init 0
 	await $FAULTS/first.up
 	stop
 	await $FAULTS/over
-	finalize 0
 END
 play c receiver <<-END
 	init 0
 	$(meet listen 64K)
 	transfer 0 60000 8 3
-	listen 1 $FAULTS/second
-	accept 1 1
-	buffer 1 64K
-	poison 1
-	reg 1 1 1
+	accepts 1 $FAULTS/second 64K
 	transfer 1 60000 8 4
 	touch $FAULTS/second.done
 	await $FAULTS/over
@@ -49,8 +43,7 @@ play a sender <<-END
 	await $FAULTS/stopped
 	await $FAULTS/second
 	within $IN_TIME connect 1 $FAULTS/second
-	buffer 1 64K
-	reg 1 1 1
+	room 1 64K
 	transfer 1 60000 8 4
 	await $FAULTS/over
 	close 0

@@ -42,19 +42,15 @@ carry() {
 	rm -f "$FAULTS/handle" "$FAULTS/handle.met"
 	play "$3" "$1-to" <<-END
 		limit 120000
-		init 0
 		$(meet listen 64K)
 		transfer 0 60000 8 3
 		close 0
-		finalize 0
 	END
 	play "$2" "$1-from" <<-END
 		limit 120000
-		init 0
 		$(meet connect 64K)
 		transfer 0 60000 8 3
 		close 0
-		finalize 0
 	END
 	ended "$1-from"
 	ended "$1-to"
@@ -72,14 +68,7 @@ relayed() {
 
 # Where it speaks for the node, the marks that ranks know of are reported all the same.
 serve r b
-play r relay <<-END
-	limit 300000
-	init 0
-	touch $FAULTS/relays
-	await $FAULTS/over
-	finalize 0
-END
-arrives relays
+relays r relay
 for i in 1 2; do
 	other=$((3 - i))
 	# The near NICs.

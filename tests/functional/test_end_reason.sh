@@ -9,7 +9,6 @@
 ends() {
 	rm -f "$FAULTS"/{handle.*,go}
 	play a first <<-END
-		init 0
 		buffer 0 1M
 		$(for i in 1 2 3; do
 			echo "await $FAULTS/handle.$i"
@@ -18,10 +17,8 @@ ends() {
 			echo "transfer $i 64K 4 $i"
 		done)
 		$(for i in 1 2 3; do printf '%s\n' "dereg $i" "close $i"; done)
-		finalize 0
 	END
 	play b other <<-END
-		init 0
 		buffer 0 1M
 		$(for i in 1 2 3; do
 			echo "listen $i $FAULTS/handle.$i"
@@ -32,7 +29,6 @@ ends() {
 		await $FAULTS/go
 		$(printf '%s\n' "$@")
 		$(for i in 1 2 3; do printf '%s\n' "dereg $i" "close $i"; done)
-		finalize 0
 	END
 	wait_for "((\$(grep -c 'the sender closed the connection' $FAULTS/other.log) == 3))" \
 		$((30 * FAULTS_SLOW)) || faults_show "the end of the connections is not noticed"

@@ -19,8 +19,7 @@ plays() {
 		await $FAULTS/back
 		release
 		join 1
-		dereg 0
-		close 0
+		drop 0
 		finalize 0
 	END
 }

@@ -45,40 +45,32 @@ faults_init
 mesh_up triangle
 
 play a listener <<END
-init 0
 listen 1 $FAULTS/closed.first
 close-listen 1
 listen 0 $FAULTS/right
 touch $FAULTS/closed
 await $FAULTS/done
 accept 0 0
-buffer 0 1M
-reg 0 0 0
+room 0 1M
 transfer 0 64K 20 1
 transfer 0 64K 20 2
-dereg 0
-close 0
+drop 0
 close-listen 0
-finalize 0
 END
 play b survivor <<END
-init 0
 await $FAULTS/closed
 $(refusals)
 ! within $(ms $AT_ONCE) connect 1 $FAULTS/closed.first
 close 1
 touch $FAULTS/done
 connect 0 $FAULTS/right
-buffer 0 1M
-reg 0 0 0
+room 0 1M
 transfer 0 64K 20 1
 ! within $(ms $AT_ONCE) connect 1 $FAULTS/closed.first
 forge $FAULTS/right $FAULTS/wrong cookie 5
 ! within $(ms $AT_ONCE) connect 1 $FAULTS/wrong
 transfer 0 64K 20 2
-dereg 0
-close 0
-finalize 0
+drop 0
 END
 ended survivor
 ended listener

@@ -20,11 +20,9 @@ start() {
 	ip -n "$(mesh_ns b)" link set ba up
 	ip -n "$(mesh_ns a)" link set ab up
 	play a "start$1" <<-END
-		init 0
 		listen 0 $FAULTS/handle$1
 		await $FAULTS/opened$1
 		close-listen 0
-		finalize 0
 	END
 	arrives "handle$1"
 	knock a 10.77.1.1 "$FAULTS/handle$1"

@@ -128,24 +128,20 @@ mesh_node x y z
 mesh_link x xy 10.77.41.1/24 z zx 10.77.42.2/24
 mesh_link x xz 10.77.42.1/24 y yx 10.77.41.2/24
 play x crossed <<-END
-	init 0
 	listen 0 $FAULTS/asks
 	limit 60000
 	await $FAULTS/crossed
 	! connect 0 $FAULTS/crossed
 	close-listen 0
-	finalize 0
 END
 # The others start when it has asked in vain: it asks again while it still connects.
 wait_for "grep -q 'Neighbours: xy has no answer; xz has no answer' $FAULTS/crossed.log" 60 ||
 	faults_show "crossed does not say that nothing answers"
 mesh_spawn z "$FAULTS/serve-z" "$MESH_BUILD/fi_mesh" serve
 play y listener <<-END
-	init 0
 	listen 0 $FAULTS/crossed
 	await $FAULTS/done
 	close-listen 0
-	finalize 0
 END
 ended crossed
 touch "$FAULTS/done"

@@ -142,15 +142,12 @@ idle_play() {
 	for role in connect listen; do
 		[[ $role == connect ]] && name=sender || name=receiver
 		play "$([[ $role == connect ]] && echo a || echo b)" $name <<-END
-			init 0
 			$(meet $role 1M)
 			transfer 0 1M 3 5
 			touch $FAULTS/go.$name
 			await $FAULTS/down
 			$*
-			dereg 0
-			close 0
-			finalize 0
+			drop 0
 		END
 	done
 	arrives go.sender go.receiver
@@ -230,8 +227,7 @@ both() {
 	cat <<-END
 		init 0
 		listen 1 $FAULTS/handle.$one
-		await $FAULTS/handle.$two
-		connect 0 $FAULTS/handle.$two
+		connects 0 $FAULTS/handle.$two
 		accept 1 1
 		buffer 0 1M
 		buffer 1 1M
@@ -243,10 +239,7 @@ both() {
 		touch $FAULTS/go.$one
 		join 1
 		join 2
-		dereg 0
-		dereg 1
-		close 0
-		close 1
+		drop 0 1
 		close-listen 1
 		finalize 0
 	END
@@ -324,8 +317,7 @@ slow() {
 		limit 60000
 		transfer 0 160K 1 5
 		await $FAULTS/done
-		dereg 0
-		close 0
+		drop 0
 		finalize 0
 	END
 	play b receiver <<-END
@@ -335,8 +327,7 @@ slow() {
 		limit 60000
 		transfer 0 160K 1 5
 		touch $FAULTS/done
-		dereg 0
-		close 0
+		drop 0
 		finalize 0
 	END
 	arrives go
@@ -363,8 +354,7 @@ stopped() {
 		$(meet connect 32M)
 		limit 60000
 		transfer 0 32M 2 5
-		dereg 0
-		close 0
+		drop 0
 		finalize 0
 	END
 	play b receiver <<-END
@@ -374,8 +364,7 @@ stopped() {
 		stop
 		limit 60000
 		transfer 0 32M 2 5
-		dereg 0
-		close 0
+		drop 0
 		finalize 0
 	END
 	arrives go
@@ -403,8 +392,7 @@ black_hole() {
 		post 0 0 0 8M
 		! within $(ms $((DEAD * 1000 + 4000))) test 0
 		touch $FAULTS/failed.sender
-		dereg 0
-		close 0
+		drop 0
 		finalize 0
 	END
 	play b receiver <<-END
@@ -414,8 +402,7 @@ black_hole() {
 		post 0 0 0 8M
 		! within $(ms $((DEAD * 1000 + 5000))) test 0
 		touch $FAULTS/failed.receiver
-		dereg 0
-		close 0
+		drop 0
 		finalize 0
 	END
 	arrives go

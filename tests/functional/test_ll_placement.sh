@@ -51,25 +51,17 @@ try() {
 	rm -f "$FAULTS"/handle*
 	play a receiver <<-END
 		init 0
-		listen 0 $FAULTS/handle
-		accept 0 0
-		buffer 0 4M
-		reg 0 0 0
+		accepts 0 $FAULTS/handle 4M
 		$(script "$@")
-		dereg 0
-		close 0
+		drop 0
 		close-listen 0
 		finalize 0
 	END
 	play "$sender" sender <<-END
 		init 0
-		await $FAULTS/handle
-		connect 0 $FAULTS/handle
-		buffer 0 4M
-		reg 0 0 0
+		connects 0 $FAULTS/handle 4M
 		$(script "$@")
-		dereg 0
-		close 0
+		drop 0
 		finalize 0
 	END
 	ended sender
@@ -97,13 +89,7 @@ mesh_node d
 mesh_link d dc 10.77.9.1/24 c cd 10.77.9.2/24
 JOB=("MASTER_ADDR=127.0.0.1" "MASTER_PORT=29500") # only a job's own processes relay for it
 FAULTS_ENV=("${JOB[@]}")
-play c relay <<-END
-	init 0
-	touch $FAULTS/relays
-	await $FAULTS/over
-	finalize 0
-END
-wait_for "[[ -e $FAULTS/relays ]]" 60 || fail "the relay does not start"
+relays c relay
 FAULTS_ENV=("${JOB[@]}" "${PRELOAD[@]}")
 try tcp d 5 "${UNORDERED[@]}"
 grep -q "via=c" "$FAULTS/sender.log" || faults_show "no relay was on the way"

@@ -16,12 +16,10 @@ slow=
 # rank NODE NUMBER END: a process that stays until END, and connects to no other.
 rank() {
 	play "$1" "rank-$1-$2" <<-END
-		init 0
 		listen 0 $FAULTS/handle-$1-$2
 		limit 300000
 		await $FAULTS/end-$3
 		close-listen 0
-		finalize 0
 	END
 }
 

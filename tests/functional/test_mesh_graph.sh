@@ -132,11 +132,9 @@ expect_found p p-q q-r
 end_serving q r
 # A rank answers for q now, and nothing for r.
 play q rank <<-END
-	init 0
 	listen 0 $FAULTS/rank
 	await $FAULTS/rank-done
 	close-listen 0
-	finalize 0
 END
 arrives rank
 expect_found p p-q
@@ -153,11 +151,9 @@ mesh_node k l m
 cables k-l l-m
 serve l m
 play l beside <<-END
-	init 0
 	listen 0 $FAULTS/beside
 	await $FAULTS/beside-done
 	close-listen 0
-	finalize 0
 END
 arrives beside
 expect_found k k-l l-m
@@ -179,18 +175,14 @@ mesh_addresses v vw 10.79.12.1/24
 mesh_addresses w wv 10.79.12.2/24
 serve v
 play w listener <<-END
-	init 0
 	listen 0 $FAULTS/far
 	await $FAULTS/done
 	close-listen 0
-	finalize 0
 END
 wait_for "[[ -e $FAULTS/far ]]" 60 || fail "w does not listen"
 play u connector <<-END
-	init 0
 	limit 30000
 	! connect 0 $FAULTS/far
-	finalize 0
 END
 ended connector
 touch "$FAULTS/done"

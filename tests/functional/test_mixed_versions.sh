@@ -21,17 +21,13 @@ AT_ONCE=15000
 # plugin CONNECTOR.
 refused() {
 	play a "$1-listener" "$2" <<-END
-		init 0
 		listen 0 $FAULTS/$1
 		! within $(ms $AT_ONCE) accept 0 0
 		close-listen 0
-		finalize 0
 	END
 	play b "$1-connector" "$3" <<-END
-		init 0
 		await $FAULTS/$1
 		! within $(ms $AT_ONCE) connect 0 $FAULTS/$1
-		finalize 0
 	END
 	ended "$1-connector"
 	ended "$1-listener"
@@ -67,23 +63,19 @@ note "both ends fail at once, and name both nodes and versions, whichever is old
 # Two connections of one process to two listeners of another one share a peer, whose HELLO names
 # one of the listeners.
 play a two-listener <<END
-init 0
 listen 0 $FAULTS/two0
 listen 1 $FAULTS/two1
 thread 0 ! within $(ms $AT_ONCE) accept 0 0
 thread 1 ! within $(ms $AT_ONCE) accept 1 1
 join 0
 join 1
-finalize 0
 END
 play b two-connector "$OLDER" <<END
-init 0
 await $FAULTS/two1
 thread 0 ! within $(ms $AT_ONCE) connect 0 $FAULTS/two0
 thread 1 ! within $(ms $AT_ONCE) connect 1 $FAULTS/two1
 join 0
 join 1
-finalize 0
 END
 ended two-connector
 ended two-listener
@@ -96,25 +88,19 @@ note "so do two connections of one process to two listeners of another"
 mesh_node c d
 mesh_link c cd "" d dc ""
 play c listener <<END
-init 0
 $(meet listen 1M)
 touch $FAULTS/listening
 transfer 0 64K 20 1
 await $FAULTS/asked
-dereg 0
-close 0
+drop 0
 close-listen 0
-finalize 0
 END
 play d connector "$OLDER_NEIGHBOURS" <<END
-init 0
 $(meet connect 1M)
 transfer 0 64K 20 1
 touch $FAULTS/carried
 await $FAULTS/asked
-dereg 0
-close 0
-finalize 0
+drop 0
 END
 arrives carried
 on c timeout 60 "$MESH_BUILD/fi_mesh" neighbours >"$FAULTS/out" 2>&1

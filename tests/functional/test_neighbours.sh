@@ -126,18 +126,14 @@ plugin_names() {
 	mesh_node z
 	mesh_link z zv 10.77.24.1/24 y yz -
 	play z far <<-END
-		init 0
 		listen 0 $FAULTS/far
 		await $FAULTS/far-done
 		close-listen 0
-		finalize 0
 	END
 	play x near <<-END
-		init 0
 		await $FAULTS/far
 		limit 60000
 		! connect 0 $FAULTS/far
-		finalize 0
 	END
 	ended near
 	touch "$FAULTS/far-done"
@@ -176,27 +172,15 @@ strange_cables() {
 # Two ranks without IPv6: their bytes, both ways.
 transfer_ipv4() {
 	play q ipv4-q <<-END
-		init 0
-		listen 0 $FAULTS/ipv4
-		accept 0 0
-		buffer 0 1M
-		reg 0 0 0
+		accepts 0 $FAULTS/ipv4 1M
 		transfer 0 64K 20 1
-		dereg 0
-		close 0
+		drop 0
 		close-listen 0
-		finalize 0
 	END
 	play p ipv4-p <<-END
-		init 0
-		await $FAULTS/ipv4
-		connect 0 $FAULTS/ipv4
-		buffer 0 1M
-		reg 0 0 0
+		connects 0 $FAULTS/ipv4 1M
 		transfer 0 64K 20 1
-		dereg 0
-		close 0
-		finalize 0
+		drop 0
 	END
 	ended ipv4-q
 	ended ipv4-p
@@ -247,22 +231,16 @@ silent_pair() {
 	mesh_link v vw 10.77.41.1/24 w wv 10.77.41.2/24
 	FAULTS_ENV+=(NCCL_MESH_NEIGHBOURS=off)
 	play v silent-v <<-END
-		init 0
-		listen 0 $FAULTS/silent
-		accept 0 0
+		accepts 0 $FAULTS/silent
 		touch $FAULTS/silent-idle
 		await $FAULTS/go
 		close 0
 		close-listen 0
-		finalize 0
 	END
 	play w silent-w <<-END
-		init 0
-		await $FAULTS/silent
-		connect 0 $FAULTS/silent
+		connects 0 $FAULTS/silent
 		await $FAULTS/go
 		close 0
-		finalize 0
 	END
 	unset "FAULTS_ENV[-1]"
 	arrives silent-idle
@@ -303,12 +281,10 @@ carrier_returns() {
 	local before
 
 	play c alone <<-END
-		init 0
 		listen 0 $FAULTS/alone
 		limit 300000
 		await $FAULTS/go
 		close-listen 0
-		finalize 0
 	END
 	arrives alone
 	read -rt $((2 * FAULTS_SLOW)) -u "$MESH_NEVER" || true # its first round is over
@@ -323,22 +299,16 @@ ranks() {
 	local before_sent
 
 	play a first <<-END
-		init 0
-		listen 0 $FAULTS/handle
-		accept 0 0
+		accepts 0 $FAULTS/handle
 		touch $FAULTS/idle
 		await $FAULTS/go
 		close 0
 		close-listen 0
-		finalize 0
 	END
 	play b second <<-END
-		init 0
-		await $FAULTS/handle
-		connect 0 $FAULTS/handle
+		connects 0 $FAULTS/handle
 		await $FAULTS/go
 		close 0
-		finalize 0
 	END
 	wait_for "[[ -e $FAULTS/idle ]]" 60 || fail "the ranks do not connect"
 	serve b

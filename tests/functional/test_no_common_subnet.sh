@@ -16,40 +16,28 @@ mesh_link a ac 10.77.9.1/24 c ca 10.77.9.2/24
 mesh_carrier c ca down
 
 play a far <<END
-init 0
 listen 0 $FAULTS/far
 limit 120000
 ! accept 0 0
 await $FAULTS/done
 close-listen 0
-finalize 0
 END
 play b near <<END
-init 0
-listen 0 $FAULTS/near
-accept 0 0
-buffer 0 1M
-reg 0 0 0
+accepts 0 $FAULTS/near 1M
 transfer 0 64K 20 1
-dereg 0
-close 0
+drop 0
 close-listen 0
-finalize 0
 END
 play c survivor <<END
-init 0
 await $FAULTS/far
 await $FAULTS/near
 ! within $(ms $AT_ONCE) connect 0 $FAULTS/far
 close 0
 ! within $(ms $AT_ONCE) connect 0 $FAULTS/far
 connect 1 $FAULTS/near
-buffer 1 1M
-reg 1 1 1
+room 1 1M
 transfer 1 64K 20 1
-dereg 1
-close 1
-finalize 0
+drop 1
 END
 ended survivor
 touch "$FAULTS/done"

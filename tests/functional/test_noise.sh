@@ -17,7 +17,7 @@ noise() {
 	local port=$1 count=$2 kind
 
 	shift 2
-	play a "strangers-$port" <<-END
+	play_bare a "strangers-$port" <<-END
 		await $FAULTS/handle.first
 		$(for kind in "$@"; do echo "noise $FAULTS/handle.first $port $kind $EACH"; done)
 		touch $FAULTS/noise-$port
@@ -33,10 +33,8 @@ noise() {
 # used while it lasts, and one that is made in it.
 host() {
 	play b host <<-END
-		init 0
 		buffer 0 2M
-		listen 0 $FAULTS/handle
-		accept 0 0
+		accepts 0 $FAULTS/handle
 		reg 0 0 0
 		transfer 0 64K 50 1
 		transfer 0 500 50 2
@@ -60,18 +58,12 @@ host() {
 		fds-back before $LEAK
 		idle 1000 $(ms 200)
 		transfer 0 64K 50 6
-		dereg 0
-		close 0
+		drop 0
 		close-listen 0
 		close-listen 9
-		finalize 0
 	END
 	play a friend <<-END
-		init 0
-		await $FAULTS/handle
-		connect 0 $FAULTS/handle
-		buffer 0 2M
-		reg 0 0 0
+		connects 0 $FAULTS/handle 2M
 		transfer 0 64K 50 1
 		transfer 0 500 50 2
 		transfer 0 64K 300 3
@@ -80,12 +72,9 @@ host() {
 		within $(ms 20000) connect 1 $FAULTS/handle.1
 		reg 1 1 0
 		transfer 1 64K 50 5
-		dereg 1
-		close 1
+		drop 1
 		transfer 0 64K 50 6
-		dereg 0
-		close 0
-		finalize 0
+		drop 0
 	END
 }
 

@@ -25,16 +25,10 @@ begin() {
 	CASE=$1
 	rm -f "$FAULTS"/{handle,third,sibling,calm,go,received,done,down,closed}*
 	play c third <<-END
-		init 0
-		listen 0 $FAULTS/third
-		accept 0 0
-		buffer 0 256K
-		reg 0 0 0
+		accepts 0 $FAULTS/third 256K
 		stream 0 32K none 7
-		dereg 0
-		close 0
+		drop 0
 		close-listen 0
-		finalize 0
 	END
 }
 
@@ -43,16 +37,10 @@ play_sibling() {
 	local FAULTS_ENV=("${PATIENT[@]}")
 
 	play a sibling <<-END
-		init 0
 		touch $FAULTS/sibling.there
-		await $FAULTS/sibling
-		connect 0 $FAULTS/sibling
-		buffer 0 256K
-		reg 0 0 0
+		connects 0 $FAULTS/sibling 256K
 		stream 0 5000 $FAULTS/calm 9
-		dereg 0
-		close 0
-		finalize 0
+		drop 0
 	END
 }
 
@@ -65,8 +53,7 @@ survive() {
 			listen 900 $FAULTS/sibling
 			await $FAULTS/sibling.there
 			accept 900 900
-			await $FAULTS/third
-			connect 901 $FAULTS/third
+			connects 901 $FAULTS/third
 			buffer 900 256K
 			buffer 901 256K
 			reg 900 900 900
@@ -106,7 +93,6 @@ finish() {
 
 victim_connects() {
 	play a victim <<-END
-		init 0
 		$(meet connect 64M)
 		$(cat)
 	END
@@ -114,7 +100,6 @@ victim_connects() {
 
 victim_listens() {
 	play a victim <<-END
-		init 0
 		$(meet listen 64M)
 		$(cat)
 	END
@@ -148,7 +133,6 @@ killed_after_listen() {
 
 	begin "killed after listen"
 	play a victim <<-END
-		init 0
 		listen 0 $FAULTS/handle
 		die
 	END
@@ -166,7 +150,6 @@ killed_while_connecting() {
 
 	begin "killed while the survivor connects"
 	play a victim <<-END
-		init 0
 		listen 0 $FAULTS/handle
 		stop
 	END
@@ -187,7 +170,6 @@ killed_while_connecting() {
 stopped_while_connecting() {
 	begin "stopped while the survivor connects"
 	play a victim <<-END
-		init 0
 		listen 0 $FAULTS/handle
 		stop
 	END
@@ -206,7 +188,6 @@ stopped_while_connecting() {
 killed_as_connector() {
 	begin "killed when it had begun to connect"
 	play a victim <<-END
-		init 0
 		await $FAULTS/handle
 		connect-calls 0 $FAULTS/handle 1
 		die
@@ -360,11 +341,7 @@ link_down() {
 		finalize 0
 	END
 	play b survivor <<-END
-		init 0
-		await $FAULTS/third
-		connect 901 $FAULTS/third
-		buffer 901 256K
-		reg 901 901 901
+		connects 901 $FAULTS/third 256K
 		thread 2 stream 901 32K $FAULTS/calm 7
 		$(meet listen 64M)
 		transfer 0 1M 5 3
@@ -377,7 +354,6 @@ link_down() {
 		touch $FAULTS/calm
 		join 2
 		within $(ms $LOST) close 901
-		finalize 0
 	END
 	arrives go received
 	"$@"

@@ -27,31 +27,21 @@ FAULTS_ENV=(
 	"MASTER_ADDR=127.0.0.1" "MASTER_PORT=29500" "NCCL_MESH_CONNECT_TIMEOUT=120"
 	"NCCL_MESH_ACCEPT_TIMEOUT=120"
 )
-play b relay <<-END
-	init 0
-	touch $FAULTS/relays
-	await $FAULTS/done
-	finalize 0
-END
-arrives relays
+relays b relay
 play c listener <<-END
 	limit 120000
-	init 0
-	listen 0 $FAULTS/handle
-	accept 0 0
+	accepts 0 $FAULTS/handle
 	$(each accept N 0)
 	touch $FAULTS/accepted
-	await $FAULTS/done
+	await $FAULTS/over
 	$(each close N)
 	close 0
 	close-listen 0
-	finalize 0
 END
 arrives handle
 for ((n = 1; n <= NUM; n++)); do cp "$FAULTS/handle" "$FAULTS/handle.$n"; done
 play a connector <<-END
 	limit 120000
-	init 0
 	connect 0 $FAULTS/handle
 	touch $FAULTS/first
 	await $FAULTS/go
@@ -59,10 +49,9 @@ play a connector <<-END
 	touch $FAULTS/begun
 	$(each connect N "$FAULTS/handle.N.begun")
 	touch $FAULTS/connected
-	await $FAULTS/done
+	await $FAULTS/over
 	$(each close N)
 	close 0
-	finalize 0
 END
 arrives first
 signal relay STOP
@@ -71,6 +60,6 @@ arrives begun
 signal relay CONT
 arrives connected accepted
 for name in connector listener relay; do unsaid $name WARN "lost node"; done
-touch "$FAULTS/done"
+touch "$FAULTS/over"
 for name in connector listener relay; do ended $name; done
 note "$NUM connections were made"

@@ -9,12 +9,9 @@ faults_init
 FAULTS_ENV+=("MASTER_ADDR=127.0.0.1" "MASTER_PORT=29500")
 mesh_up line 3
 play b relay <<-END
-	init 0
-	listen 1 $FAULTS/handle.beside
-	accept 1 1
+	accepts 1 $FAULTS/handle.beside
 	await $FAULTS/over
 	close 1
-	finalize 0
 END
 play c receiver <<-END
 	init 0
@@ -27,8 +24,7 @@ END
 # While it has another comm, the close does not wait for the receiver's.
 play a sender <<-END
 	init 0
-	await $FAULTS/handle.beside
-	connect 1 $FAULTS/handle.beside
+	connects 1 $FAULTS/handle.beside
 	$(meet connect 64K)
 	transfer 0 60000 8 3
 	close 0

@@ -23,24 +23,15 @@ play c receiver <<-END
 	finalize 0
 END
 play b relay <<-END
-	init 0
-	listen 1 $FAULTS/handle.direct
-	accept 1 1
-	buffer 1 1M
-	poison 1
-	reg 1 1 1
+	accepts 1 $FAULTS/handle.direct 1M
 	transfer 1 60000 8 3
 	transfer 1 60000 8 4
 	await $FAULTS/over
 	close 1
-	finalize 0
 END
 play a sender <<-END
 	init 0
-	await $FAULTS/handle.direct
-	connect 1 $FAULTS/handle.direct
-	buffer 1 1M
-	reg 1 1 1
+	connects 1 $FAULTS/handle.direct 1M
 	$(meet connect 8M)
 	transfer 1 60000 8 3
 	await $FAULTS/stopped

@@ -90,13 +90,7 @@ all_jobs() {
 # A rank of another job in the middle.
 any_rank() {
 	FAULTS_ENV+=(NCCL_MESH_RELAY=any MASTER_ADDR=192.0.2.1 MASTER_PORT=1)
-	play h hub <<-END
-		init 0
-		touch $FAULTS/hub-started
-		await $FAULTS/over
-		finalize 0
-	END
-	arrives hub-started
+	relays h hub
 	RANKS_ENV=(NCCL_MESH_RELAY=any)
 	ranks_pass any m n -- "${ARGS[@]}"
 	RANKS_ENV=()
@@ -112,19 +106,11 @@ two_ranks() {
 	FAULTS_ENV+=(
 		NCCL_MESH_RELAY_MEMORY=3M "MASTER_ADDR=$(mesh_mgmt_addr m)" MASTER_PORT=29500
 	)
-	for name in hub1 hub2; do
-		play h "$name" <<-END
-			init 0
-			touch $FAULTS/$name-started
-			await $FAULTS/both-over
-			finalize 0
-		END
-	done
-	arrives hub1-started hub2-started
+	for name in hub1 hub2; do relays h $name; done
 	ranks_pass two m n -- "${ARGS[@]}"
-	touch "$FAULTS/both-over"
-	ended hub1
-	ended hub2
+	touch "$FAULTS/over"
+	for name in hub1 hub2; do ended $name; done
+	rm "$FAULTS/over"
 	FAULTS_ENV=("${before[@]}")
 	note "two ranks at the hub: what one has no memory for, the other one relays"
 }

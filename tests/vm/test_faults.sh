@@ -49,12 +49,7 @@ libc_unchanged() {
 receiver() {
 	play a "$1" <<-END
 		limit $(ms $LOST)
-		init 0
-		listen 0 $FAULTS/handle
-		accept 0 0
-		buffer 0 64M
-		poison 0
-		reg 0 0 0
+		accepts 0 $FAULTS/handle 64M
 		post 0 0 0 64M
 		thread 1 ${2:-!} test 0
 		written 0 1M
@@ -66,11 +61,7 @@ receiver() {
 sender() {
 	play b "$1" <<-END
 		limit $(ms $LOST)
-		init 0
-		await $FAULTS/handle
-		connect 0 $FAULTS/handle
-		buffer 0 64M
-		reg 0 0 0
+		connects 0 $FAULTS/handle 64M
 		post 0 0 0 64M
 		thread 1 ${2:-!} test 0
 		await $FAULTS/go
@@ -165,35 +156,12 @@ device_deleted() {
 
 # Locked memory is limited for a user without CAP_IPC_LOCK, root or not: a container is like that.
 registration_fails() {
-	begin "a registration fails"
-	limited_script
-	mesh_spawn a "$FAULTS/limited.log" env "${FAULTS_ENV[@]}" \
-		prlimit --memlock=$((220 << 20)) setpriv --bounding-set -ipc_lock \
-		"$MESH_BUILD/functional/fault_driver" "$MESH_BUILD/libnccl-net-mesh.so" \
-		"$FAULTS/limited.script"
-	FAULTS_PID[limited]=$MESH_SPAWNED
-	play b other <<-END
-		init 0
-		await $FAULTS/handle
-		connect 0 $FAULTS/handle
-		buffer 0 1M
-		reg 0 0 0
-		transfer 0 1M 3 1
-		dereg 0
-		close 0
-		finalize 0
-	END
-	ended limited
-	ended other
-	said limited WARN 'cannot register 268435456 bytes .*(memlock|ulimit -l)'
-	finish limited
-}
+	local env=("${FAULTS_ENV[@]}")
 
-limited_script() {
-	cat >"$FAULTS/limited.script" <<-END
-		init 0
-		listen 0 $FAULTS/handle
-		accept 0 0
+	begin "a registration fails"
+	FAULTS_ENV+=(prlimit --memlock=$((220 << 20)) setpriv --bounding-set -ipc_lock)
+	play a limited <<-END
+		accepts 0 $FAULTS/handle
 		buffer 0 256M
 		! within $(ms 2000) reg 0 0 0
 		buffer 1 1M
@@ -202,8 +170,17 @@ limited_script() {
 		dereg 1
 		close 0
 		close-listen 0
-		finalize 0
 	END
+	FAULTS_ENV=("${env[@]}")
+	play b other <<-END
+		connects 0 $FAULTS/handle 1M
+		transfer 0 1M 3 1
+		drop 0
+	END
+	ended limited
+	ended other
+	said limited WARN 'cannot register 268435456 bytes .*(memlock|ulimit -l)'
+	finish limited
 }
 
 faults_init

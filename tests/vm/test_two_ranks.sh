@@ -14,29 +14,18 @@ pair_start() {
 
 	play "$3" "receiver$n" <<-END
 		limit $TRANSFER_MS
-		init 0
-		listen 0 $FAULTS/handle$n
-		accept 0 0
-		buffer 0 $MESSAGE_BYTES
-		reg 0 0 0
+		accepts 0 $FAULTS/handle$n $MESSAGE_BYTES
 		stream 0 $MESSAGE_BYTES $FAULTS/enough 1
-		dereg 0
-		close 0
+		drop 0
 		close-listen 0
-		finalize 0
 	END
 	play "$2" "sender$n" <<-END
 		limit $TRANSFER_MS
-		init 0
-		await $FAULTS/handle$n
-		connect 0 $FAULTS/handle$n
+		connects 0 $FAULTS/handle$n
 		touch $FAULTS/connected$n
-		buffer 0 $MESSAGE_BYTES
-		reg 0 0 0
+		room 0 $MESSAGE_BYTES
 		stream 0 $MESSAGE_BYTES $FAULTS/enough 1
-		dereg 0
-		close 0
-		finalize 0
+		drop 0
 	END
 }
 

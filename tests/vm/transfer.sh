@@ -30,8 +30,7 @@ exchange_start() {
 	play b receiver <<-END
 		limit $TRANSFER_MS
 		init 0
-		listen 0 $FAULTS/handle
-		accept 0 0
+		accepts 0 $FAULTS/handle
 		touch $FAULTS/accepted
 		$(printf '%s\n' "${moves[@]}")
 		close-listen 0
@@ -40,8 +39,7 @@ exchange_start() {
 	play a sender <<-END
 		limit $TRANSFER_MS
 		init 0
-		await $FAULTS/handle
-		connect 0 $FAULTS/handle
+		connects 0 $FAULTS/handle
 		touch $FAULTS/connected
 		$(printf '%s\n' "${moves[@]}")
 		finalize 0
