@@ -160,6 +160,7 @@ struct line {
 	char text[LINE_BYTES];
 	char *words[WORDS_MAX];
 	int num_words, first; /* first: of the command itself */
+	int context;
 	bool error_wanted, error_allowed;
 	uint64_t within_ms; /* 0: any time */
 	const char *nic;    /* of "moved"; NULL: none */
@@ -238,6 +239,7 @@ static void *line_run(void *arg)
 	uint64_t started, ms, sent, received;
 	int outcome;
 
+	context_used = line->context;
 	prefixes_read(line);
 	command = command_find(line);
 	sent = nic_counter(line->nic, "tx_bytes");
@@ -266,6 +268,7 @@ static bool line_read(struct line *line, struct driver *d, FILE *script)
 
 	memset(line, 0, sizeof(*line));
 	line->driver = d;
+	line->context = context_used;
 	if (!fgets(line->text, sizeof(line->text), script))
 		return false;
 	line->text[strcspn(line->text, "#\n")] = '\0';

@@ -2,10 +2,10 @@
 # SPDX-License-Identifier: Apache-2.0
 # test_ranks.sh - several ranks on a node, and several communicators in a process.
 # seconds: 10
+. "$(dirname "${BASH_SOURCE[0]}")/faults.sh"
 . "$(dirname "${BASH_SOURCE[0]}")/expect.sh"
 
 RUN_ARGS=(--timeout 60 --check-max 16K --check-every 2 --sizes "8,256K" --iters 10 --repeat 1)
-COMMUNICATORS=$MESH_BUILD/functional/two_communicators
 
 # Two ranks share a's NIC and address; the ports tell them apart.
 test_two_beside_one() {
@@ -43,39 +43,60 @@ test_one_node_only() {
 	note "both ranks on one node"
 }
 
-# run_communicators RUN [VARIABLE=VALUE]: one process in each node. Statuses in STATUS.
-run_communicators() {
-	local run=$1 node rank=0 pids=() pid
-
-	shift
-	mkdir -p "$OUT/$run"
-	for node in a b; do
-		mesh_spawn "$node" "$OUT/$run/rank$rank.out" env "$@" \
-			timeout -k 5 "$RANKS_TIMEOUT" \
-			"$COMMUNICATORS" "$MESH_BUILD/libnccl-net-mesh.so" "$OUT/$run" $rank
-		pids+=("$MESH_SPAWNED")
-		((rank++))
-	done
-	STATUS=()
-	for pid in "${pids[@]}"; do
-		wait "$pid"
-		STATUS+=($?)
-	done
+# communicators ME OTHER SEED: the script of a process with two of them, of which 1 outlives 0. Each
+# has a context and, as in NCCL, a comm each way, which threads set up and move data on at once.
+# Comms 0 and 2 send. SEED is that of the last message of communicator 1.
+communicators() {
+	cat <<-END
+		limit 60000
+		thread 1 init 0
+		thread 2 init 1
+		$(printf 'join %d\n' 1 2)
+		use 0
+		listen 0 $FAULTS/handle.0.$1
+		use 1
+		listen 1 $FAULTS/handle.1.$1
+		await $FAULTS/handle.1.$2
+		thread 1 connect 2 $FAULTS/handle.1.$2
+		thread 2 accept 3 1
+		use 0
+		thread 3 connect 0 $FAULTS/handle.0.$2
+		thread 4 accept 1 0
+		$(printf 'join %d\n' 1 2 3 4)
+		$(printf 'room %d 256K poison\n' 0 1 2 3)
+		thread 1 transfer 0 199999 300 $1
+		thread 2 transfer 1 199999 300 $2
+		thread 3 transfer 2 5000 3000 $1
+		thread 4 transfer 3 5000 3000 $2
+		$(printf 'join %d\n' 1 2)
+		drop 0 1
+		close-listen 0
+		finalize 0
+		$(printf 'join %d\n' 3 4)
+		transfer 2 129 1 $3
+		transfer 3 129 1 9
+		drop 2 3
+		close-listen 1
+		finalize 1
+	END
 }
 
 test_two_communicators() {
-	run_communicators two
-	[[ ${STATUS[*]} == "0 0" ]] || { cat "$OUT"/two/*.out; fail "communicators: ${STATUS[*]}"; }
-	cat "$OUT"/two/*.out
-	# The same with one wrong bit: does the check look?
-	run_communicators wrong TWO_COMMUNICATORS_FAULT=1
-	[[ ${STATUS[*]} == "1 1" ]] || fail "a wrong bit was not seen: ${STATUS[*]}"
-	grep -q 'is wrong' "$OUT"/wrong/rank*.out || fail "no message names the wrong byte"
-	note "two communicators in one process, four threads; a wrong bit is seen"
+	play a left < <(communicators 1 2 9)
+	play b right < <(communicators 2 1 9)
+	ended left
+	ended right
+	# The same with a message that is wrong: does the check look?
+	rm -f "$FAULTS"/handle*
+	play a left < <(communicators 1 2 8)
+	play b right < <(communicators 2 1 9)
+	ended right 1
+	ended left
+	grep -q '^WRONG: ' "$FAULTS/right.log" || faults_show "no message names the wrong byte"
+	note "two communicators in one process, four threads; a wrong message is seen"
 }
 
-[[ -x $COMMUNICATORS ]] || skip "$COMMUNICATORS is not built"
-mesh_init
+faults_init
 mesh_node a b
 mesh_link a ab 10.77.1.1/24 b ba 10.77.1.2/24
 mesh_link a ab2 10.77.2.1/24 b ba2 10.77.2.2/24

@@ -41,6 +41,9 @@ static int command_load(struct driver *d, int argc, char **argv)
 	return d->net ? OUTCOME_OK : wrong("%s", dlerror());
 }
 
+/* Of the context in use. A command beside the rest has that of the thread that began it. */
+static _Thread_local int context_used;
+
 /* init N: opens context N, which is in use from now on. */
 static int command_init(struct driver *d, int argc, char **argv)
 {
@@ -48,8 +51,8 @@ static int command_init(struct driver *d, int argc, char **argv)
 	int result, devices = 0;
 
 	(void)argc;
-	d->context = slot(argv[1]) % 8;
-	result = d->net->init(&d->contexts[d->context], 1, &config, log_line, NULL);
+	context_used = slot(argv[1]) % 8;
+	result = d->net->init(&d->contexts[context_used], 1, &config, log_line, NULL);
 	if (result)
 		return result;
 	result = d->net->devices(&devices);
@@ -58,8 +61,9 @@ static int command_init(struct driver *d, int argc, char **argv)
 
 static int command_use(struct driver *d, int argc, char **argv)
 {
+	(void)d;
 	(void)argc;
-	d->context = slot(argv[1]) % 8;
+	context_used = slot(argv[1]) % 8;
 	return OUTCOME_OK;
 }
 
@@ -80,7 +84,7 @@ static int command_listen(struct driver *d, int argc, char **argv)
 	int n = slot(argv[1]), result;
 
 	(void)argc;
-	result = d->net->listen(d->contexts[d->context], 0, handle, &d->listeners[n]);
+	result = d->net->listen(d->contexts[context_used], 0, handle, &d->listeners[n]);
 	if (result)
 		return result;
 	if (!d->listeners[n])
@@ -113,7 +117,7 @@ static int connect_try(struct driver *d, int n, const char *file, uint64_t calls
 		return wrong("cannot read %s", file);
 	d->comms[n] = (struct comm){.sending = true};
 	for (; calls && clock_ms() < deadline; calls--) {
-		result = d->net->connect(d->contexts[d->context], 0, handle, &d->comms[n].comm,
+		result = d->net->connect(d->contexts[context_used], 0, handle, &d->comms[n].comm,
 					 &device);
 		if (result && d->comms[n].comm)
 			return wrong("connect gave an error and a comm");

@@ -58,7 +58,6 @@ struct calls {
 struct driver {
 	const struct nccl_net_newest *net;
 	uint64_t limit_ms; /* for calls that are repeated until they are done */
-	int context;	   /* in use */
 	void *contexts[8];
 	void *listeners[SLOTS];
 	struct comm comms[SLOTS];
