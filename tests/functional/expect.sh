@@ -53,6 +53,20 @@ said() {
 # at all that were noted.
 expect_paths() { echo "$OUT/$1/rank0.out ${*:2}" >>"$EXPECTED"; }
 
+# expect_cable RUN X Y NIC:ADDRESS NIC:ADDRESS [@routed]: the pairs of ranks X and Y have to take this
+# one path, either way.
+expect_cable() {
+	expect_paths "$1" "$2" "$3" "$4>${5#*:}${6:-}"
+	expect_paths "$1" "$3" "$2" "$5>${4#*:}${6:-}"
+}
+
+# expect_triangle RUN: each pair of a `mesh_up triangle` its own cable.
+expect_triangle() {
+	expect_cable "$1" 0 1 ab:10.77.1.1 ba:10.77.1.2
+	expect_cable "$1" 1 2 bc:10.77.2.1 cb:10.77.2.2
+	expect_cable "$1" 2 0 ca:10.77.3.1 ac:10.77.3.2
+}
+
 expect_check() {
 	python3 "$MESH_TOP/tests/functional/check_paths.py" <"$EXPECTED" ||
 		fail "a pair was wrong or left its path"
@@ -68,6 +82,3 @@ bytes_sent() {
 	ip netns exec "$MESH_PREFIX$node" \
 		cat $(printf '/sys/class/net/%s/statistics/tx_bytes ' "$@") | tr '\n' ' '
 }
-
-# uncable NODE NIC: takes away both ends of a veth pair.
-uncable() { ip -n "$MESH_PREFIX$1" link del "$2" || fail "cannot remove $1 $2"; }

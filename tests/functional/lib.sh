@@ -326,6 +326,15 @@ mesh_addr() {
 		awk '{sub("/.*", "", $4); print $4; exit}'
 }
 
+# mesh_link_local NODE NIC: its link-local address, once it has one.
+mesh_link_local() {
+	ip -n "$MESH_PREFIX$1" -6 -o address show dev "$2" scope link |
+		awk '{sub("/.*", "", $4); print $4; exit}'
+}
+
+# uncable NODE NIC: takes away both ends of a veth pair.
+uncable() { ip -n "$MESH_PREFIX$1" link del "$2" || fail "cannot remove $1 $2"; }
+
 # --- state and counters ----------------------------------------------------------------------
 
 # mesh_shape NODE NIC RATE: limits what this NIC sends ("1gbit"); "none" lifts the limit.

@@ -15,12 +15,7 @@ for abi in "${VERSIONS[@]}"; do
 	ranks_pass "v$abi" a b c -- --timeout 60 --abi "$abi" --check-max "$CHECK_MAX" \
 		--check-every 6 --sizes 8,64K,1M --iters 10 --repeat 1 --verbose
 	said "v$abi" "plugin 'Mesh' .*net ABI v$abi,"
-	expect_paths "v$abi" 0 1 "ab:10.77.1.1>10.77.1.2"
-	expect_paths "v$abi" 1 0 "ba:10.77.1.2>10.77.1.1"
-	expect_paths "v$abi" 1 2 "bc:10.77.2.1>10.77.2.2"
-	expect_paths "v$abi" 2 1 "cb:10.77.2.2>10.77.2.1"
-	expect_paths "v$abi" 2 0 "ca:10.77.3.1>10.77.3.2"
-	expect_paths "v$abi" 0 2 "ac:10.77.3.2>10.77.3.1"
+	expect_triangle "v$abi"
 	note "net ABI v$abi: all six pairs right"
 done
 expect_check

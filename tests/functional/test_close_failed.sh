@@ -9,6 +9,7 @@
 #	       d		these connections
 # seconds: 35
 . "$(dirname "${BASH_SOURCE[0]}")/faults.sh"
+. "$(dirname "${BASH_SOURCE[0]}")/serving.sh"
 
 FAILED=4
 FAULTS_ENV+=("MASTER_ADDR=127.0.0.1" "MASTER_PORT=29500" "NCCL_MESH_CONNECT_TIMEOUT=60"
@@ -123,19 +124,6 @@ test_case() {
 	note "$case: the connections with $HEALTHY go on"
 }
 
-# serve: all that runs on b from now on.
-serve() {
-	mesh_spawn b "$FAULTS/serve" env "${FAULTS_ENV[@]}" "$MESH_BUILD/fi_mesh" serve --relay
-	SERVICE=$MESH_SPAWNED
-	wait_for "grep -qs '^relaying for' $FAULTS/serve" 60 ||
-		fail "b does not relay: $(cat "$FAULTS/serve")"
-}
-
-serve_end() {
-	kill -INT "$SERVICE"
-	wait "$SERVICE" || fail "serve --relay ended with $?: $(cat "$FAULTS/serve")"
-}
-
 faults_init
 mesh_up line 3
 for what in killed stopped; do
@@ -146,8 +134,8 @@ done
 mesh_node d
 mesh_link b bd 10.77.9.1/24 d db 10.77.9.2/24
 HEALTHY=d
-serve
+serve b -- "${FAULTS_ENV[@]}" --relay
 for side in receiving sending; do
 	test_case killed $side
 done
-serve_end
+end_serving

@@ -4,6 +4,7 @@
 # path, the first hop of a route through a relay, whether its near or its far NIC is drained, and
 # the relay's own hop to the listener. With every cable drained all of it works as before.
 # seconds: 20
+. "$(dirname "${BASH_SOURCE[0]}")/faults.sh"
 . "$(dirname "${BASH_SOURCE[0]}")/serving.sh"
 
 faults_init

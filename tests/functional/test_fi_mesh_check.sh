@@ -4,6 +4,7 @@
 # message; fixes it with the printed command, and expects no message.
 # seconds: 40
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
+. "$(dirname "${BASH_SOURCE[0]}")/serving.sh"
 
 OUT=$(mktemp -d)
 NCCL=$OUT/libnccl.so.2
@@ -70,17 +71,8 @@ test_all_well() {
 
 # What the other ends answer: all is well, another MTU, a cable in the wrong port.
 test_neighbours() {
-	local node pids=()
-
 	says a neighbours unknown 'no node answers on ab'
-	for node in b c; do
-		mesh_spawn $node "$OUT/serve-$node" "$MESH_BUILD/fi_mesh" serve
-		pids+=("$MESH_SPAWNED")
-	done
-	for node in b c; do
-		wait_for "grep -qs '^answering neighbours' $OUT/serve-$node" 60 ||
-			fail "$node does not serve: $(cat "$OUT/serve-$node")"
-	done
+	serve b c
 	wait_for "silent_now a neighbours" 30 || fail "$(cat "$OUT/now")"
 	ip -n "$(mesh_ns b)" link set ba mtu 1400
 	wait_for "says_now a neighbours 'the MTU of ab is 1500'" 30 || fail "$(cat "$OUT/now")"
@@ -92,8 +84,7 @@ test_neighbours() {
 	says a neighbours fail 'are on one link, but 10.77.1.1/24 and .* have no subnet in common'
 	ip -n "$(mesh_ns b)" address del 10.77.9.2/24 dev ba
 	mesh_addresses b ba 10.77.1.2/24
-	kill -INT "${pids[@]}"
-	wait "${pids[@]}"
+	end_serving
 }
 
 # silent_now NODE CHECK: true if it has nothing to say at present.
@@ -160,48 +151,6 @@ test_mtu() {
 	silent a mtu
 	ip -n "$MESH_PREFIX"a link set ab mtu 1500
 	ip -n "$MESH_PREFIX"a link set ac mtu 1500
-}
-
-# --- RDMA hardware: what the kernel would say of it, recorded ----------------------------------
-
-# put PATH TEXT: a file of the recorded tree.
-put() {
-	mkdir -p "$(dirname "$OUT/root/$1")"
-	echo "$2" >"$OUT/root/$1"
-}
-
-test_recorded_rdma() {
-	local port=sys/class/infiniband/mlx5_0/ports/1
-
-	put $port/link_layer Ethernet
-	put $port/state '4: ACTIVE'
-	put $port/rate '100 Gb/sec (4X EDR)'
-	put $port/gids/0 0000:0000:0000:0000:0000:ffff:0a4d:0101
-	put $port/gid_attrs/types/0 'IB/RoCE v1'
-	put $port/gid_attrs/ndevs/0 ab
-	put sys/class/infiniband_verbs/uverbs0/ibdev mlx5_0
-	put proc/self/limits 'Max locked memory         65536                65536      bytes'
-	put proc/self/status 'CapEff:	0000000000000000'
-	put dev/infiniband/uverbs0 ''
-	ARGS=(--root "$OUT/root")
-	says a gids warn '10.77.1.1 of ab has a RoCE v1 GID only'
-	says a libfabric fail 'ab uses tcp instead of RDMA'
-	says a modules fail 'module rdma_ucm is not loaded: programs cannot make RDMA connections'
-	says a device-files fail '/dev/infiniband/rdma_cm is missing'
-	says a memlock fail 'only 64 KiB of memory may be locked'
-	says a mtu warn 'ab has MTU 1500: RoCE then sends packets of 1024 bytes'
-	put $port/gids/1 0000:0000:0000:0000:0000:ffff:0a4d:0101
-	put $port/gid_attrs/types/1 'RoCE v2'
-	put $port/gid_attrs/ndevs/1 ab
-	put sys/class/misc/rdma_cm/dev ''
-	put dev/infiniband/rdma_cm ''
-	put proc/self/limits 'Max locked memory         unlimited            unlimited  bytes'
-	ip -n "$MESH_PREFIX"a link set ab mtu 9000
-	silent a gids modules device-files memlock mtu ports
-	put $port/state '1: DOWN'
-	says a ports fail 'port 1 of mlx5_0 \(ab\) is down'
-	ip -n "$MESH_PREFIX"a link set ab mtu 1500
-	ARGS=()
 }
 
 # --- subnets ---------------------------------------------------------------------------------
@@ -556,7 +505,7 @@ mesh_init
 trap end EXIT
 nccl_make
 mesh_up triangle
-for t in all_well neighbours carrier no_nic many_nics provider mtu recorded_rdma subnets \
+for t in all_well neighbours carrier no_nic many_nics provider mtu subnets \
 	shared_subnet link_local firewall_nft firewall_neighbours firewall_iptables \
 	firewall_legacy firewall_ipv6 not_root environment plugin plugin_versions plugin_old_nccl \
 	waiting options; do

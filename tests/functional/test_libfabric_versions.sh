@@ -35,8 +35,7 @@ test_with() {
 	RANKS_ENV=(NCCL_DEBUG=INFO "NCCL_MESH_PROVIDER=$provider")
 	other_build "$rank"
 	ranks_pass "$run" a b -- "${RUN_ARGS[@]}"
-	expect_paths "$run" 0 1 "ab:10.77.1.1>10.77.1.2"
-	expect_paths "$run" 1 0 "ba:10.77.1.2>10.77.1.1"
+	expect_cable "$run" 0 1 "ab:10.77.1.1" "ba:10.77.1.2"
 	ours=$(version_of "$run" $((1 - rank)))
 	theirs=$(version_of "$run" "$rank")
 	[[ $ours && $theirs && $ours != "$theirs" ]] ||

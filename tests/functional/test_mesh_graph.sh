@@ -3,6 +3,7 @@
 # test_mesh_graph.sh - `fi_mesh topo` without files finds the mesh by asking from node to node: a
 # ring, a torus, a switch; what flaps, what does not answer, and IPv4 alone.
 # seconds: 60
+. "$(dirname "${BASH_SOURCE[0]}")/faults.sh"
 . "$(dirname "${BASH_SOURCE[0]}")/serving.sh"
 
 MESH=$MESH_BUILD/fi_mesh

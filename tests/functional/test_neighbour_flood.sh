@@ -31,11 +31,6 @@ for node in a b; do mesh_shape $node x1 100mbit; done
 # shellcheck disable=SC2034 # for share()
 CABLES_BYTES_S=$((100 * 1000000 / 8))
 
-link_local() {
-	ip -n "$(mesh_ns "$1")" -6 -o address show dev x1 scope link |
-		awk '{ sub("/.*", "", $4); print $4; exit }'
-}
-
 rss() { awk '/^VmRSS/ { print $2 }' "/proc/$1/status"; }
 
 # flood COMMAND: the stranger goes on, or stops.
@@ -55,7 +50,7 @@ declare -A ADDED=([a]=0 [b]=0)
 # Without copies of large messages, which take memory until each size has been sent often.
 stream flood 0 NCCL_MESH_EAGER_LIMIT=1K
 mesh_spawn x "$FLOOD_LOG" python3 "$MESH_TOP/tests/functional/neighbour_flood.py" x1 $RATE \
-	"$(link_local a)" "$(link_local b)"
+	"$(mesh_link_local a x1)" "$(mesh_link_local b x1)"
 FLOOD=$MESH_SPAWNED
 wait_for "[[ -s $FLOOD_LOG ]]" 60 || fail "the flood does not begin: $(cat "$FLOOD_LOG")"
 pids=("${STREAM_PIDS[@]}")

@@ -3,6 +3,7 @@
 # test_neighbours.sh - `fi_mesh neighbours` and what answers it: a mesh that is well, and what
 # people get wrong, each with the sentence that says so. An idle process sends nothing.
 # seconds: 45
+. "$(dirname "${BASH_SOURCE[0]}")/faults.sh"
 . "$(dirname "${BASH_SOURCE[0]}")/serving.sh"
 
 MESH=$MESH_BUILD/fi_mesh
@@ -97,8 +98,7 @@ silence() {
 	expect 1 "ab no answer" "no node answers on ab" "do: run \`fi_mesh serve\` (or a job) on" \
 		"let its firewall pass UDP port 18621"
 	# The site is in the answer, as far as there is room for it.
-	serving_spawn b env NCCL_MESH_SITE=frankfurt-am-main-2
-	serving_await b
+	serve b -- NCCL_MESH_SITE=frankfurt-am-main-2
 	well a "ab b (frankfurt-am-ma) ba"
 	end_serving b
 	serve b
@@ -113,8 +113,7 @@ silence() {
 	well a "ab b ba"
 	# The setting turns it off.
 	end_serving
-	serving_spawn b env NCCL_MESH_NEIGHBOURS=off
-	wait_for "grep -q 'listening on 10.77.1.2' $FAULTS/serve-b" 60 || fail "b does not serve"
+	serve b -- NCCL_MESH_NEIGHBOURS=off
 	! grep -q 'answering neighbours' "$FAULTS/serve-b" || fail "it answers though it is off"
 	ask a
 	expect 1 "no node answers on ab"
@@ -157,8 +156,7 @@ strange_cables() {
 	ip -n "$(mesh_ns y)" link set yx0 master br0
 	ip -n "$(mesh_ns y)" link set yx1 master br0
 	mesh_addresses y br0 10.77.22.2/24
-	serving_spawn y env NCCL_MESH_NICS==br0,ym
-	serving_await y
+	serve y -- NCCL_MESH_NICS==br0,ym
 	serve x
 	plugin_names
 	ask x

@@ -4,22 +4,14 @@
 # real browser makes of it (a headless Chromium, where there is one).
 # seconds: 60
 . "$(dirname "${BASH_SOURCE[0]}")/expect.sh"
+. "$(dirname "${BASH_SOURCE[0]}")/serving.sh"
 
 MESH=$MESH_BUILD/fi_mesh
 # Of other tests' processes nothing is to be seen.
 export NCCL_MESH_STATS_DIR=$OUT/stats
-declare -A SERVED=()
 
 # get PATH [CURL-LIKE OPTION...]: status and type on the first line, then the body.
 get() { on mgmt python3 "$MESH_TOP/tests/functional/http_get.py" "http://$ADDRESS:18622$1" "${@:2}"; }
-
-# serves NODE ARGUMENT...: and answers its neighbours.
-serves() {
-	mesh_spawn "$1" "$OUT/serve-$1" "$MESH" serve "${@:2}"
-	SERVED[$1]=$MESH_SPAWNED
-	wait_for "grep -qs '^$([[ $# == 1 ]] && echo answering || echo page:)' $OUT/serve-$1" 60 ||
-		fail "$1 does not serve: $(cat "$OUT/serve-$1")"
-}
 
 # refused WORDS ADDRESS: --http with that address ends with 1, and says so.
 refused() {
@@ -146,14 +138,13 @@ ADDRESS=$(mesh_mgmt_addr a)
 on a "$MESH" serve --http 0.0.0.0 2>&1 | grep -q 'built without' &&
 	skip "built without libmicrohttpd (scripts/install-deps.sh)"
 addresses_are_checked
-serves b
-serves c
-serves a --http "$ADDRESS"
+serve b c
+serve a -- --http "$ADDRESS"
+serving_await a page:
 ranks_start
 wait_for "get /watch.json | grep -q '\"open_paths\":[1-9]'" 120 ||
 	fail "no path is open: $(cat "$OUT"/rank* "$OUT/serve-a")"
 documents_are_right
 requests_are_refused
 browser_shows_it
-kill -INT "${SERVED[a]}"
-wait "${SERVED[a]}" || fail "serve ends with $?: $(cat "$OUT/serve-a")"
+end_serving

@@ -4,25 +4,15 @@
 # the usual mistakes one by one, each with the message that names it.
 # seconds: 120
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
+. "$(dirname "${BASH_SOURCE[0]}")/serving.sh"
 mesh_init
 
 MESH=$MESH_BUILD/fi_mesh
 WORK=$(mktemp -d) || exit 1
-SERVED=()
+OUT=$WORK
 # What is said is the same however long it measures, but for figures: only where these are looked
 # at it measures as long as a user's does.
 MEASURE=(--ms 100)
-
-# serve NODE [ARGUMENT...]: starts it and waits until it listens.
-serve() {
-	local node=$1
-
-	shift
-	mesh_spawn "$node" "$WORK/$node.out" "$MESH" serve "$@"
-	SERVED+=("$MESH_SPAWNED")
-	wait_for "[[ \$(grep -c '^listening on' $WORK/$node.out) -ge 1 ]]" 60 ||
-		fail "$node does not serve: $(cat "$WORK/$node.out")"
-}
 
 # check NODE ARGUMENT...: its output is in $WORK/out, its status in $STATUS.
 check() {
@@ -61,19 +51,6 @@ expect() {
 
 expect_status() { ((STATUS == $1)) || fail "status $STATUS, not $1: $(cat "$WORK/out")"; }
 
-# end_serving [KEEP]: all, or all but the first KEEP.
-end_serving() {
-	local pid status keep=${1:-0}
-
-	for pid in "${SERVED[@]:keep}"; do
-		kill -INT "$pid"
-		wait "$pid"
-		status=$?
-		((status == 0)) || fail "serve ended with $status"
-	done
-	SERVED=("${SERVED[@]:0:keep}")
-}
-
 all_is_well() {
 	local MEASURE=()
 
@@ -85,8 +62,8 @@ all_is_well() {
 		"frames of full size (1500 bytes) pass in both directions" \
 		"of the link's 10 Gbit/s (tcp)" "2 nodes; paths and links:" "0 warn, 0 fail"
 	MEASURE=(--ms 100)
-	wait_for "grep -q 'ba faces node a (ab)' $WORK/b.out" 60 ||
-		fail "b does not say whom it faces: $(cat "$WORK/b.out")"
+	wait_for "grep -q 'ba faces node a (ab)' $WORK/serve-b" 60 ||
+		fail "b does not say whom it faces: $(cat "$WORK/serve-b")"
 	well a 10.77.1.2,fd77:1::2 --quiet
 	# On a busy machine the bandwidth cannot be judged ("unknown"), which is no finding.
 	! grep -qE '^(pass|warn|fail)' "$WORK/out" ||
@@ -111,8 +88,7 @@ all_is_well() {
 link_local_address() {
 	local addr
 
-	addr=$(ip -n "$(mesh_ns b)" -6 -o address show dev bc scope link |
-		grep -oE 'fe80:[0-9a-f:]+')
+	addr=$(mesh_link_local b bc)
 	well c "$addr"
 	expect "paths to node b (asked at $addr)" \
 		"first choice: cb 10.77.2.2 -> bc 10.77.2.1, tcp" \
@@ -146,10 +122,8 @@ link_local_mesh() {
 	mesh_link x xy - y yx -
 	mesh_link x xz - z zx -
 	mesh_link y yz - z zy -
-	serve y
-	serve z
-	addr=$(ip -n "$(mesh_ns y)" -6 -o address show dev yx scope link |
-		grep -oE 'fe80:[0-9a-f:]+')
+	serve y z
+	addr=$(mesh_link_local y yx)
 	well x "$addr%xy" z
 	expect "first choice: xy fe80:" "paths to node y (asked at $addr%xy)" \
 		"cable xy - yx: seen from here, xy faces node y; from there, yx faces node x" \
@@ -162,7 +136,7 @@ link_local_mesh() {
 	check x "$addr%nosuch"
 	expect_status 2
 	grep -q 'this node has no such interface' "$WORK/err" || fail "$(cat "$WORK/err")"
-	end_serving 2
+	end_serving y z
 	mkdir "$reports"
 	for node in x y z; do on "$node" "$MESH" nics --json >"$reports/$node.json"; done
 	"$MESH" topo "$reports" >"$WORK/out" 2>"$WORK/err" ||
@@ -217,7 +191,7 @@ wrong_subnet() {
 	ip -n "$(mesh_ns b)" address flush dev ba scope global
 	ip -n "$(mesh_ns b)" address add 10.99.1.2/24 dev ba
 	# Twice, and the address of a mesh NIC, on which it listens anyhow.
-	serve b --listen 10.77.0.2 --listen 10.77.0.2 --listen 10.99.1.2
+	serve b -- --listen 10.77.0.2 --listen 10.77.0.2 --listen 10.99.1.2
 	check a 10.77.0.2
 	expect_status 1
 	expect "no direct path to node b" \
@@ -318,9 +292,7 @@ firewalls() {
 
 providers_differ() {
 	RANKS_ENV=()
-	mesh_spawn b "$WORK/b.out" env NCCL_MESH_PROVIDER="tcp;ofi_rxm" "$MESH" serve
-	SERVED+=("$MESH_SPAWNED")
-	wait_for "grep -q 'listening on 10.77.1.2' $WORK/b.out" 60 || fail "b does not serve"
+	serve b -- NCCL_MESH_PROVIDER="tcp;ofi_rxm"
 	check a 10.77.1.2
 	expect_status 1
 	expect "no direct path to node b" \
@@ -364,9 +336,8 @@ relayed() {
 	expect_status 1
 	expect "no link or route to node w; cables lead there over 1 node, where nothing relays" \
 		"$cables" "seen: node v: nothing relays there now" "fi_mesh serve --relay"
-	end_serving 1
-	serve v --relay
-	wait_for "grep -q '^relaying for all jobs' $WORK/v.out" 60 || fail "v does not relay"
+	end_serving v
+	serve v -- --relay
 	NCCL_MESH_ROUTED=off check u 10.78.2.2
 	expect_status 0
 	expect "connections go through relays, on 1 route" "route over 1 relay: $cables" \
@@ -405,7 +376,7 @@ descriptors() { find "/proc/$1/fd" -mindepth 1 | wc -l; }
 
 # Without a file descriptor for a connection it reports that, waits, and then continues.
 no_descriptors() {
-	local limit free=0 pid=$SERVES_B ticks
+	local limit free=0 pid=${SERVED[b]} ticks
 
 	# What is open for earlier checks would become free below the limit, and the next one work.
 	wait_for "((\$(descriptors $pid) <= $DESCRIPTORS))" 60 ||
@@ -417,7 +388,7 @@ no_descriptors() {
 	check a 10.77.1.2
 	expect_status 1
 	grep -q "cannot take a connection: Too many open files; out of file descriptors" \
-		"$WORK/b.out" || fail "b does not say what it lacks: $(cat "$WORK/b.out")"
+		"$WORK/serve-b" || fail "b does not say what it lacks: $(cat "$WORK/serve-b")"
 	ticks=$(($(awk '{print $14 + $15}' "/proc/$pid/stat") - ticks))
 	# In hundredths of a second; the check waited for seconds.
 	((ticks < 100)) || fail "b was busy for $ticks ticks while it could do nothing"
@@ -456,13 +427,10 @@ one_wire() {
 	note "one wire: $fix"
 }
 
-uncable() { ip -n "$MESH_PREFIX$1" link del "$2" || fail "cannot remove $1 $2"; }
-
 main() {
 	mesh_up triangle patched
 	serve b
-	SERVES_B=$MESH_SPAWNED
-	DESCRIPTORS=$(descriptors "$SERVES_B")
+	DESCRIPTORS=$(descriptors "${SERVED[b]}")
 	serve c
 	all_is_well
 	note "all is well, and said so"

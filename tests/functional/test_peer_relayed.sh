@@ -10,28 +10,16 @@
 #            d ---dc cd--- c
 # seconds: 90
 . "$(dirname "${BASH_SOURCE[0]}")/expect.sh"
+. "$(dirname "${BASH_SOURCE[0]}")/serving.sh"
 
 MESH=$MESH_BUILD/fi_mesh
 # Of each cable: so little that a busy machine can fill it.
 RATE_MBIT=16
 # How long each measurement takes, where figures are not looked at.
 QUICK=(--ms 50)
-declare -A SERVED=()
 
-# serve NODE [OPTION...]: starts it and waits until it listens.
-serve() {
-	mesh_spawn "$1" "$OUT/serve-$1" "$MESH" serve --listen "$(mesh_mgmt_addr "$1")" "${@:2}"
-	SERVED[$1]=$MESH_SPAWNED
-	wait_for "grep -q '^answering' $OUT/serve-$1" 60 ||
-		fail "$1 does not serve: $(cat "$OUT/serve-$1")"
-	[[ ${2:-} != --relay ]] || wait_for "grep -q '^relaying for all jobs' $OUT/serve-$1" 60 ||
-		fail "$1 does not relay: $(cat "$OUT/serve-$1")"
-}
-
-stop() {
-	kill -INT "${SERVED[$1]}"
-	wait "${SERVED[$1]}" || fail "serve of $1 ended with $?: $(cat "$OUT/serve-$1")"
-}
+# serves NODE [NAME=VALUE...] [OPTION...]: at its address of the management network.
+serves() { serve "$1" -- "${@:2}" --listen "$(mesh_mgmt_addr "$1")"; }
 
 # check ARGUMENT...: from a; its status in $STATUS.
 check() {
@@ -153,14 +141,14 @@ relaying_is_off() {
 	NCCL_MESH_RELAY=off check "$C" "${QUICK[@]}"
 	((STATUS == 1)) || fail "status $STATUS: $(cat "$OUT/out")"
 	says "no direct path to node c" "seen: NCCL_MESH_RELAY=off is set here"
-	stop c
-	NCCL_MESH_RELAY=off serve c
+	end_serving c
+	serves c NCCL_MESH_RELAY=off
 	check "$C" "${QUICK[@]}"
 	((STATUS == 1)) || fail "status $STATUS: $(cat "$OUT/out")"
 	says "node c is not reached over relays: it does not join the mesh (on node c: NCCL_MESH" \
 		"seen: the route: a ab - ba b: tcp, 10 Gb/s; b bc - cb c: tcp, 10 Gb/s"
-	stop c
-	serve c
+	end_serving c
+	serves c
 	note "NCCL_MESH_RELAY=off at either end"
 }
 
@@ -169,22 +157,22 @@ main() {
 	mesh_up ring 4
 	C=$(mesh_mgmt_addr c)
 	shape ${RATE_MBIT}mbit
-	serve c
-	serve b
+	serves c
+	serves b
 	check "$C" "${QUICK[@]}"
 	says "cables lead there over 1 node, where nothing relays now"
 	! grep -q 'over relays' "$OUT/out" || fail "$(cat "$OUT/out")"
-	stop b
+	end_serving b
 	rank_relays
-	serve b --relay
+	serves b --relay
 	one_relay
 	relay_cannot_go_on
 	relaying_is_off
-	serve d --relay
+	serves d --relay
 	check "$C" --json
 	measured 2 b d
 	note "the diagonal of a ring of four: both ways round"
-	for node in b c d; do stop $node; done
+	end_serving
 	! grep -h 'lost' "$OUT"/serve-* || fail "a relay misses a process that has ended in order"
 }
 

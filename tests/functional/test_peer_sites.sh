@@ -4,20 +4,9 @@
 # version of its protocol is refused, with both versions named, whichever end is the older one.
 # seconds: 25
 . "$(dirname "${BASH_SOURCE[0]}")/expect.sh"
+. "$(dirname "${BASH_SOURCE[0]}")/serving.sh"
 
 MESH=$MESH_BUILD/fi_mesh
-
-# serve SITE: b serves in that site ("-": none) until stop.
-serve() {
-	mesh_spawn b "$OUT/serve" env NCCL_MESH_SITE="${1#-}" "$MESH" serve
-	wait_for "grep -q '^answering' $OUT/serve" 60 ||
-		fail "b does not serve: $(cat "$OUT/serve")"
-}
-
-stop() {
-	kill -INT "$MESH_SPAWNED"
-	wait "$MESH_SPAWNED" || fail "serve ended with $?: $(cat "$OUT/serve")"
-}
 
 # check SITE [OPTION...]: from a, which is in that site.
 check() {
@@ -32,7 +21,7 @@ says() {
 }
 
 sites_are_named() {
-	serve -
+	serve b
 	check -
 	! grep -q ' site' "$OUT/out" || fail "sites where none is set: $(cat "$OUT/out")"
 	check north --json
@@ -46,8 +35,8 @@ sites_are_named() {
 		assert "node a is in site north, and node b has no site" in finding["text"], finding
 		assert finding["fix"].startswith("set NCCL_MESH_SITE on node b as well"), finding
 	PY
-	stop
-	serve north
+	end_serving
+	serve b -- NCCL_MESH_SITE=north
 	check north
 	says "pass     paths          both nodes are in site north"
 	check a-name-too-long-for-it
@@ -56,7 +45,7 @@ sites_are_named() {
 	check -
 	says "warn     paths          node b is in site north, and node a has no site"
 	says "do:   set NCCL_MESH_SITE on node a as well"
-	stop
+	end_serving
 	note "sites of both ends, of one, of none"
 }
 
@@ -91,8 +80,8 @@ older_server() {
 
 # What checks of version 1, and of a later one, get from our server, and read as their own.
 other_checks() {
-	serve -
-	on a python3 - <<-'PY' || fail "a check of another version: $(cat "$OUT/serve")"
+	serve b
+	on a python3 - <<-'PY' || fail "a check of another version: $(cat "$OUT/serve-b")"
 		import errno, socket, struct
 		for version, size in (1, 80), (3, 500):
 		    with socket.create_connection(("10.77.1.2", 18620)) as server:
@@ -110,7 +99,7 @@ other_checks() {
 	PY
 	check -
 	says "first choice: ab 10.77.1.1 -> ba 10.77.1.2"
-	stop
+	end_serving
 	note "checks of versions 1 and 3"
 }
 

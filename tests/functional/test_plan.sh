@@ -64,8 +64,7 @@ run_neighbours() {
 	while read -r x nic_x addr_x y nic_y addr_y; do
 		r=$(rank_of "$x") s=$(rank_of "$y")
 		pairs+="${pairs:+,}$r-$s,$s-$r"
-		expect_paths "$name" "$r" "$s" "$nic_x:${addr_x%/*}>${addr_y%/*}"
-		expect_paths "$name" "$s" "$r" "$nic_y:${addr_y%/*}>${addr_x%/*}"
+		expect_cable "$name" "$r" "$s" "$nic_x:${addr_x%/*}" "$nic_y:${addr_y%/*}"
 	done < <(wiring "$plan/plan.json")
 	ranks_pass "$name" "${NODES[@]:0:count}" -- "${RUN_ARGS[@]}" --pairs "$pairs"
 	expect_check

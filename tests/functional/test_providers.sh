@@ -55,8 +55,7 @@ nics_take() {
 	environment_by_rank NCCL_MESH_NICS "$1" "$2"
 	for dev in 0 1; do
 		ranks_pass "$run-$dev" a b -- "${RUN_ARGS[@]}" --dev $dev
-		expect_paths "$run-$dev" 0 1 "$3:10.77.$net.1>10.77.$net.2"
-		expect_paths "$run-$dev" 1 0 "$3:10.77.$net.2>10.77.$net.1"
+		expect_cable "$run-$dev" 0 1 "$3:10.77.$net.1" "$3:10.77.$net.2"
 	done
 	note "NCCL_MESH_NICS a: '$1' b: '$2': $3 only"
 }
@@ -88,8 +87,7 @@ test_management_only() {
 	RANKS_ENV=(NCCL_DEBUG=INFO)
 	ranks_pass management a b -- "${RUN_ARGS[@]}" --verbose
 	said management 'NIC mgmt0 taken'
-	expect_paths management 0 1 "mgmt0:10.77.0.1>10.77.0.2"
-	expect_paths management 1 0 "mgmt0:10.77.0.2>10.77.0.1"
+	expect_cable management 0 1 "mgmt0:10.77.0.1" "mgmt0:10.77.0.2"
 	note "the management network is used when there is nothing else"
 }
 

@@ -13,6 +13,7 @@
 # seconds: 180
 . "$(dirname "${BASH_SOURCE[0]}")/faults.sh"
 . "$(dirname "${BASH_SOURCE[0]}")/expect.sh"
+. "$(dirname "${BASH_SOURCE[0]}")/serving.sh"
 
 SEED=${SEED:-$((RANDOM))}
 GRAPHS=${GRAPHS:-0}
@@ -141,17 +142,10 @@ idle_script() {
 }
 
 test_idle() {
-	local node
-
 	mesh_node A B C D E
 	cabled AB BC CD DE
 	FAULTS_ENV=(MASTER_ADDR="$(mesh_mgmt_addr A)" MASTER_PORT=29500)
-	for node in B C D; do
-		mesh_spawn $node "$OUT/serve-$node" env "${FAULTS_ENV[@]}" \
-			NCCL_MESH_RELAY_MEMORY=60M "$MESH_BUILD/fi_mesh" serve --relay
-		wait_for "grep -qs '^relaying for' $OUT/serve-$node" 60 ||
-			fail "$node does not relay"
-	done
+	serve B C D -- "${FAULTS_ENV[@]}" NCCL_MESH_RELAY_MEMORY=60M --relay
 	play E listen < <(idle_script listen)
 	play A connect < <(idle_script connect)
 	arrives idle-listen idle-connect

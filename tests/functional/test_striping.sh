@@ -37,10 +37,10 @@ cables() {
 	NUM_CABLES=$i
 }
 
-uncable() {
+cables_remove() {
 	local i
 
-	for ((i = 1; i <= NUM_CABLES; i++)); do ip -n "${MESH_PREFIX}a" link del x$i; done
+	for ((i = 1; i <= NUM_CABLES; i++)); do uncable a x$i; done
 }
 
 # stream PATHS SECONDS SIZES INFLIGHT: prints "BYTES GBIT" for each size, over at most PATHS
@@ -102,7 +102,7 @@ at_rates() {
 		short=$?
 		((share < QUIET || $(core_share) < QUIET)) || quiet=1
 	done
-	uncable
+	cables_remove
 	return $short
 }
 

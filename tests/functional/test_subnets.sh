@@ -6,8 +6,6 @@
 
 RUN_ARGS=(--timeout 60 --check-max 8K --check-every 2 --sizes "8,256K" --iters 8 --repeat 1)
 
-bare() { echo "${1%/*}"; }
-
 # triangle RUN AB BA BC CB CA AC: xy's address is that of x's NIC towards y. All pairs run, with
 # NCCL's choice of devs, and every pair has to be on its own cable.
 triangle() {
@@ -17,12 +15,9 @@ triangle() {
 	mesh_link b bc "$bc" c cb "$cb"
 	mesh_link c ca "$ca" a ac "$ac"
 	ranks_pass "$run" a b c -- "${RUN_ARGS[@]}"
-	expect_paths "$run" 0 1 "ab:$(bare "$ab")>$(bare "$ba")"
-	expect_paths "$run" 1 0 "ba:$(bare "$ba")>$(bare "$ab")"
-	expect_paths "$run" 1 2 "bc:$(bare "$bc")>$(bare "$cb")"
-	expect_paths "$run" 2 1 "cb:$(bare "$cb")>$(bare "$bc")"
-	expect_paths "$run" 2 0 "ca:$(bare "$ca")>$(bare "$ac")"
-	expect_paths "$run" 0 2 "ac:$(bare "$ac")>$(bare "$ca")"
+	expect_cable "$run" 0 1 "ab:${ab%/*}" "ba:${ba%/*}"
+	expect_cable "$run" 1 2 "bc:${bc%/*}" "cb:${cb%/*}"
+	expect_cable "$run" 2 0 "ca:${ca%/*}" "ac:${ac%/*}"
 	uncable_triangle
 	expect_check
 	note "$run: all six pairs, each on its own cable"
@@ -32,11 +27,6 @@ uncable_triangle() {
 	uncable a ab
 	uncable b bc
 	uncable c ca
-}
-
-link_local() {
-	ip -n "$MESH_PREFIX$1" -6 -o address show dev "$2" scope link |
-		awk '{sub("/.*", "", $4); print $4; exit}'
 }
 
 # Every NIC has an address of fe80::/64 and nothing else: all look like one subnet, and only trying
@@ -50,13 +40,13 @@ test_link_local() {
 	mesh_link c ca - a ac -
 	for nic in "a ab" "b ba" "b bc" "c cb" "c ca" "a ac"; do
 		# shellcheck disable=SC2086 # two words
-		wait_for "[[ \$(link_local $nic) ]]" 60 || fail "$nic has no link-local address"
+		wait_for "[[ \$(mesh_link_local $nic) ]]" 60 || fail "$nic has no link-local address"
 	done
 	ranks_pass link-local a b c -- "${RUN_ARGS[@]}" --all-at-once
 	for pair in ab ba bc cb ca ac; do
 		x=${pair:0:1} y=${pair:1:1}
 		expect_paths link-local "${rank[$x]}" "${rank[$y]}" \
-			"$pair:$(link_local "$x" "$pair")>$(link_local "$y" "$y$x")"
+			"$pair:$(mesh_link_local "$x" "$pair")>$(mesh_link_local "$y" "$y$x")"
 	done
 	uncable_triangle
 	expect_check
@@ -80,12 +70,9 @@ test_peers() {
 	peer c ca 10.77.3.1 10.77.9.2/32
 	peer a ac 10.77.9.2 10.77.3.1/32
 	ranks_pass peers a b c -- "${RUN_ARGS[@]}"
-	expect_paths peers 0 1 "ab:10.77.1.1>10.77.1.2"
-	expect_paths peers 1 0 "ba:10.77.1.2>10.77.1.1"
-	expect_paths peers 1 2 "bc:fd77:2::1>fd77:2::2"
-	expect_paths peers 2 1 "cb:fd77:2::2>fd77:2::1"
-	expect_paths peers 2 0 "ca:10.77.3.1>10.77.9.2"
-	expect_paths peers 0 2 "ac:10.77.9.2>10.77.3.1"
+	expect_cable peers 0 1 "ab:10.77.1.1" "ba:10.77.1.2"
+	expect_cable peers 1 2 "bc:fd77:2::1" "cb:fd77:2::2"
+	expect_cable peers 2 0 "ca:10.77.3.1" "ac:10.77.9.2"
 	ranks_pass peers-one-node a a -- "${RUN_ARGS[@]}"
 	uncable_triangle
 	expect_check
@@ -101,7 +88,7 @@ test_macvlan() {
 	for node in a b; do
 		nic=ab
 		[[ $node == a ]] || nic=ba
-		wait_for "[[ \$(link_local $node $nic) ]]" 60 || fail "$nic has no address"
+		wait_for "[[ \$(mesh_link_local $node $nic) ]]" 60 || fail "$nic has no address"
 		ip -n "$MESH_PREFIX$node" link add mv0 link "$nic" type macvlan mode bridge ||
 			{ note "macvlan: SKIP, not in this kernel"; uncable a ab; return; }
 		ip -n "$MESH_PREFIX$node" link set mv0 up
@@ -109,8 +96,7 @@ test_macvlan() {
 	mesh_addresses a mv0 10.77.1.1/30
 	mesh_addresses b mv0 10.77.1.2/30
 	ranks_pass macvlan a b -- "${RUN_ARGS[@]}"
-	expect_paths macvlan 0 1 "mv0:10.77.1.1>10.77.1.2"
-	expect_paths macvlan 1 0 "mv0:10.77.1.2>10.77.1.1"
+	expect_cable macvlan 0 1 "mv0:10.77.1.1" "mv0:10.77.1.2"
 	uncable a ab
 	expect_check
 	note "macvlan: both ways over the macvlans alone"
