@@ -8,6 +8,7 @@
 # shellcheck source=tests/functional/expect.sh
 . "$(dirname "${BASH_SOURCE[0]}")/../functional/expect.sh"
 
+# pair_up: nodes a and b, and one cable.
 pair_up() {
 	mesh_init
 	mesh_node a b

@@ -114,6 +114,34 @@ rdma_device_renew() {
 	rdma_node_hold "$1"
 }
 
+# --- a network that loses RoCE ------------------------------------------------------------------
+
+# roce_prepare NODE NIC: before a transfer. While a queue is exchanged, a packet that is sent may be
+# refused with an error, and soft-RoCE then ends the connection.
+roce_prepare() {
+	ip netns exec "$MESH_PREFIX$1" sh -ec "
+		tc qdisc replace dev $2 root handle 1: prio
+		tc qdisc add dev $2 parent 1:3 netem loss 100%" || fail "tc qdisc of $1 $2"
+}
+
+# roce_drop NODE NIC [ADDRESS]: what it sends, or sends from this address, to RoCE's UDP port is lost
+# until roce_pass NODE NIC; all else passes.
+roce_drop() {
+	ip netns exec "$MESH_PREFIX$1" tc filter add dev "$2" parent 1: protocol ip u32 \
+		match ip protocol 17 0xff match ip src "${3:-0.0.0.0/0}" \
+		match ip dport 4791 0xffff flowid 1:3 || fail "tc filter of $1 $2"
+}
+
+roce_pass() {
+	ip netns exec "$MESH_PREFIX$1" tc filter del dev "$2" parent 1: || fail "tc filter of $1 $2"
+}
+
+# roce_lose NODE NIC [ADDRESS]: both.
+roce_lose() {
+	roce_prepare "$1" "$2"
+	roce_drop "$@"
+}
+
 # --- counters and objects ----------------------------------------------------------------------
 
 # rdma_counter NIC NAME: one of the device's own counters, as sent_pkts or rcvd_pkts.
@@ -128,6 +156,15 @@ rdma_objects() {
 			if (index(" " kinds " ", " " $i " ")) printf " %s %s", $i, $(i + 1)
 		print ""
 	}'
+}
+
+# rdma_moving NIC [PACKETS]: waits until the device has sent some more.
+rdma_moving() {
+	local before
+
+	before=$(rdma_counter "$1" sent_pkts)
+	wait_for "((before + ${2:-500} < \$(rdma_counter $1 sent_pkts)))" 60 ||
+		fail "$1 sends nothing"
 }
 
 # --- what is on the wire -----------------------------------------------------------------------

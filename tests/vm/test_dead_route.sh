@@ -10,23 +10,14 @@ RUN_ARGS=(--timeout 120 --check-max 64K --check-every 2 --sizes "8,64K" --iters 
 	--repeat 1 --verbose
 	--pairs "0-2,2-0")
 
-# take NIC ADDRESS: what b is to forward there from this address is lost, if it is RoCE.
-take() {
-	ip netns exec "$(mesh_ns b)" sh -c "
-		tc qdisc add dev $1 root handle 1: prio
-		tc qdisc add dev $1 parent 1:3 netem loss 100%
-		tc filter add dev $1 parent 1: protocol ip u32 match ip protocol 17 0xff \
-			match ip src $2/32 match ip dport 4791 0xffff flowid 1:3" ||
-		fail "cannot drop packets"
-}
-
 mesh_init
 mesh_up line 3
 mesh_forward b
 mesh_route a 10.77.2.0/24 10.77.1.2 ab
 mesh_route c 10.77.1.0/24 10.77.2.1 cb
-take bc 10.77.1.1
-take ba 10.77.2.2
+# As real NICs do, b takes the RoCE that it is to forward for its own.
+roce_lose b bc 10.77.1.1/32
+roce_lose b ba 10.77.2.2/32
 rdma_up
 ranks_pass taken a b c -- "${RUN_ARGS[@]}"
 said taken "path: from=a to=c nic=ab .* via=b provider=verbs;ofi_rxm"

@@ -10,24 +10,6 @@ BOUND=60
 
 qdisc() { ip netns exec "$MESH_PREFIX$1" tc qdisc "${@:2}" || fail "tc qdisc ${*:2}"; }
 
-# firewall_prepare NODE NIC: before a transfer. While a queue is exchanged, a packet that is sent
-# may be refused with an error, and soft-RoCE then ends the connection.
-firewall_prepare() {
-	qdisc "$1" replace dev "$2" root handle 1: prio
-	qdisc "$1" add dev "$2" parent 1:3 netem loss 100%
-}
-
-# firewall NODE NIC: drops what this NIC sends to RoCE's UDP port, and nothing else.
-firewall() {
-	ip netns exec "$MESH_PREFIX$1" tc filter add dev "$2" parent 1: protocol ip u32 \
-		match ip protocol 17 0xff match ip dport 4791 0xffff flowid 1:3 ||
-		fail "tc filter"
-}
-
-firewall_lift() {
-	ip netns exec "$MESH_PREFIX$1" tc filter del dev "$2" parent 1: || fail "tc filter del"
-}
-
 # Losses that the devices saw and repaired.
 repaired() {
 	local nic sum=0 name
@@ -71,10 +53,10 @@ both_fail() {
 }
 
 firewall_from_the_start() {
-	firewall a ab
+	roce_drop a ab
 	transfer_start $MESSAGE_BYTES 4
 	both_fail "UDP 4791 dropped" 'gave up connecting from ab .* to node b'
-	firewall_lift a ab
+	roce_pass a ab
 }
 
 # A device repeats what is not answered. Hardware gives up after seven times; soft-RoCE, asked for
@@ -86,13 +68,12 @@ firewall_for_a_while() {
 	FAULTS_ENV+=("NCCL_MESH_DEAD_PEER_TIMEOUT=60")
 	stream_start $((8 << 20))
 	arrives connected
-	wait_for "(($(rdma_counter ab sent_pkts) + 2000 < \$(rdma_counter ab sent_pkts)))" 60 ||
-		faults_show "no packets"
-	firewall a ab
+	rdma_moving ab 2000
+	roce_drop a ab
 	repeats=$(rdma_counter ab completer_retry_err)
 	wait_for "(($repeats + 4 < \$(rdma_counter ab completer_retry_err)))" 60 ||
 		faults_show "nothing is repeated"
-	firewall_lift a ab
+	roce_pass a ab
 	stream_stop
 	ended sender
 	ended receiver
@@ -103,12 +84,11 @@ firewall_for_a_while() {
 firewall_for_good() {
 	stream_start $((8 << 20))
 	arrives connected
-	wait_for "(($(rdma_counter ab sent_pkts) + 2000 < \$(rdma_counter ab sent_pkts)))" 60 ||
-		faults_show "no packets"
-	firewall a ab
+	rdma_moving ab 2000
+	roce_drop a ab
 	both_fail "UDP 4791 dropped in mid-transfer" 'lost node b .*no RDMA write has been answered'
 	said receiver WARN 'lost node a .*RDMA writes were not answered'
-	firewall_lift a ab
+	roce_pass a ab
 }
 
 # The receiver's end of the cable takes smaller packets than the sender's sends. Without recovery:
@@ -129,7 +109,7 @@ mesh_node a b
 mesh_link a ab 10.77.1.1/24 b ba 10.77.1.2/24
 rdma_up
 loss_and_delay
-firewall_prepare a ab
+roce_prepare a ab
 firewall_from_the_start
 firewall_for_a_while
 firewall_for_good

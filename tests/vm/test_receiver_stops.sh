@@ -7,10 +7,7 @@
 STOPS=3
 STOP_S=2
 
-mesh_init
-mesh_node a b
-mesh_link a ab 10.77.1.1/24 b ba 10.77.1.2/24
-rdma_up
+pair_up
 
 # Stops a rank again and again; both ranks receive half of the time. Leaves a line for each stop.
 stops() {

@@ -60,8 +60,7 @@ i=0
 for pair in "0 1" "1 2" "2 0"; do
 	read -r from to <<<"$pair"
 	x=${NODES[from]} y=${NODES[to]} link=$((++i))
-	expect_paths all "$from" "$to" "$x$y:10.77.$link.1>10.77.$link.2"
-	expect_paths all "$to" "$from" "$y$x:10.77.$link.2>10.77.$link.1"
+	expect_cable all "$from" "$to" "$x$y:10.77.$link.1" "$y$x:10.77.$link.2"
 done
 expect_check
 said all "verbs;ofi_rxm"

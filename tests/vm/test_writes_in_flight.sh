@@ -9,18 +9,6 @@
 COMMS=8 MESSAGES=8 # of each comm
 WINDOW_KIB=$((16 << 10)) # src/fabric/flow.c: of verbs at least
 
-# answers drop|pass: what node b sends over RoCE; TCP passes.
-answers() {
-	if [[ $1 == pass ]]; then
-		on b tc qdisc del dev ba root || fail "cannot pass the answers"
-		return
-	fi
-	on b tc qdisc add dev ba root handle 1: prio && \
-		on b tc qdisc add dev ba parent 1:3 handle 30: netem loss 100% && \
-		on b tc filter add dev ba parent 1: protocol ip u32 match ip protocol 17 0xff \
-			match ip dport 4791 0xffff flowid 1:3 || fail "cannot drop the answers"
-}
-
 # each COMMAND...: for every comm, with @ for its number.
 each() {
 	local comm
@@ -95,11 +83,11 @@ in_flight() {
 	arrives granted
 	rdma_quiet ab ba
 	before=$(segments)
-	answers drop
+	roce_lose b ba
 	touch "$FAULTS/dropped"
 	arrives posted
 	posted=$(($(segments) - before))
-	answers pass
+	on b tc qdisc del dev ba root || fail "cannot pass the answers"
 	touch "$FAULTS/passed"
 	ended sender
 	ended receiver

@@ -53,14 +53,6 @@ transfer_start() { exchange_start "${3:-$1}" transfer_into 0 "$1" "$2" 1 "${3:-$
 stream_start() { exchange_start "$1" stream 0 "$1" "$FAULTS/enough" 1; }
 stream_stop() { touch "$FAULTS/enough"; }
 
-# uses NIC...: the sender's comm has a path over each of them. A cable over which RDMA answers two
-# seconds later than over the other one is left out, which happens on a busy machine.
-uses() {
-	local nic
-
-	for nic in "$@"; do grep -q " path: .* nic=$nic " "$FAULTS/sender.log" || return; done
-}
-
 # transfer SIZE COUNT [ROOM]: as transfer_start, and all has arrived.
 transfer() {
 	transfer_start "$@"
