@@ -82,3 +82,19 @@ bytes_sent() {
 	ip netns exec "$MESH_PREFIX$node" \
 		cat $(printf '/sys/class/net/%s/statistics/tx_bytes ' "$@") | tr '\n' ' '
 }
+
+# even WHAT BEFORE AFTER: prints how many bytes each NIC has sent between two lines of bytes_sent;
+# status 0 if that is the same, to 10 %.
+even() {
+	awk -v what="$1" -v before="$2" -v after="$3" 'BEGIN {
+		num = split(before, b, " "); split(after, a, " ")
+		for (k = 1; k <= num; k++) {
+			d = a[k] - b[k]
+			if (k == 1 || d < least) least = d
+			if (k == 1 || d > most) most = d
+		}
+		printf "  %s: %d to %d bytes a NIC (%.1f %%)\n", what, least, most,
+			least ? 100 * (most - least) / least : 0
+		exit !(least > 1000000 && most <= 1.1 * least)
+	}'
+}

@@ -2,8 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # test_dense.sh - two nodes with a NIC for each rank on a routed fabric, and two NUMA nodes in
 # sysfs: a rank uses the NICs near the one that NCCL named and opens no others, and all NICs carry
-# the same. Prints connections, registrations and resident memory of each process, and how evenly
-# the NICs carry.
+# the same. Prints how many domains a process opens, and how evenly the NICs carry.
 #
 # DENSE_NICS     NICs and ranks of each node (default 4)
 # DENSE_BEFORE   "1": also without the rule (NCCL_MESH_NEAR=off), for the figures
@@ -16,8 +15,6 @@ HALF=$((NICS / 2)) # of a NUMA node
 LAST=$((NICS - 1))
 RATE=200 # Mbit/s of each NIC, so that not the CPU decides
 BUSY=10  # percent of a core: with less for each process the ranks do not connect in time
-COUNT=$MESH_BUILD/functional/preload_registrations.so
-[[ $MESH_BUILD != *sanitize* ]] || COUNT= # a sanitizer has to be loaded first
 mapfile -t RANKS < <(yes a | head -n "$NICS" && yes b | head -n "$NICS")
 mapfile -t NAMES < <(seq -f r%.0f 0 $LAST)
 
@@ -66,29 +63,6 @@ make_fabric() {
 	mesh_forward fabric
 }
 
-# What each rank has now: "pid connections KiB".
-most() {
-	local node pid now count rss
-
-	for node in a b; do
-		now=$(ip netns exec "$MESH_PREFIX$node" ss -Htnp state established)
-		for pid in $(ip netns pids "$MESH_PREFIX$node"); do
-			[[ $(cat "/proc/$pid/comm" 2>/dev/null) == fabric_pingpong ]] || continue
-			count=$(grep -c "pid=$pid," <<<"$now")
-			rss=$(awk '/^VmRSS/ {print $2}' "/proc/$pid/status" 2>/dev/null)
-			echo "$pid $count ${rss:-0}"
-		done
-	done
-}
-
-# watch FILE: samples until FILE.end exists, or the test has failed.
-watch() {
-	until [[ -e $1.end || ! -e /run/netns/$(mesh_ns a) ]]; do
-		most >>"$1"
-		read -rt 0.3 -u "$MESH_NEVER" || true
-	done
-}
-
 # Within a node NCCL uses shared memory.
 all_to_all() {
 	local i j
@@ -117,46 +91,16 @@ all_ranks() {
 
 # measure RUN NEAR PROVIDER SIZE ITERS: an all-to-all of all ranks.
 measure() {
-	local run=$1 before_a before_b watcher uneven=
+	local run=$1 before_a before_b uneven=
 
 	RANKS_ENV=(NCCL_MESH_NEAR="$2" NCCL_MESH_PROVIDER="$3" NCCL_MESH_NICS=r)
-	mkdir "$OUT/$run.registrations"
-	[[ ! $COUNT ]] || RANKS_ENV+=(LD_PRELOAD="$COUNT"
-		MESH_REGISTRATIONS="$OUT/$run.registrations")
-	watch "$OUT/$run.samples" &
-	watcher=$!
 	before_a=$(bytes_sent a "${NAMES[@]}") before_b=$(bytes_sent b "${NAMES[@]}")
 	all_ranks "$run" --sizes "$4" --iters "$5"
 	even "$run" "$before_a" "$(bytes_sent a "${NAMES[@]}")" || uneven=1
 	even "$run" "$before_b" "$(bytes_sent b "${NAMES[@]}")" || uneven=1
 	[[ $run != near || ! $uneven ]] || fail "run $run: the NICs do not carry the same"
-	: >"$OUT/$run.samples.end"
-	wait $watcher
-	processes "$run" || fail "run $run: the figures of a process are missing"
 	note "$run: at most $(opened "$run") domains in a process"
 	RANKS_ENV=()
-}
-
-# processes RUN: prints the most that each process had; status 0 if there are all figures of all.
-processes() {
-	local file
-
-	for file in "$OUT/$1.registrations"/*; do
-		[[ ! -e $file ]] || echo "${file##*/} $(<"$file")"
-	done | awk -v run="$1" -v ranks="${#RANKS[@]}" -v counted="${COUNT:+1}" '
-		FNR == NR {registrations[$1] = $2; next}
-		{pids[$1]; if ($2 > c[$1]) c[$1] = $2; if ($3 > m[$1]) m[$1] = $3}
-		END {
-			for (pid in pids) {
-				printf "  %s: process %d: %d connections, %s registrations, " \
-					"%d MiB resident\n", run, pid, c[pid],
-					pid in registrations ? registrations[pid] : "?",
-					m[pid] / 1024
-				missing += !c[pid] || !m[pid] || (counted && !registrations[pid])
-				num++
-			}
-			exit num != ranks || missing
-		}' - "$OUT/$1.samples"
 }
 
 # opened RUN: how many domains the rank with the most has opened.
@@ -166,21 +110,6 @@ opened() {
 	for rank in "${!RANKS[@]}"; do
 		grep -c 'NIC [0-9]*: r[0-9]* uses' "$OUT/$1/rank$rank.out"
 	done | sort -n | tail -1
-}
-
-# even RUN BEFORE AFTER: prints what each NIC has sent; status 0 if that is the same, to 10 %.
-even() {
-	awk -v run="$1" -v before="$2" -v after="$3" 'BEGIN {
-		num = split(before, b, " "); split(after, a, " ")
-		for (k = 1; k <= num; k++) {
-			d = a[k] - b[k]
-			if (k == 1 || d < least) least = d
-			if (k == 1 || d > most) most = d
-		}
-		printf "  %s: %d to %d bytes a NIC (%.1f %%)\n", run, least, most,
-			least ? 100 * (most - least) / least : 0
-		exit !(least > 1000000 && most <= 1.1 * least)
-	}'
 }
 
 # near RUN: each pair took the NICs that are near the rank's own.

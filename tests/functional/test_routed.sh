@@ -162,20 +162,6 @@ make_fabric() {
 # rails_sent NODE: what each of its rails has sent, in one line.
 rails_sent() { bytes_sent "$1" r1 r2 r3 r4; }
 
-# even NODE BEFORE AFTER: each rail has sent as much as the others, to 10 %.
-even() {
-	awk -v node="$1" -v before="$2" -v after="$3" 'BEGIN {
-		split(before, b, " "); split(after, a, " ")
-		for (k = 1; k <= 4; k++) {
-			d = a[k] - b[k]
-			if (k == 1 || d < least) least = d
-			if (k == 1 || d > most) most = d
-		}
-		printf "  %s: %d to %d bytes a rail\n", node, least, most
-		exit !(least > 1000000 && most <= 1.1 * least)
-	}'
-}
-
 # fabric_is_even NODE...: all pairs talk at once, and each node's rails carry the same.
 fabric_is_even() {
 	local node uneven=0
