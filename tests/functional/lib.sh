@@ -40,6 +40,7 @@ declare -A MESH_PEER=()        # "node nic" -> "namespace nic" at the other end 
 declare -A MESH_FAR=()         # "node nic" of a patched cable -> "node nic" of its far end
 MESH_NAMESPACES=()             # full names, in order of creation
 MESH_LINKS=0
+MESH_CABLES=0
 
 # Nothing ever writes to this descriptor: reading it with a limit is a pause.
 exec {MESH_NEVER}<> <(:)
@@ -248,6 +249,17 @@ mesh_link() {
 	mesh_pair "$1" "$2" "$4" "$5"
 	mesh_addresses "$1" "$2" "$3"
 	mesh_addresses "$4" "$5" "$6"
+}
+
+# mesh_cabled XY...: a cable with a subnet of its own, 10.78.N.0/24, between the nodes x and y.
+mesh_cabled() {
+	local pair x y
+
+	for pair; do
+		x=${pair:0:1} y=${pair:1:1}
+		mesh_link "$x" "$pair" "10.78.$((++MESH_CABLES)).1/24" \
+			"$y" "$y$x" "10.78.$MESH_CABLES.2/24"
+	done
 }
 
 # mesh_forward NODE...: its kernel forwards, by its routes only.

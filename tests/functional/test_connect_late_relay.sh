@@ -23,10 +23,7 @@ FAULTS_ENV+=("MASTER_ADDR=127.0.0.1" "MASTER_PORT=29500" "NCCL_MESH_MAX_PATHS=1"
 	"NCCL_MESH_RECOVERY_TIMEOUT=20" "NCCL_MESH_CONNECT_TIMEOUT=60"
 	"NCCL_MESH_ACCEPT_TIMEOUT=60")
 mesh_node a b p q
-mesh_link a ap 10.77.1.1/24 p pa 10.77.1.2/24
-mesh_link p pb 10.77.2.1/24 b bp 10.77.2.2/24
-mesh_link a aq 10.77.3.1/24 q qa 10.77.3.2/24
-mesh_link q qb 10.77.4.1/24 b bq 10.77.4.2/24
+mesh_cabled ap pb aq qb
 for relay in p q; do relays $relay $relay; done
 play b listener <<-END
 	limit 120000

@@ -115,12 +115,7 @@ test_one_relay() {
 
 relays_init
 mesh_node a b p q r
-mesh_link a ap 10.77.1.1/24 p pa 10.77.1.2/24
-mesh_link p pb 10.77.2.1/24 b bp 10.77.2.2/24
-mesh_link a aq 10.77.3.1/24 q qa 10.77.3.2/24
-mesh_link q qb 10.77.4.1/24 b bq 10.77.4.2/24
-mesh_link q qr 10.77.5.1/24 r rq 10.77.5.2/24
-mesh_link r rb 10.77.6.1/24 b br 10.77.6.2/24
+mesh_cabled ap pb aq qb qr rb
 for ((round = 0; round < ROUNDS; round++)); do
 	test_killed
 	test_pulled p pb 0

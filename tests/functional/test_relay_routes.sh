@@ -20,20 +20,6 @@ GRAPHS=${GRAPHS:-0}
 # Each of the 20 and more pairs checks a fifth of the sizes, so that each size is with four pairs.
 ARGS=(--timeout 250 --sizes "8,64K,1M" --iters 2 --repeat 1 --check-max 20K --check-every 5
 	--all-at-once)
-NUMBER=0
-
-# cable X Y
-cable() {
-	NUMBER=$((NUMBER + 1))
-	mesh_link "$1" "${1}x$2" "10.78.$NUMBER.1/24" "$2" "${2}x$1" "10.78.$NUMBER.2/24"
-}
-
-# cabled NODE...: pairs "xy" as cables.
-cabled() {
-	local pair
-
-	for pair; do cable "${pair:0:1}" "${pair:1:1}"; done
-}
 
 # relayed RUN FROM TO VIA: that pair's paths.
 relayed() {
@@ -44,7 +30,7 @@ relayed() {
 
 test_line() {
 	mesh_node a b c d e
-	cabled ab bc cd de
+	mesh_cabled ab bc cd de
 	ranks_pass line a b c d e -- "${ARGS[@]}" --verbose
 	relayed line a e b,c,d
 	relayed line e b d,c
@@ -53,7 +39,7 @@ test_line() {
 
 test_ring() {
 	mesh_node f g h i j k
-	cabled fg gh hi ij jk kf
+	mesh_cabled fg gh hi ij jk kf
 	ranks_pass ring f g h i j k -- "${ARGS[@]}" --verbose
 	relayed ring f h g
 	relayed ring f i '(g,h|k,j)'
@@ -62,9 +48,9 @@ test_ring() {
 
 # The hub relays all pairs but its own.
 test_star() {
-	mesh_node l m n o p
-	cabled lm ln lo lp
-	ranks_pass star l m n o p -- "${ARGS[@]}" --verbose
+	mesh_node l m n Z p # no cable is "lo"
+	mesh_cabled lm ln lZ lp
+	ranks_pass star l m n Z p -- "${ARGS[@]}" --verbose
 	relayed star m p l
 	note "star of 5: through the hub"
 }
@@ -82,7 +68,7 @@ ring() {
 	nodes=("${nodes[@]:0:$1}")
 	for ((i = 0; i < $1; i++)); do pairs+=("${nodes[i]}${nodes[(i + 1) % $1]}"); done
 	mesh_node "${nodes[@]}"
-	cabled "${pairs[@]}"
+	mesh_cabled "${pairs[@]}"
 	RANKS_ENV=("NCCL_MESH_RELAY_MEMORY=$2")
 	RANKS_TIMEOUT=$FULL_TIMEOUT
 	ranks_pass "ring$1" "${nodes[@]}" -- "${FULL[@]}" --verbose
@@ -112,7 +98,7 @@ test_torus() {
 		pairs+=("${nodes[i]}${nodes[(i + 3) % 9]}")
 	done
 	mesh_node "${nodes[@]}"
-	cabled "${pairs[@]}"
+	mesh_cabled "${pairs[@]}"
 	RANKS_ENV=("NCCL_MESH_RELAY_MEMORY=400M")
 	RANKS_TIMEOUT=$FULL_TIMEOUT
 	ranks_pass torus "${nodes[@]}" -- "${FULL[@]}" --verbose
@@ -143,7 +129,7 @@ idle_script() {
 
 test_idle() {
 	mesh_node A B C D E
-	cabled AB BC CD DE
+	mesh_cabled AB BC CD DE
 	FAULTS_ENV=(MASTER_ADDR="$(mesh_mgmt_addr A)" MASTER_PORT=29500)
 	serve B C D -- "${FAULTS_ENV[@]}" NCCL_MESH_RELAY_MEMORY=60M --relay
 	play E listen < <(idle_script listen)
@@ -189,7 +175,7 @@ test_random() {
 	RANDOM=$SEED
 	mapfile -t pairs < <(random_pairs "${nodes[@]}")
 	mesh_node "${nodes[@]}"
-	cabled "${pairs[@]}"
+	mesh_cabled "${pairs[@]}"
 	RANKS_ENV=("NCCL_MESH_RELAY_MEMORY=63M")
 	ranks_pass random "${nodes[@]}" -- "${ARGS[@]}" --verbose --channels 1
 	RANKS_ENV=()

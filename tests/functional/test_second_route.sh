@@ -90,10 +90,7 @@ test_pulled() {
 
 relays_init
 mesh_node a b p q
-mesh_link a ap 10.77.1.1/24 p pa 10.77.1.2/24
-mesh_link p pb 10.77.2.1/24 b bp 10.77.2.2/24
-mesh_link a aq 10.77.3.1/24 q qa 10.77.3.2/24
-mesh_link q qb 10.77.4.1/24 b bq 10.77.4.2/24
+mesh_cabled ap pb aq qb
 for nic in "a ap" "p pa" "p pb" "b bp" "a aq" "q qa" "q qb" "b bq"; do
 	# shellcheck disable=SC2086 # node and NIC
 	mesh_shape $nic $RATE

@@ -123,10 +123,7 @@ refused() {
 
 faults_init
 mesh_node h "${LEAVES[@]}"
-cables=0
-for leaf in "${LEAVES[@]}"; do
-	mesh_link h "h$leaf" "10.78.$((++cables)).1/24" "$leaf" "${leaf}h" "10.78.$cables.2/24"
-done
+mesh_cabled "${LEAVES[@]/#/h}"
 refused
 other_job
 own_job

@@ -11,23 +11,12 @@ RUN_ARGS=(--timeout 100 --no-check --sizes "$SIZE" --iters "$ROUNDS" --repeat 1 
 QUIET=$((SIZE / 2)) # what connections cost that carry no data, and more
 
 declare -A SITE=()
-NUMBER=0
 
 # shellcheck disable=SC2016 # expanded by the inner shell
 mesh_exec() {
 	exec ip netns exec "$MESH_PREFIX$1" unshare --uts \
 		sh -c 'hostname "$1" && NCCL_MESH_SITE=$0 NCCL_MESH_NODE_NAME=$1 && shift &&
 			export NCCL_MESH_SITE NCCL_MESH_NODE_NAME && exec "$@"' "${SITE[$1]:-}" "$@"
-}
-
-# cables XY...: a cable of a subnet of its own between x and y.
-cables() {
-	local pair x y
-
-	for pair; do
-		x=${pair:0:1} y=${pair:1:1} NUMBER=$((NUMBER + 1))
-		mesh_link "$x" "$pair" "10.78.$NUMBER.1/24" "$y" "$y$x" "10.78.$NUMBER.2/24"
-	done
 }
 
 # carried RUN NODE NIC...: runs all nodes, and sets CARRIED to what these NICs have sent: the pair
@@ -47,7 +36,7 @@ carried() {
 test_one_relay() {
 	NODES=(m n a b)
 	mesh_node "${NODES[@]}"
-	cables ma an mb bn
+	mesh_cabled ma an mb bn
 	carried none m ma mb
 	((CARRIED[0] > SIZE && CARRIED[1] > SIZE)) ||
 		fail "without sites not both relays carry: ${CARRIED[*]}"
@@ -67,7 +56,7 @@ test_one_relay() {
 test_longer_way() {
 	NODES=(o p c d e)
 	mesh_node "${NODES[@]}"
-	cables oc cp od de ep
+	mesh_cabled oc cp od de ep
 	SITE=([o]=east [p]=east [c]=west [d]=east [e]=east)
 	carried longer o oc od
 	((CARRIED[0] < QUIET && CARRIED[1] > ROUNDS * SIZE)) ||
