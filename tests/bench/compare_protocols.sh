@@ -6,7 +6,6 @@
 #        compare_protocols.sh --report FILE...          tables of files that KEEP kept
 # environment: ROUNDS [5], RUN_SECONDS for each size [0.1], PROVIDERS ["net tcp;ofi_rxm"],
 #              SIZES, KEEP=FILE keeps the raw JSON lines there
-set -euo pipefail
 
 # report FILE...: the tables of all these JSON lines.
 report() {
@@ -89,51 +88,26 @@ if [ "${1:-}" = --report ]; then
 	exit
 fi
 
-here=$(cd "$(dirname "$0")" && pwd)
-program=${1:-${MESH_BUILD:-$here/../../build}/bench/fabric_raw}
+# shellcheck source=tests/functional/lib.sh
+. "$(dirname "${BASH_SOURCE[0]}")/../functional/lib.sh"
+
+program=${1:-$MESH_BUILD/bench/fabric_raw}
 rounds=${ROUNDS:-5}
 seconds=${RUN_SECONDS:-0.1}
 sizes=${SIZES:-8,1K,4K,8K,16K,32K,64K,128K,512K,1M,4M}
 read -r -a providers <<<"${PROVIDERS:-net tcp;ofi_rxm}"
-left=mesh-raw-a-$$
-right=mesh-raw-b-$$
-left_ip=10.77.0.1
-right_ip=10.77.0.2
+work=$MESH_BUILD/bench/protocols
 
-[ -x "$program" ] || { echo "compare_protocols: no program $program (build it first)" >&2; exit 2; }
-[ "$(id -u)" = 0 ] || { echo "compare_protocols: namespaces need root" >&2; exit 77; }
-
-work=$(mktemp -d)
-server=
-cleanup() {
-	if [ -n "$server" ]; then kill "$server" 2>/dev/null || true; fi
-	ip netns del "$left" 2>/dev/null || true
-	ip netns del "$right" 2>/dev/null || true
-	rm -rf "$work"
-}
-trap cleanup EXIT
-trap 'exit 130' INT TERM
-
-ip netns add "$left"
-ip netns add "$right"
-ip link add raw0 netns "$left" type veth peer name raw0 netns "$right"
-ip -n "$left" addr add "$left_ip/24" dev raw0
-ip -n "$right" addr add "$right_ip/24" dev raw0
+[[ -x $program ]] || fail "no program $program (build it first)"
+rm -rf "$work"
+mkdir -p "$work" || fail "cannot make $work"
+mesh_init
+mesh_node a b
+mesh_link a raw0 10.77.1.1/24 b raw0 10.77.1.2/24
 congestion=/proc/sys/net/ipv4/tcp_congestion_control
-for ns in "$left" "$right"; do
+for node in a b; do
 	# With bbr the figures would show its pacing, as in nodes.py.
-	ip netns exec "$ns" sh -c "grep -qw cubic $congestion || echo reno >$congestion"
-	ip -n "$ns" link set lo up
-	ip -n "$ns" link set raw0 up
-done
-# libfabric leaves out an interface that is not operational yet; that can take a second.
-for ns in "$left" "$right"; do
-	tries=0
-	until [ "$(ip netns exec "$ns" cat /sys/class/net/raw0/operstate)" = up ]; do
-		tries=$((tries + 1))
-		[ $tries -lt 200 ] || { echo "compare_protocols: link stays down" >&2; exit 1; }
-		sleep 0.05
-	done
+	on $node sh -c "grep -qw cubic $congestion || echo reno >$congestion"
 done
 
 # Two pollers on one core measure the scheduler, so each end has its own where there are two.
@@ -159,14 +133,11 @@ measure() {
 	local provider=$1
 	shift
 	cpu_ticks before
-	timeout 120 ip netns exec "$right" "${pin_right[@]}" "$program" --provider "$provider" \
-		--source "$right_ip" &
-	server=$!
-	timeout 120 ip netns exec "$left" "${pin_left[@]}" "$program" --provider "$provider" \
-		--source "$left_ip" --peer "$right_ip" --json --seconds "$seconds" "$@" \
-		>>"$work/lines"
-	wait "$server"
-	server=
+	mesh_spawn b "$work/server" timeout 120 "${pin_right[@]}" "$program" \
+		--provider "$provider" --source 10.77.1.2
+	on a timeout 120 "${pin_left[@]}" "$program" --provider "$provider" --source 10.77.1.1 \
+		--peer 10.77.1.2 --json --seconds "$seconds" "$@" >>"$work/lines" &&
+		wait "$MESH_SPAWNED" || { cat "$work/server"; fail "$provider $*"; }
 	cpu_ticks after
 	awk 'NR == 1 { busy = $1; all = $2; own = $3 }
 	     NR == 2 { share = ($1 - busy - ($3 - own)) / ($2 - all + 1)
