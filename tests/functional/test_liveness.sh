@@ -26,9 +26,49 @@ timeouts() {
 	)
 }
 
+# begin CASE [DEAD]
 begin() {
 	CASE=$1
+	timeouts "${2:-$DEAD}"
 	rm -f "$FAULTS"/{handle,back,go,down,failed,calm,done}*
+}
+
+# two SIZE SENDER RECEIVER: a sender on a and a receiver on b, with these lines of a script once
+# their comm is made.
+two() {
+	play a sender <<-END
+		$(meet connect "$1")
+		$2
+		drop 0
+	END
+	play b receiver <<-END
+		$(meet listen "$1")
+		$3
+		drop 0
+	END
+}
+
+two_end() {
+	ended sender
+	ended receiver
+}
+
+# in_time: what happened last did within the bound, at both ends.
+in_time() {
+	note "$CASE: sender failed after $SENDER_MS ms, receiver after $RECEIVER_MS ms"
+	((SENDER_MS <= EXACT && RECEIVER_MS <= EXACT))
+}
+
+# attempts COMMAND...: until it succeeds. A limit that is too long is so each time, and so is a
+# verdict that is wrong.
+attempts() {
+	local attempt
+
+	for ((attempt = 1; attempt <= ATTEMPTS; attempt++)); do
+		! "$@" || return 0
+		note "$CASE: attempt $attempt failed"
+	done
+	faults_show "$CASE: failed in each of $ATTEMPTS attempts; the bound is $EXACT ms"
 }
 
 # cut, heal NODE NIC: the cable of a mesh_cable forwards nothing, and every carrier stays.
@@ -59,56 +99,36 @@ now_ms() { echo $(($(date +%s%N) / 1000000)); }
 # failed_ms NAME: from the fault to the error.
 failed_ms() { sed -n 's/^ok join: \([0-9]*\) ms$/\1/p' "$FAULTS/$1.log"; }
 
-# pulled CASE BREAK MEND: on a's side of the cable. A limit that is too long is so each time.
+# pulled CASE BREAK MEND: on a's side of the cable.
 pulled() {
-	local attempt sender receiver
-
-	for ((attempt = 1; attempt <= ATTEMPTS; attempt++)); do
-		pulled_once "$1" "$2"
-		"$3" a $AB
-		sender=$(failed_ms sender) receiver=$(failed_ms receiver)
-		note "$CASE: sender failed after $sender ms, receiver after $receiver ms"
-		((sender > EXACT || receiver > EXACT)) || return 0
-	done
-	faults_show "$CASE: not within $EXACT ms in any of $ATTEMPTS attempts"
-}
-
-pulled_once() {
-	local name
+	local name end
 
 	begin "$1"
-	timeouts $DEAD
 	mesh_shape a ab 200mbit
-	play a sender <<-END
-		init 0
-		$(meet connect 256M)
-		post 0 0 0 256M
-		thread 3 ! test 0
-		await $FAULTS/down
+	end="await $FAULTS/down
 		join 3 $(ms $BOUND)
 		dereg 0
 		within $(ms 2000) close 0
-		finalize 0
+		finalize 0"
+	play a sender <<-END
+		$(meet connect 256M)
+		post 0 0 0 256M
+		thread 3 ! test 0
+		$end
 	END
 	play b receiver <<-END
-		init 0
 		$(meet listen 256M)
 		post 0 0 0 256M
 		thread 3 ! test 0
 		written 0 2M
 		touch $FAULTS/go
-		await $FAULTS/down
-		join 3 $(ms $BOUND)
-		dereg 0
-		within $(ms 2000) close 0
-		finalize 0
+		$end
 	END
 	arrives go
 	await_ms 700 # in the middle of the transfer, between two probes or not
 	"$2" a $AB
 	touch "$FAULTS/down"
-	ended sender
-	ended receiver
+	two_end
 	said sender WARN "lost node b \($NET\.2\), reached from $AB \($NET\.1\): .*no answer"
 	said receiver WARN "lost node a \($NET\.1\), reached from $BA \($NET\.2\): .*no answer"
 	for name in sender receiver; do
@@ -117,95 +137,44 @@ pulled_once() {
 			faults_show "$name: more than one line"
 	done
 	mesh_shape a ab none
+	"$3" a $AB
+	SENDER_MS=$(failed_ms sender) RECEIVER_MS=$(failed_ms receiver)
+	in_time
 }
 
 # --- pulled with nothing to do ------------------------------------------------------------------
 
-# pulled_idle: no request waits, and the loss of the carrier alone shows that the cable is out.
-pulled_idle() {
-	local attempt
-
-	for ((attempt = 1; attempt <= ATTEMPTS; attempt++)); do
-		pulled_idle_once
-		mesh_plug a ab
-		note "$CASE: sender lost it after $SENDER_MS ms, receiver after $RECEIVER_MS ms"
-		((SENDER_MS > EXACT || RECEIVER_MS > EXACT)) || return 0
-	done
-	faults_show "$CASE: not within $EXACT ms in any of $ATTEMPTS attempts"
-}
-
 # idle_play [COMMAND...]: a sender and a receiver whose comm has nothing to do until "down" exists;
 # then each does COMMAND.
 idle_play() {
-	local role name
+	local lines
 
-	for role in connect listen; do
-		[[ $role == connect ]] && name=sender || name=receiver
-		play "$([[ $role == connect ]] && echo a || echo b)" $name <<-END
-			$(meet $role 1M)
-			transfer 0 1M 3 5
-			touch $FAULTS/go.$name
-			await $FAULTS/down
-			$*
-			drop 0
-		END
-	done
+	lines=$(printf '%s\n' "transfer 0 1M 3 5" "touch $FAULTS/go.@" "await $FAULTS/down" "$*")
+	two 1M "${lines//@/sender}" "${lines//@/receiver}"
 	arrives go.sender go.receiver
 }
 
 is_lost() { grep -q "no answer for $DEAD s: cable pulled" "$FAULTS/$1.log"; }
 
-pulled_idle_once() {
-	local from
-
-	begin "cable pulled with nothing to do"
-	timeouts $DEAD
-	idle_play
-	await_ms 3300 # nothing has been sent for long
-	mesh_unplug a ab
-	from=$(now_ms)
-	wait_for "is_lost sender" $((BOUND / 1000)) ||
-		faults_show "$CASE: the sender does not see it"
-	SENDER_MS=$(($(now_ms) - from))
-	wait_for "is_lost receiver" $((BOUND / 1000)) ||
-		faults_show "$CASE: the receiver does not see it"
-	RECEIVER_MS=$(($(now_ms) - from))
-	touch "$FAULTS/down"
-	ended sender
-	ended receiver
-}
-
 # question_ms NODE: milliseconds until the kernel there next asks on the control connection, which
-# alone has keep-alive. Empty if a question is on its way already.
+# alone has keep-alive. Nothing if a question is on its way already.
 question_ms() {
 	on "$1" ss -Hto state established |
 		sed -nE 's/.*timer:\(keepalive,([0-9.]+)(ms|sec),0\).*/\1 \2/p' |
 		awk '{print int($2 == "sec" ? $1 * 1000 : $1)}' | sort -n | head -1
 }
 
-# silent_idle: no request waits, and every carrier stays: the kernel's next question is the first
-# packet without an answer, and the bound counts from it.
-silent_idle() {
-	local attempt
+# idle CASE BREAK MEND: no request waits. The loss of the carrier alone shows that the cable is out;
+# where every carrier stays, the kernel's next question is the first packet without an answer, and
+# the bound counts from it.
+idle() {
+	local from sender=0 receiver=0
 
-	for ((attempt = 1; attempt <= ATTEMPTS; attempt++)); do
-		silent_idle_once
-		heal a ab
-		note "$CASE: from the question on, sender $SENDER_MS ms, receiver $RECEIVER_MS ms"
-		((SENDER_MS > EXACT || RECEIVER_MS > EXACT)) || return 0
-	done
-	faults_show "$CASE: not within $EXACT ms in any of $ATTEMPTS attempts"
-}
-
-silent_idle_once() {
-	local from sender receiver
-
-	begin "cable silent with nothing to do"
-	timeouts $DEAD
+	begin "$1"
 	idle_play
 	await_ms 3300 # nothing has been sent for long
-	cut a ab
-	sender=$(question_ms a) receiver=$(question_ms b)
+	"$2" a ab
+	[[ $2 != cut ]] || { sender=$(question_ms a) receiver=$(question_ms b); }
 	from=$(now_ms)
 	wait_for "is_lost sender" $((BOUND / 1000)) ||
 		faults_show "$CASE: the sender does not see it"
@@ -214,8 +183,9 @@ silent_idle_once() {
 		faults_show "$CASE: the receiver does not see it"
 	RECEIVER_MS=$(($(now_ms) - from - ${receiver:-0}))
 	touch "$FAULTS/down"
-	ended sender
-	ended receiver
+	two_end
+	"$3" a ab
+	in_time
 }
 
 # --- a flap -----------------------------------------------------------------------------------
@@ -245,17 +215,6 @@ both() {
 	END
 }
 
-# survived FLAP BOUND_S MS: a verdict that is wrong is so each time.
-survived() {
-	local attempt
-
-	for ((attempt = 1; attempt <= ATTEMPTS; attempt++)); do
-		! "$@" || return 0
-		note "$CASE: a process failed, attempt $attempt"
-	done
-	faults_show "$CASE: a process failed in each of $ATTEMPTS attempts"
-}
-
 # all_well NAME...: waits for their ends. False if one has failed.
 all_well() {
 	local name failed=0
@@ -271,9 +230,7 @@ all_well() {
 
 # flap BOUND_S MS
 flap() {
-
-	begin "flap of $2 ms, bound $1 s"
-	timeouts "$1"
+	begin "flap of $2 ms, bound $1 s" "$1"
 	play a left < <(both 1 2)
 	play b right < <(both 2 1)
 	arrives go.1 go.2
@@ -289,8 +246,7 @@ flap() {
 
 # idle_flap BOUND_S MS: no comm waits, so the kernels alone keep the connections.
 idle_flap() {
-	begin "flap of $2 ms with nothing to do, bound $1 s"
-	timeouts "$1"
+	begin "flap of $2 ms with nothing to do, bound $1 s" "$1"
 	idle_play transfer 0 1M 3 5
 	await_ms $(($1 * 700))
 	cut a ab
@@ -305,39 +261,23 @@ idle_flap() {
 # --- slow -------------------------------------------------------------------------------------
 
 slow() {
-	local from name
+	local from
 
-	begin "64 kbit/s"
-	timeouts 3
-	play a sender <<-END
-		init 0
-		$(meet connect 160K)
-		touch $FAULTS/go
+	begin "64 kbit/s" 3
+	two 160K "touch $FAULTS/go
 		await $FAULTS/down
 		limit 60000
 		transfer 0 160K 1 5
-		await $FAULTS/done
-		drop 0
-		finalize 0
-	END
-	play b receiver <<-END
-		init 0
-		$(meet listen 160K)
-		await $FAULTS/down
+		await $FAULTS/done" "await $FAULTS/down
 		limit 60000
 		transfer 0 160K 1 5
-		touch $FAULTS/done
-		drop 0
-		finalize 0
-	END
+		touch $FAULTS/done"
 	arrives go
 	ip netns exec "${MESH_PREFIX}a" tc qdisc replace dev ab root tbf rate 64kbit burst 4kb \
 		latency 2s || fail "no tbf"
 	touch "$FAULTS/down"
 	from=$(now_ms)
-	ended sender
-	ended receiver
-	for name in sender receiver; do unsaid "$name" WARN "."; done
+	all_well sender receiver || faults_show "$CASE: a process failed"
 	note "$CASE: 160 KiB took $(($(now_ms) - from)) ms"
 	mesh_shape a ab none
 }
@@ -345,66 +285,32 @@ slow() {
 # --- stopped ----------------------------------------------------------------------------------
 
 stopped() {
-	local name
-
-	begin "stopped for thrice the bound"
-	timeouts 3
-	play a sender <<-END
-		init 0
-		$(meet connect 32M)
+	begin "stopped for thrice the bound" 3
+	two 32M "limit 60000
+		transfer 0 32M 2 5" "stop
 		limit 60000
-		transfer 0 32M 2 5
-		drop 0
-		finalize 0
-	END
-	play b receiver <<-END
-		init 0
-		$(meet listen 32M)
-		touch $FAULTS/go
-		stop
-		limit 60000
-		transfer 0 32M 2 5
-		drop 0
-		finalize 0
-	END
-	arrives go
+		transfer 0 32M 2 5"
 	stands receiver
 	await_ms 9000
 	signal receiver CONT
-	ended sender
-	ended receiver
-	for name in sender receiver; do unsaid "$name" WARN "."; done
+	all_well sender receiver || faults_show "$CASE: a process failed"
 	note "$CASE: no process failed"
 }
 
 # --- large frames are lost ----------------------------------------------------------------------
 
 black_hole() {
-	local from
+	local from name
 
 	begin "large frames are lost"
-	timeouts $DEAD
-	play a sender <<-END
-		init 0
-		$(meet connect 8M)
-		touch $FAULTS/go
+	two 8M "touch $FAULTS/go
 		await $FAULTS/down
 		post 0 0 0 8M
 		! within $(ms $((DEAD * 1000 + 4000))) test 0
-		touch $FAULTS/failed.sender
-		drop 0
-		finalize 0
-	END
-	play b receiver <<-END
-		init 0
-		$(meet listen 8M)
-		await $FAULTS/down
+		touch $FAULTS/failed.sender" "await $FAULTS/down
 		post 0 0 0 8M
 		! within $(ms $((DEAD * 1000 + 5000))) test 0
-		touch $FAULTS/failed.receiver
-		drop 0
-		finalize 0
-	END
+		touch $FAULTS/failed.receiver"
 	arrives go
 	on b nft "add table ip hole
 		add chain ip hole in { type filter hook prerouting priority -300; }
@@ -412,12 +318,11 @@ black_hole() {
 		fail "nft does not take the rule"
 	touch "$FAULTS/down"
 	from=$(now_ms)
-	arrives failed.sender
-	note "$CASE: sender failed within $(($(now_ms) - from)) ms"
-	arrives failed.receiver
-	note "$CASE: receiver failed within $(($(now_ms) - from)) ms"
-	ended sender
-	ended receiver
+	for name in sender receiver; do
+		arrives failed.$name
+		note "$CASE: $name failed within $(($(now_ms) - from)) ms"
+	done
+	two_end
 	said sender WARN "lost node b .*large frames"
 	said receiver WARN "lost node a .*large frames"
 	on b nft flush ruleset
@@ -428,19 +333,19 @@ one_of_two() {
 	mesh_cable a ax 10.77.9.1/24 b bx 10.77.9.2/24
 	mesh_shape a ax 200mbit
 	AB=ax BA=bx NET='10\.77\.9'
-	pulled "one of two cables silent" cut heal
+	attempts pulled "one of two cables silent" cut heal
 }
 
 faults_init
 mesh_up line 2 patched
 all() {
-	pulled "cable pulled" mesh_unplug mesh_plug
-	pulled_idle
-	pulled "cable silent" cut heal
-	silent_idle
-	survived flap 10 9000
-	survived flap 4 3000
-	survived idle_flap 4 3500
+	attempts pulled "cable pulled" mesh_unplug mesh_plug
+	attempts idle "cable pulled with nothing to do" mesh_unplug mesh_plug
+	attempts pulled "cable silent" cut heal
+	attempts idle "cable silent with nothing to do" cut heal
+	attempts flap 10 9000
+	attempts flap 4 3000
+	attempts idle_flap 4 3500
 	slow
 	stopped
 	if on b nft list ruleset >/dev/null 2>&1; then black_hole; fi
