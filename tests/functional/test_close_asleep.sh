@@ -50,9 +50,18 @@ again() {
 	echo "reg 0 0 0"
 }
 
-# other ROUND: the other connection goes on, every byte. The same at both ends.
-other() {
-	printf '%s\n' "within $(ms $BOUND) test 9" "within $(ms $BOUND) transfer 1 16K 20 $1"
+# rounds listen|connect ROUNDS LINES: the script of an end. LINES are those of each round, @ is its
+# number.
+rounds() {
+	local round
+
+	meet "$1" 64M
+	second "$1"
+	for ((round = 1; round <= $2; round++)); do
+		again "$1" $round
+		echo "${3//@/$round}"
+	done
+	printf '%s\n' "within $(ms $BOUND) dereg 1" "within $(ms $BOUND) close 1"
 }
 
 begin() {
@@ -101,101 +110,61 @@ quick() {
 		faults_show "$CASE: $1 is $2 ms beyond its bytes, not $BEYOND"
 }
 
+# closes CASE NAME MBIT ROUNDS RECEIVER SENDER: what both ends do in each round, of which NAME closes.
+closes() {
+	local FAULTS_ENV=("${PATIENT[@]}")
+
+	begin "$1, $3 Mbit/s"
+	mesh_shape a ab "$3mbit"
+	play b receiver < <(rounds listen "$4" "$5")
+	play a sender < <(rounds connect "$4" "$6")
+	finish
+	judge "$2" "$3" "$4"
+}
+
+WITHIN="within $(ms $BOUND)"
+# The other connection goes on, every byte. The same at both ends.
+OTHER="$WITHIN test 9
+$WITHIN transfer 1 16K 20 @"
+
 # sender_closes MBIT ROUNDS
 sender_closes() {
-	local FAULTS_ENV=("${PATIENT[@]}") round
-
-	begin "the sender closes, the receiver sleeps, $1 Mbit/s"
-	mesh_shape a ab "$1mbit"
-	play b receiver <<-END
-		init 0
-		$(meet listen 64M)
-		$(second listen)
-		$(for ((round = 1; round <= $2; round++)); do
-			again listen $round
-			echo "post 0 0 0 64M"
-			echo "post 9 1 0 5000"
-			echo "pause $ASLEEP"
-			echo "touch $FAULTS/ready.$round"
-			echo "await $FAULTS/closed.$round"
-			other $round
-			echo "! test 0"
-			echo "dereg 0"
-			echo "close 0"
-		done)
-		drop 1
-		finalize 0
-	END
-	play a sender <<-END
-		init 0
-		$(meet connect 64M)
-		$(second connect)
-		$(for ((round = 1; round <= $2; round++)); do
-			again connect $round
-			echo "await $FAULTS/ready.$round"
-			echo "post 0 0 0 64M"
-			echo "pending 0 200"
-			echo "moved ab within $(ms $BOUND) dereg 0"
-			echo "moved ab within $(ms $BOUND) close 0"
-			echo "post 9 1 0 5000"
-			echo "touch $FAULTS/closed.$round"
-			other $round
-		done)
-		within $(ms $BOUND) dereg 1
-		within $(ms $BOUND) close 1
-		finalize 0
-	END
-	finish
-	judge sender "$1" "$2"
+	closes "the sender closes, the receiver sleeps" sender "$1" "$2" "post 0 0 0 64M
+		post 9 1 0 5000
+		pause $ASLEEP
+		touch $FAULTS/ready.@
+		await $FAULTS/closed.@
+		$OTHER
+		! test 0
+		drop 0" "await $FAULTS/ready.@
+		post 0 0 0 64M
+		pending 0 200
+		moved ab $WITHIN dereg 0
+		moved ab $WITHIN close 0
+		post 9 1 0 5000
+		touch $FAULTS/closed.@
+		$OTHER"
 }
 
 # receiver_closes MBIT ROUNDS
 receiver_closes() {
-	local FAULTS_ENV=("${PATIENT[@]}") round
-
-	begin "the receiver closes, the sender sleeps, $1 Mbit/s"
-	mesh_shape a ab "$1mbit"
-	play b receiver <<-END
-		init 0
-		$(meet listen 64M)
-		$(second listen)
-		$(for ((round = 1; round <= $2; round++)); do
-			again listen $round
-			echo "post 0 0 0 64M"
-			echo "post 9 1 0 5000"
-			echo "await $FAULTS/ready.$round"
-			echo "moved ba within $(ms $BOUND) dereg 0"
-			echo "remap 0"
-			echo "moved ba within $(ms $BOUND) close 0"
-			echo "touch $FAULTS/closed.$round"
-			other $round
-			echo "clean 0 300"
-		done)
-		drop 1
-		finalize 0
-	END
-	play a sender <<-END
-		init 0
-		$(meet connect 64M)
-		$(second connect)
-		$(for ((round = 1; round <= $2; round++)); do
-			again connect $round
-			echo "post 0 0 0 64M"
-			echo "pending 0 50"
-			echo "pause $ASLEEP"
-			echo "touch $FAULTS/ready.$round"
-			echo "await $FAULTS/closed.$round"
-			echo "post 9 1 0 5000"
-			other $round
-			echo "within $(ms $BOUND) dereg 0"
-			echo "within $(ms $BOUND) close 0"
-		done)
-		within $(ms $BOUND) dereg 1
-		within $(ms $BOUND) close 1
-		finalize 0
-	END
-	finish
-	judge receiver "$1" "$2"
+	closes "the receiver closes, the sender sleeps" receiver "$1" "$2" "post 0 0 0 64M
+		post 9 1 0 5000
+		await $FAULTS/ready.@
+		moved ba $WITHIN dereg 0
+		remap 0
+		moved ba $WITHIN close 0
+		touch $FAULTS/closed.@
+		$OTHER
+		clean 0 300" "post 0 0 0 64M
+		pending 0 50
+		pause $ASLEEP
+		touch $FAULTS/ready.@
+		await $FAULTS/closed.@
+		post 9 1 0 5000
+		$OTHER
+		$WITHIN dereg 0
+		$WITHIN close 0"
 }
 
 # Four connections and their memory, given back while the peer's process is stopped: two at the

@@ -91,239 +91,137 @@ finish() {
 	note "$CASE: $(grep -E "^WARN .*($2)" "$FAULTS/survivor.log" | head -1)"
 }
 
-victim_connects() {
-	play a victim <<-END
-		$(meet connect 64M)
-		$(cat)
-	END
+# lines ROLE: how the comm of this role begins, 64 MiB registered for it; "-": with nothing.
+lines() { [[ $1 == - ]] || meet "$1" 64M; }
+
+# kills CASE TIMEOUTS STATUS WORDS ROLE VICTIM ROLE SURVIVOR [BEFORE [MEANWHILE]]: each plays these
+# lines in its role. BEFORE happens before the survivor starts, MEANWHILE when it has. The victim
+# ends with STATUS, and the survivor says WORDS. TIMEOUTS are "patient" where no timeout may end it.
+kills() {
+	local ends="" FAULTS_ENV=("${FAULTS_ENV[@]}")
+
+	[[ $2 != patient ]] || FAULTS_ENV=("${PATIENT[@]}")
+	begin "$1"
+	play a victim <<<"$(lines "$5")"$'\n'"$6"
+	${9:-}
+	[[ $7 == - ]] || ends="within $(ms $LOST) dereg 0
+		within $(ms $LOST) close 0"
+	[[ $7 != listen ]] || ends+=$'\n'"close-listen 0"
+	survive <<<"$(lines "$7")"$'\n'"$8"$'\n'"$ends"$'\n'"touch $FAULTS/closed"
+	${10:-}
+	finish "$3" "$4"
 }
 
-victim_listens() {
-	play a victim <<-END
-		$(meet listen 64M)
-		$(cat)
-	END
-}
-
-# survive_connected: survive, with comm 0 to the victim and 64 MiB registered for it.
-survive_listening() {
-	survive <<-END
-		$(meet listen 64M)
-		$(cat)
-		within $(ms $LOST) dereg 0
-		within $(ms $LOST) close 0
-		close-listen 0
-	END
-}
-
-survive_connecting() {
-	survive <<-END
-		$(meet connect 64M)
-		$(cat)
-		within $(ms $LOST) dereg 0
-		within $(ms $LOST) close 0
-		touch $FAULTS/closed
-	END
-}
-
-# --- while the connection is made ---------------------------------------------------------------
-
-killed_after_listen() {
-	local FAULTS_ENV=("${PATIENT[@]}")
-
-	begin "killed after listen"
-	play a victim <<-END
-		listen 0 $FAULTS/handle
-		die
-	END
-	ended victim 137
-	survive <<-END
-		await $FAULTS/handle
-		! within $(ms $AT_ONCE) connect 0 $FAULTS/handle
-		close 0
-	END
-	finish 137 "$ADDRESS"
-}
-
-killed_while_connecting() {
-	local FAULTS_ENV=("${PATIENT[@]}")
-
-	begin "killed while the survivor connects"
-	play a victim <<-END
-		listen 0 $FAULTS/handle
-		stop
-	END
+stands_listening() {
 	arrives handle
 	stands victim
-	survive <<-END
-		thread 3 ! within $(ms $AT_ONCE) connect 0 $FAULTS/handle
+}
+
+killed_at_go() {
+	arrives go
+	signal victim KILL
+	touch "$FAULTS/done"
+}
+
+is_dead() { ended victim 137; }
+
+goes_when_dead() {
+	is_dead
+	touch "$FAULTS/go"
+}
+
+continues_at_the_end() {
+	arrives closed
+	signal victim CONT
+}
+
+# The survivor posts once the victim stands.
+stands_and_continues() {
+	stands victim
+	touch "$FAULTS/go"
+	continues_at_the_end
+}
+
+while_connecting() {
+	local at_once came
+
+	at_once="within $(ms $AT_ONCE)"
+	kills "killed after listen" patient 137 "$ADDRESS" - "listen 0 $FAULTS/handle
+		die" - "await $FAULTS/handle
+		! $at_once connect 0 $FAULTS/handle
+		close 0" is_dead
+	kills "killed while the survivor connects" patient 137 "$ADDRESS" - "listen 0 $FAULTS/handle
+		stop" - "thread 3 ! $at_once connect 0 $FAULTS/handle
 		pause 500
 		touch $FAULTS/go
 		join 3
-		close 0
-	END
-	arrives go
-	signal victim KILL
-	finish 137 "$ADDRESS"
-}
-
-stopped_while_connecting() {
-	begin "stopped while the survivor connects"
-	play a victim <<-END
-		listen 0 $FAULTS/handle
-		stop
-	END
-	arrives handle
-	stands victim
-	survive <<-END
-		! within $(ms 12000) connect 0 $FAULTS/handle
-		close 0
-		touch $FAULTS/done
-	END
-	arrives "done"
-	signal victim CONT
-	finish 0 "$ADDRESS"
-}
-
-killed_as_connector() {
-	begin "killed when it had begun to connect"
-	play a victim <<-END
-		await $FAULTS/handle
+		close 0" stands_listening killed_at_go
+	kills "stopped while the survivor connects" soon 0 "$ADDRESS" - "listen 0 $FAULTS/handle
+		stop" - "! within $(ms 12000) connect 0 $FAULTS/handle
+		close 0" stands_listening continues_at_the_end
+	# The victim's engine may be ahead of its call: then a connector was there and has left.
+	came="no rank connected|began to connect|was connecting"
+	kills "killed when it had begun to connect" soon 137 \
+		"($came) .*the listener on 10\.77\.1\.2/24" - "await $FAULTS/handle
 		connect-calls 0 $FAULTS/handle 1
-		die
-	END
-	survive <<-END
-		listen 0 $FAULTS/handle
+		die" - "listen 0 $FAULTS/handle
 		await $FAULTS/go
 		! within $(ms 12000) accept 0 0
 		close 0
-		close-listen 0
-	END
-	ended victim 137
-	touch "$FAULTS/go"
-	# The victim's engine may be ahead of its call: then a connector was there and has left.
-	local came="no rank connected|began to connect|was connecting"
-	finish 137 "($came) .*the listener on 10\.77\.1\.2/24"
+		close-listen 0" "" goes_when_dead
 }
 
-# --- before the first message --------------------------------------------------------------------
+before_the_first_message() {
+	local lost="lost node a \($ADDRESS\)"
 
-killed_after_accept() {
-	local FAULTS_ENV=("${PATIENT[@]}")
-
-	begin "killed after accept"
-	victim_listens <<<"die"
-	survive_connecting <<-END
-		post 0 0 0 32M
-		! within $(ms $AT_ONCE) test 0
-	END
-	finish 137 "lost node a \($ADDRESS\)"
-}
-
-# A loader of training data, which lives on for a while, has all descriptors of its parent's.
-killed_beside_a_child() {
-	begin "killed after it had forked a child"
-	victim_listens <<-END
-		fork $FAULTS/calm
-		die
-	END
-	survive_connecting <<-END
-		post 0 0 0 32M
-		! within $(ms 2000) test 0
-	END
-	finish 137 "lost node a \($ADDRESS\)"
-}
-
-killed_after_connect() {
-	local FAULTS_ENV=("${PATIENT[@]}")
-
-	begin "killed after connect, with a receive posted"
-	victim_connects <<-END
-		await $FAULTS/go
-		die
-	END
-	survive_listening <<-END
-		post 0 0 0 32M
+	kills "killed after accept" patient 137 "$lost" listen die connect "post 0 0 0 32M
+		! within $(ms $AT_ONCE) test 0"
+	# A loader of training data, which lives on for a while, has all descriptors of its parent's.
+	kills "killed after it had forked a child" soon 137 "$lost" listen "fork $FAULTS/calm
+		die" connect "post 0 0 0 32M
+		! within $(ms 2000) test 0"
+	kills "killed after connect, with a receive posted" patient 137 "$lost" connect \
+		"await $FAULTS/go
+		die" listen "post 0 0 0 32M
 		touch $FAULTS/go
-		! within $(ms $AT_ONCE) test 0
-	END
-	finish 137 "lost node a \($ADDRESS\)"
+		! within $(ms $AT_ONCE) test 0"
 }
 
-# --- in the middle of a transfer ---------------------------------------------------------------
+in_a_transfer() {
+	local lost="lost node a \($ADDRESS\)"
 
-sender_killed() {
-	local FAULTS_ENV=("${PATIENT[@]}")
-
-	begin "sender killed, the receive half written"
 	mesh_shape a ab 200mbit
-	victim_connects <<-END
-		post 0 0 0 64M
-		test 0
-	END
-	survive_listening <<-END
-		post 0 0 0 64M
+	kills "sender killed, the receive half written" patient 137 "$lost" connect "post 0 0 0 64M
+		test 0" listen "post 0 0 0 64M
 		thread 3 ! test 0
 		written 0 2M
 		touch $FAULTS/go
-		join 3 $(ms $AT_ONCE)
-	END
-	arrives go
-	signal victim KILL
-	finish 137 "lost node a \($ADDRESS\)"
+		join 3 $(ms $AT_ONCE)" "" killed_at_go
 	mesh_shape a ab none
-}
-
-receiver_killed() {
-	local FAULTS_ENV=("${PATIENT[@]}")
-
-	begin "receiver killed, writes in flight"
 	mesh_shape b ba 200mbit
-	victim_listens <<-END
-		post 0 0 0 64M
+	# The failed write and the end of the control connection come at the same moment: the first
+	# that is seen is reported.
+	kills "receiver killed, writes in flight" patient 137 \
+		"$lost|to node a over ba: message .* was not delivered" listen "post 0 0 0 64M
 		thread 1 ? test 0
 		written 0 2M
 		touch $FAULTS/go
-		join 1
-	END
-	survive_connecting <<-END
-		post 0 0 0 64M
+		join 1" connect "post 0 0 0 64M
 		thread 3 ! test 0
 		await $FAULTS/go
 		post 1 0 0 4096
 		post 2 0 0 4M
 		await $FAULTS/done
-		join 3 $(ms $AT_ONCE)
-	END
-	arrives go
-	signal victim KILL
-	touch "$FAULTS/done"
-	# The failed write and the end of the control connection come at the same moment: the first
-	# that is seen is reported.
-	finish 137 "lost node a \($ADDRESS\)|to node a over ba: message .* was not delivered"
+		join 3 $(ms $AT_ONCE)" "" killed_at_go
 	mesh_shape b ba none
-}
-
-stopped_during_close() {
-	begin "stopped, and the survivor closes"
-	victim_listens <<-END
-		post 0 0 0 4M
+	kills "stopped, and the survivor closes" soon 0 "node a \($ADDRESS\).*did not answer" \
+		listen "post 0 0 0 4M
 		stop
 		? within $(ms 20000) test 0
 		? dereg 0
-		close 0
-		finalize 0
-	END
-	survive_connecting <<-END
-		await $FAULTS/go
+		close 0" connect "await $FAULTS/go
 		post 0 0 0 4M
-		pause 20
-	END
-	stands victim
-	touch "$FAULTS/go"
-	arrives closed
-	signal victim CONT
-	finish 0 "node a \($ADDRESS\).*did not answer"
+		pause 20" "" stands_and_continues
 }
 
 # --- the cable ----------------------------------------------------------------------------------
@@ -331,7 +229,8 @@ stopped_during_close() {
 # The bystander on a shares the cable, so it is lost as well: only c must not notice.
 link_down() {
 	begin "link down on the peer's side"
-	victim_connects <<-END
+	play a victim <<-END
+		$(meet connect 64M)
 		transfer 0 1M 5 3
 		touch $FAULTS/go
 		post 0 0 0 1M
@@ -369,14 +268,7 @@ link_down() {
 
 faults_init
 mesh_up triangle patched
-killed_after_listen
-killed_while_connecting
-stopped_while_connecting
-killed_as_connector
-killed_after_accept
-killed_beside_a_child
-killed_after_connect
-sender_killed
-receiver_killed
-stopped_during_close
+while_connecting
+before_the_first_message
+in_a_transfer
 link_down mesh_carrier a ab down
