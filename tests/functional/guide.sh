@@ -62,6 +62,24 @@ try_block() {
 	type_block "$remark" "$how" "$2"
 }
 
+# guide_works GUIDE LEAST PAIR...: every block that is tried works, of which there are at least so
+# many, and fabric_pingpong's table in what stays has each PAIR (a regular expression). The pairs
+# share the sizes that are checked, and each measurement is short.
+guide_works() {
+	local pair
+
+	pingpong_short "$OUT/bin" --check-every 6 --seconds 0.02 --repeat 1
+	export PATH=$OUT/bin:$MESH_BUILD:$PATH
+	cd "$OUT" || exit 1
+	guide_type "$1" "$OUT"
+	((GUIDE_TYPED >= $2)) || fail "only $GUIDE_TYPED blocks were found in $1"
+	for pair in "${@:3}"; do
+		wait_for "cat '$OUT'/*.stays | grep -qE '$pair'" 60 ||
+			{ cat "$OUT"/*.stays; fail "no pair '$pair' in fabric_pingpong's table"; }
+	done
+	note "$GUIDE_TYPED blocks worked, $GUIDE_LEFT were left"
+}
+
 # guide_type GUIDE FOLDER: types all of its blocks; FOLDER gets them, with their logs.
 guide_type() {
 	local number=0 remark

@@ -111,19 +111,15 @@ triangle() {
 }
 
 k4() {
-	local SETTINGS=(NCCL_RUNTIME_CONNECT=0 NCCL_MAX_NCHANNELS=6) i j cable ways number=20
+	local SETTINGS=(NCCL_RUNTIME_CONNECT=0 NCCL_MAX_NCHANNELS=6) i j cable ways
 
 	mesh_node d
-	# Not "ad": ip takes that for its keyword "address".
-	for i in a b c; do
-		((number++))
-		mesh_link $i ${i}4 "10.77.$number.1/30" d d$i "10.77.$number.2/30"
-	done
+	mesh_cabled ad bd cd
 	nccl_pass k4 a b c d -- --tests two
 	# Rings and trees need not use every pair of four; those that they use are right.
 	for i in a b c d; do
 		for j in a b c d; do
-			cable=$i${j/d/4}
+			cable=$i$j
 			! cat "$OUT"/k4/rank?.out | grep -h "path: from=$i to=$j nic=$i" |
 				grep -qv " nic=$cable " ||
 				fail "k4: $i reached $j by another cable than $cable"
@@ -154,20 +150,6 @@ death() {
 	dies death 1 a b c
 }
 
-# cabled NUMBER PAIR...: a cable for each pair of nodes, whose names are one letter, with the
-# subnets from 10.77.NUMBER on.
-cabled() {
-	local number=$1 x y
-
-	shift
-	while (($#)); do
-		x=${1:0:1} y=${1:1}
-		mesh_link "$x" "$x$y" "10.77.$number.1/30" "$y" "$y$x" "10.77.$number.2/30"
-		((number++))
-		shift
-	done
-}
-
 # everything RUN NODE...: communicators one after another, split, and two at once; where data moves,
 # every operation as well.
 everything() {
@@ -189,11 +171,11 @@ relayed() {
 	local SETTINGS=(NCCL_CUMEM_ENABLE=0 NCCL_NCHANNELS_PER_NET_PEER=2)
 
 	mesh_node e f g h i j k l m n o p q v w
-	cabled 50 ef fg gh he
+	mesh_cabled ef fg gh he
 	everything ring4 e f g h
-	cabled 60 ij jk kl lm
+	mesh_cabled ij jk kl lm
 	everything line5 i j k l m
-	cabled 70 no oq nw pq qv vw wp
+	mesh_cabled no oq nw pq qv vw wp
 	everything graph n o p q v w
 	# The relay in the middle.
 	SETTINGS+=(NCCL_MAX_NCHANNELS=4)
@@ -284,10 +266,7 @@ ring() {
 		return
 	fi
 	mesh_node r s t u
-	mesh_link r rs 10.77.41.1/30 s sr 10.77.41.2/30
-	mesh_link s st 10.77.42.1/30 t ts 10.77.42.2/30
-	mesh_link t tu 10.77.43.1/30 u ut 10.77.43.2/30
-	mesh_link u ur 10.77.44.1/30 r ru 10.77.44.2/30
+	mesh_cabled rs st tu ur
 	nccl_pass ring-relayed "${first[@]}"
 	grep -qh 'path: .* via=[rstu] ' "$OUT"/ring-relayed/rank*.out ||
 		fail "ring: NCCL asked for no pair across"
