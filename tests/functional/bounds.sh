@@ -13,8 +13,8 @@ BOUNDS_OUT=$MESH_BUILD/functional/$(basename "$0" .sh).files
 
 # bounds_hold WORKLOADS ROUNDS LIMIT WORDS...: runs them, options of tests/bench/run. Each LIMIT is
 # that of the ratio or time that run calls WORDS (a regular expression), for a machine that others
-# share: the medians of the rounds ("measured"), or the best ones, are within. Noise only slows a run
-# down, and the best one may be one lucky run; what is slow by design has neither.
+# share: the medians of the rounds ("measured"), or the best ones, are within. Noise only slows a
+# run down, and the best one may be one lucky run; what is slow by design has neither.
 bounds_hold() {
 	case $MESH_BUILD in
 	*sanitize*) skip "sanitizers slow the plugin down, but not links and libfabric" ;;
@@ -37,11 +37,13 @@ bounds_once() {
 		fine = True
 		for limit, words in zip(sys.argv[3::2], sys.argv[4::2]):
 		    (bound,) = [b for b in bounds if re.search(words, b["what"])]
-		    figures, limit = [bound[which] for which in sys.argv[2].split()], float(limit)
+		    figures = [bound[which] for which in sys.argv[2].split()]
+		    limit = float(limit)
 		    more = bound["better"] == "more"
 		    fine &= max(figures) >= limit if more else min(figures) <= limit
 		    print("  %s: medians %.2f, best runs %.2f (at %s %.2f)" % (
-		        bound["what"], bound["measured"], bound["best"], "least" if more else "most", limit))
+		        bound["what"], bound["measured"], bound["best"],
+		        "least" if more else "most", limit))
 		sys.exit(not fine)
 	END
 }

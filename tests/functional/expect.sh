@@ -53,8 +53,8 @@ said() {
 # at all that were noted.
 expect_paths() { echo "$OUT/$1/rank0.out ${*:2}" >>"$EXPECTED"; }
 
-# expect_cable RUN X Y NIC:ADDRESS NIC:ADDRESS [@routed]: the pairs of ranks X and Y have to take this
-# one path, either way.
+# expect_cable RUN X Y NIC:ADDRESS NIC:ADDRESS [@routed]: the pairs of ranks X and Y have to take
+# this one path, either way.
 expect_cable() {
 	expect_paths "$1" "$2" "$3" "$4>${5#*:}${6:-}"
 	expect_paths "$1" "$3" "$2" "$5>${4#*:}${6:-}"

@@ -38,8 +38,8 @@ faults_init() {
 # ms N: a bound of N milliseconds for this build.
 ms() { echo $(($1 * FAULTS_SLOW)); }
 
-# play_bare NODE NAME [PLUGIN]: a process that plays the script on standard input, with another build
-# of the plugin if one is named.
+# play_bare NODE NAME [PLUGIN]: a process that plays the script on standard input, with another
+# build of the plugin if one is named.
 play_bare() {
 	cat >"$FAULTS/$2.script"
 	mesh_spawn "$1" "$FAULTS/$2.log" env "${FAULTS_ENV[@]}" \

@@ -110,7 +110,8 @@ quick() {
 		faults_show "$CASE: $1 is $2 ms beyond its bytes, not $BEYOND"
 }
 
-# closes CASE NAME MBIT ROUNDS RECEIVER SENDER: what both ends do in each round, of which NAME closes.
+# closes CASE NAME MBIT ROUNDS RECEIVER SENDER: what both ends do in each round, of which NAME
+# closes.
 closes() {
 	local FAULTS_ENV=("${PATIENT[@]}")
 

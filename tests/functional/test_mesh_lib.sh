@@ -4,6 +4,8 @@
 # alone: it measures, and leaves a namespace behind that any other test would remove
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
+LIB=$MESH_TOP/tests/functional/lib.sh
+
 reaches() { on "$1" ping -c 1 -W 20 -I "$2" "$3" >/dev/null; }
 
 # Sends $3 bytes from node $1 to address $2 in node $4; prints the milliseconds it took.
@@ -96,13 +98,13 @@ test_cleanup() {
 	log=$(mktemp)
 	# shellcheck disable=SC2016 # expanded by the inner shell
 	for how in 'exit 3' 'kill -TERM $$; wait' 'set -u; echo "$UNSET_VARIABLE"'; do
-		bash -c "PS4=; . '$MESH_TOP/tests/functional/lib.sh'; mesh_init; echo \$\$ >'$log'; mesh_node x
+		bash -c "PS4=; . '$LIB'; mesh_init; echo \$\$ >'$log'; mesh_node x
 			mesh_spawn x /dev/null bash -c 'trap \"\" TERM; read -r <> <(:)'
 			$how" 2>/dev/null
 		pid=$(cat "$log")
 		! ip netns list | grep -q "^mesh$pid-" || fail "'$how' leaves namespaces"
 	done
-	bash -c ". '$MESH_TOP/tests/functional/lib.sh'; mesh_init; echo \$\$ >'$log'; mesh_node x; kill -KILL \$\$" \
+	bash -c ". '$LIB'; mesh_init; echo \$\$ >'$log'; mesh_node x; kill -KILL \$\$" \
 		2>/dev/null
 	pid=$(cat "$log")
 	rm -f "$log"

@@ -11,7 +11,10 @@ MESH=$MESH_BUILD/fi_mesh
 export NCCL_MESH_STATS_DIR=$OUT/stats
 
 # get PATH [CURL-LIKE OPTION...]: status and type on the first line, then the body.
-get() { on mgmt python3 "$MESH_TOP/tests/functional/http_get.py" "http://$ADDRESS:18622$1" "${@:2}"; }
+get() {
+	on mgmt python3 "$MESH_TOP/tests/functional/http_get.py" \
+		"http://$ADDRESS:18622$1" "${@:2}"
+}
 
 # refused WORDS ADDRESS: --http with that address ends with 1, and says so.
 refused() {
@@ -27,7 +30,7 @@ addresses_are_checked() {
 	refused "Cannot assign requested address" 10.77.0.250
 	on a timeout 20 "$MESH" serve >"$OUT/plain" 2>&1 &
 	wait_for "grep -q '^answering' $OUT/plain" 60 || fail "$(cat "$OUT/plain")"
-	on mgmt python3 "$MESH_TOP/tests/functional/http_get.py" "http://$ADDRESS:18622/" >/dev/null 2>&1 &&
+	get / >/dev/null 2>&1 &&
 		fail "a page that is off is served"
 	mesh_namespace_pids "$(mesh_ns a)" | xargs -r kill -INT
 	wait

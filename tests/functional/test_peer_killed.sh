@@ -176,7 +176,7 @@ before_the_first_message() {
 
 	kills "killed after accept" patient 137 "$lost" listen die connect "post 0 0 0 32M
 		! within $(ms $AT_ONCE) test 0"
-	# A loader of training data, which lives on for a while, has all descriptors of its parent's.
+	# A loader of training data, which lives on for a while, has all that its parent has open.
 	kills "killed after it had forked a child" soon 137 "$lost" listen "fork $FAULTS/calm
 		die" connect "post 0 0 0 32M
 		! within $(ms 2000) test 0"

@@ -40,7 +40,8 @@ test_link_local() {
 	mesh_link c ca - a ac -
 	for nic in "a ab" "b ba" "b bc" "c cb" "c ca" "a ac"; do
 		# shellcheck disable=SC2086 # two words
-		wait_for "[[ \$(mesh_link_local $nic) ]]" 60 || fail "$nic has no link-local address"
+		wait_for "[[ \$(mesh_link_local $nic) ]]" 60 ||
+			fail "$nic has no link-local address"
 	done
 	ranks_pass link-local a b c -- "${RUN_ARGS[@]}" --all-at-once
 	for pair in ab ba bc cb ca ac; do

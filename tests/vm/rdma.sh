@@ -124,8 +124,8 @@ roce_prepare() {
 		tc qdisc add dev $2 parent 1:3 netem loss 100%" || fail "tc qdisc of $1 $2"
 }
 
-# roce_drop NODE NIC [ADDRESS]: what it sends, or sends from this address, to RoCE's UDP port is lost
-# until roce_pass NODE NIC; all else passes.
+# roce_drop NODE NIC [ADDRESS]: what it sends, or sends from this address, to RoCE's UDP port is
+# lost until roce_pass NODE NIC; all else passes.
 roce_drop() {
 	ip netns exec "$MESH_PREFIX$1" tc filter add dev "$2" parent 1: protocol ip u32 \
 		match ip protocol 17 0xff match ip src "${3:-0.0.0.0/0}" \
