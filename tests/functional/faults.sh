@@ -48,8 +48,9 @@ play_bare() {
 	FAULTS_PID[$2]=$MESH_SPAWNED
 }
 
-# play NODE NAME [PLUGIN]: as play_bare. Before and behind a script that has no such lines are "init
-# 0" and "finalize 0", and some words stand for several lines:
+# play NODE NAME [PLUGIN]: as play_bare. A script that calls the plugin before it has context 0 gets
+# "init 0" before it, one that leaves it open "finalize 0" behind it, and some words stand for
+# several lines:
 #	accepts N HANDLE [SIZE]		listens at the file HANDLE, and accepts comm N
 #	connects N HANDLE [SIZE]	waits for that file, and connects comm N to it
 #	room N SIZE [poison]		buffer N, registered for comm N
@@ -59,30 +60,41 @@ play() {
 	local script
 
 	script=$(awk '
+		function line(text) {
+			lines[++num] = text
+			if (!match(text, /(^|[ \t])(init|finalize) /)) return
+			last = text ~ /init /
+			if (!called++) first = last
+		}
 		function room(n, size, poison) {
-			print "buffer " n " " size
-			if (poison) print "poison " n
-			print "reg " n " " n " " n
+			line("buffer " n " " size)
+			if (poison) line("poison " n)
+			line("reg " n " " n " " n)
 		}
 		$1 == "accepts" {
-			print "listen " $2 " " $3 "\naccept " $2 " " $2
+			line("listen " $2 " " $3)
+			line("accept " $2 " " $2)
 			if (NF > 3) room($2, $4, 1)
 			next
 		}
 		$1 == "connects" {
-			print "await " $3 "\nconnect " $2 " " $3
+			line("await " $3)
+			line("connect " $2 " " $3)
 			if (NF > 3) room($2, $4, 0)
 			next
 		}
 		$1 == "room" {room($2, $3, NF > 3); next}
 		$1 == "drop" {
-			for (i = 2; i <= NF; i++) print "dereg " $i
-			for (i = 2; i <= NF; i++) print "close " $i
+			for (i = 2; i <= NF; i++) line("dereg " $i)
+			for (i = 2; i <= NF; i++) line("close " $i)
 			next
 		}
-		{print}')
-	[[ $script == *'init '* ]] || script=$'init 0\n'$script
-	[[ $script == *'finalize '* ]] || script+=$'\nfinalize 0'
+		{line($0)}
+		END {
+			if (!first) print "init 0"
+			for (i = 1; i <= num; i++) print lines[i]
+			if (!called || last) print "finalize 0"
+		}')
 	play_bare "$@" <<<"$script"
 }
 

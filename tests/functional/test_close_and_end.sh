@@ -13,17 +13,14 @@ arrives_after() {
 
 	rm -f "$FAULTS"/handle*
 	play a receiver <<-END
-		init 0
 		listen 1 $FAULTS/handle.open
 		$(meet listen 16M)
 		accept 1 1
 		transfer 0 $size $count 3
 		close 0
 		close 1
-		finalize 0
 	END
 	play b sender <<-END
-		init 0
 		$(meet connect 16M)
 		connects 1 $FAULTS/handle.open
 		transfer 0 $size $count 3
@@ -40,7 +37,6 @@ arrives_after() {
 unread_at_the_end() {
 	rm -f "$FAULTS"/{handle,stopped,closed,over}*
 	play a receiver <<-END
-		init 0
 		listen 1 $FAULTS/handle.open
 		$(meet listen 64K)
 		accept 1 1
@@ -49,10 +45,8 @@ unread_at_the_end() {
 		transfer 0 8000 8 3
 		close 0
 		close 1
-		finalize 0
 	END
 	play b sender <<-END
-		init 0
 		$(meet connect 64K)
 		connects 1 $FAULTS/handle.open
 		await $FAULTS/stopped

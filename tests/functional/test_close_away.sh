@@ -22,7 +22,6 @@ silence() {
 closes() {
 	rm -f "$FAULTS"/{handle,go,silent,sent,down,closing,closed}*
 	play a sender <<-END
-		init 0
 		$(meet connect 64K)
 		transfer 0 4K 4 1
 		touch $FAULTS/go.sender
@@ -33,16 +32,13 @@ closes() {
 		touch $FAULTS/closing
 		drop 0
 		touch $FAULTS/closed
-		finalize 0
 	END
 	play b receiver <<-END
-		init 0
 		$(meet listen 64K)
 		transfer 0 4K 4 1
 		touch $FAULTS/go.receiver
 		transfer 0 4K 8 2
 		drop 0
-		finalize 0
 	END
 	arrives go.sender go.receiver
 	silence add

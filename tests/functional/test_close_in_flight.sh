@@ -30,7 +30,6 @@ receiver_closes() {
 
 	begin "receiver: $*, half written"
 	play a receiver <<-END
-		init 0
 		$(meet listen 64M 4M)
 		post 0 0 0 64M
 		$(for ((i = 1; i < 8; i++)); do echo "post $i 1 $((i - 1))K 512K"; done)
@@ -43,10 +42,8 @@ receiver_closes() {
 		clean 1 10
 		join 1
 		touch $FAULTS/closed
-		finalize 0
 	END
 	play b sender <<-END
-		init 0
 		$(meet connect 64M 4M)
 		post 0 0 0 64M
 		$(for ((i = 1; i < 8; i++)); do echo "? post $i 1 0 512K"; done)
@@ -62,7 +59,6 @@ receiver_closes() {
 sender_stopped() {
 	begin "receiver closes while the sender stands still in the middle of a message"
 	play a receiver <<-END
-		init 0
 		$(meet listen 64M)
 		post 0 0 0 64M
 		thread 1 ? test 0
@@ -75,15 +71,12 @@ sender_stopped() {
 		remap 0
 		touch $FAULTS/closed
 		clean 0 2000
-		finalize 0
 	END
 	play b sender <<-END
-		init 0
 		$(meet connect 64M)
 		post 0 0 0 64M
 		! within $(ms 60000) test 0
 		$(let_go "dereg 0" "close 0")
-		finalize 0
 	END
 	arrives ready
 	signal sender STOP
@@ -99,7 +92,6 @@ sender_closes() {
 
 	begin "sender: $*, writes in flight, sends queued"
 	play b sender <<-END
-		init 0
 		$(meet connect 64M)
 		post 0 0 0 64M
 		$(for ((i = 1; i < 16; i++)); do echo "post $i 0 0 $((i % 2 ? 99 : 999999))"; done)
@@ -109,10 +101,8 @@ sender_closes() {
 		remap 0
 		touch $FAULTS/closed
 		pause 500
-		finalize 0
 	END
 	play a receiver <<-END
-		init 0
 		$(meet listen 64M)
 		post 0 0 0 64M
 		touch $FAULTS/ready
@@ -127,7 +117,6 @@ sender_closes() {
 granted_only() {
 	begin "receiver closes with receives granted, nothing sent"
 	play a receiver <<-END
-		init 0
 		$(meet listen 8M)
 		$(for i in 0 1 2 3 4 5 6 7; do echo "post $i 0 ${i}M 1M"; done)
 		pending 0 200
@@ -135,15 +124,12 @@ granted_only() {
 		remap 0
 		touch $FAULTS/closed
 		clean 0 1000
-		finalize 0
 	END
 	play b sender <<-END
-		init 0
 		$(meet connect 8M)
 		await $FAULTS/closed
 		? post 0 0 0 1M
 		$(let_go "dereg 0" "close 0")
-		finalize 0
 	END
 	finish
 }

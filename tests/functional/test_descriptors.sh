@@ -42,7 +42,6 @@ no_leak() {
 	local i
 
 	play a receiver <<-END
-		init 0
 		buffer 0 1M
 		$(for ((i = 1; i <= ROUNDS + 10; i++)); do
 			((i != 11)) || echo "fds before"
@@ -53,10 +52,8 @@ no_leak() {
 		limit 10000
 		fds-back before 0
 		memory-back before $((KEPT_BYTES * FAULTS_SLOW))
-		finalize 0
 	END
 	play b sender <<-END
-		init 0
 		buffer 0 1M
 		$(for ((i = 1; i <= ROUNDS + 10; i++)); do
 			((i != 11)) || echo "fds before"
@@ -66,7 +63,6 @@ no_leak() {
 		limit 10000
 		fds-back before 0
 		memory-back before $((KEPT_BYTES * FAULTS_SLOW))
-		finalize 0
 	END
 	ended receiver
 	ended sender
@@ -102,20 +98,16 @@ no_leak_of_init() {
 exhausted_at_listen() {
 	rm -f "$FAULTS/1"
 	play a receiver <<-END
-		init 0
 		exhaust $1
 		! within $(ms 10000) listen 0 $FAULTS/none
 		release
 		listen 1 $FAULTS/1
 		buffer 0 1M
 		$(receive_once 1)
-		finalize 0
 	END
 	play b sender <<-END
-		init 0
 		buffer 0 1M
 		$(send_once 1)
-		finalize 0
 	END
 	ended receiver
 	ended sender
@@ -127,16 +119,13 @@ exhausted_at_listen() {
 exhausted_at_connect() {
 	rm -f "$FAULTS"/{1,2,opened}
 	play a receiver <<-END
-		init 0
 		listen 1 $FAULTS/1
 		listen 2 $FAULTS/2
 		buffer 0 1M
 		await $FAULTS/2
 		$(receive_once 1)
-		finalize 0
 	END
 	NCCL_MESH_NICS=ba play b sender <<-END
-		init 0
 		listen 3 $FAULTS/3
 		buffer 0 1M
 		await $FAULTS/2
@@ -147,7 +136,6 @@ exhausted_at_connect() {
 		release
 		$(send_once 1)
 		close-listen 3
-		finalize 0
 	END
 	one_nic sender
 	ended sender
@@ -161,7 +149,6 @@ exhausted_at_connect() {
 exhausted_at_accept() {
 	rm -f "$FAULTS"/{1,2,opened,go,failed,released}
 	NCCL_MESH_NICS=ab play a receiver <<-END
-		init 0
 		listen 1 $FAULTS/1
 		listen 2 $FAULTS/2
 		buffer 0 1M
@@ -175,10 +162,8 @@ exhausted_at_accept() {
 		release
 		touch $FAULTS/released
 		$(receive_once 1)
-		finalize 0
 	END
 	play b sender <<-END
-		init 0
 		buffer 0 1M
 		await $FAULTS/go
 		! within $(ms 12000) connect 2 $FAULTS/2
@@ -186,7 +171,6 @@ exhausted_at_accept() {
 		close 2
 		await $FAULTS/released
 		$(send_once 1)
-		finalize 0
 	END
 	one_nic receiver
 	ended receiver

@@ -23,7 +23,6 @@ play b relay <<-END
 	await $FAULTS/over
 END
 play c receiver <<-END
-	init 0
 	$(meet listen 64K)
 	transfer 0 60000 8 3
 	accepts 1 $FAULTS/second 64K
@@ -32,11 +31,9 @@ play c receiver <<-END
 	await $FAULTS/over
 	close 0
 	close 1
-	finalize 0
 END
 # The first comm has the link to the relay up before that is stopped.
 play a sender <<-END
-	init 0
 	$(meet connect 64K)
 	transfer 0 60000 8 3
 	touch $FAULTS/first.up
@@ -48,7 +45,6 @@ play a sender <<-END
 	await $FAULTS/over
 	close 0
 	close 1
-	finalize 0
 END
 stands relay
 : >"$FAULTS/stopped"

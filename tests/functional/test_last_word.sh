@@ -26,7 +26,6 @@ silence() {
 last_word() {
 	rm -f "$FAULTS"/{handle,granted,silent}*
 	play a sender <<-END
-		init 0
 		$(meet connect $ROOM $ROOM)
 		transfer 0 $BYTES 8 1
 		await $FAULTS/silent
@@ -35,10 +34,8 @@ last_word() {
 		dereg 0
 		dereg 1
 		close 0
-		finalize 0
 	END
 	play b receiver <<-END
-		init 0
 		$(meet listen $ROOM $ROOM)
 		transfer 0 $BYTES 8 1
 		$(posts)
@@ -49,7 +46,6 @@ last_word() {
 		dereg 0
 		dereg 1
 		close 0
-		finalize 0
 	END
 	arrives granted
 	silence "$1"

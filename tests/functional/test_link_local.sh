@@ -15,45 +15,35 @@ cable() {
 	LINKS+=("$1 $2" "$2 $1")
 }
 
+# each_link X OUT IN: the lines of a script for each link that leads from X, and to X. @ is the
+# link's number, and % the file of its handle.
+each_link() {
+	local link n=0 from to lines
+
+	for link in "${LINKS[@]}"; do
+		read -r from to <<<"$link"
+		lines=""
+		[[ $from != "$1" ]] || lines=$2
+		[[ $to != "$1" ]] || lines=$3
+		lines=${lines//@/$n}
+		[[ ! $lines ]] || echo "${lines//%/$FAULTS/$from-$to}"
+		n=$((n + 1))
+	done
+}
+
 # rank X: connects to each node that X has a cable to, and carries bytes both ways. Transfers go in
 # the same order on all nodes, so that none waits for another in a circle.
 rank() {
-	local x=$1 link n=0 from to
+	local link moves=$'reg @ @ 0\ntransfer @ 64K 20 @\ndereg @'
 
-	{
-		echo "init 0"
-		for link in "${LINKS[@]}"; do
-			read -r from to <<<"$link"
-			[[ $to != "$x" ]] || echo "listen $n $FAULTS/$from-$to"
-			n=$((n + 1))
-		done
+	play "$1" "rank-$1" < <(
+		each_link "$1" "" "listen @ %"
 		echo "buffer 0 1M"
 		for link in "${LINKS[@]}"; do echo "await $FAULTS/${link/ /-}"; done
-		n=0
-		for link in "${LINKS[@]}"; do
-			read -r from to <<<"$link"
-			[[ $from != "$x" ]] ||
-				echo "within $(ms "$AT_ONCE") connect $n $FAULTS/$from-$to"
-			n=$((n + 1))
-		done
-		n=0
-		for link in "${LINKS[@]}"; do
-			read -r from to <<<"$link"
-			[[ $to != "$x" ]] || echo "accept $n $n"
-			[[ $from != "$x" && $to != "$x" ]] ||
-				printf '%s\n' "reg $n $n 0" "transfer $n 64K 20 $n" "dereg $n"
-			n=$((n + 1))
-		done
-		n=0
-		for link in "${LINKS[@]}"; do
-			read -r from to <<<"$link"
-			[[ $from != "$x" && $to != "$x" ]] || echo "close $n"
-			[[ $to != "$x" ]] || echo "close-listen $n"
-			n=$((n + 1))
-		done
-		echo "finalize 0"
-	} >"$FAULTS/script"
-	play "$x" "rank-$x" <"$FAULTS/script"
+		each_link "$1" "within $(ms "$AT_ONCE") connect @ %" ""
+		each_link "$1" "$moves" $'accept @ @\n'"$moves"
+		each_link "$1" "close @" $'close @\nclose-listen @'
+	)
 }
 
 # took NODE: how long the connections of its rank took, in ms: the slowest one, and all in a row.

@@ -50,19 +50,15 @@ try() {
 	FAULTS_ENV+=("NCCL_MESH_PROVIDER=$provider")
 	rm -f "$FAULTS"/handle*
 	play a receiver <<-END
-		init 0
 		accepts 0 $FAULTS/handle 4M
 		$(script "$@")
 		drop 0
 		close-listen 0
-		finalize 0
 	END
 	play "$sender" sender <<-END
-		init 0
 		connects 0 $FAULTS/handle 4M
 		$(script "$@")
 		drop 0
-		finalize 0
 	END
 	ended sender
 	ended receiver

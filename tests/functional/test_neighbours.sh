@@ -223,25 +223,30 @@ switches() {
 # rank_pid NODE: of its only rank.
 rank_pid() { mesh_namespace_pids "$(mesh_ns "$1")" | head -1; }
 
-# A pair of ranks as those of ranks(), but without questions and answers.
-silent_pair() {
-	mesh_node v w
-	mesh_link v vw 10.77.41.1/24 w wv 10.77.41.2/24
-	FAULTS_ENV+=(NCCL_MESH_NEIGHBOURS=off)
-	play v silent-v <<-END
-		accepts 0 $FAULTS/silent
-		touch $FAULTS/silent-idle
+# idle_pair A B NAME: a comm between the ranks NAME-A and NAME-B, with nothing to do until "go".
+idle_pair() {
+	play "$1" "$3-$1" <<-END
+		accepts 0 $FAULTS/$3
+		touch $FAULTS/$3-idle
 		await $FAULTS/go
 		close 0
 		close-listen 0
 	END
-	play w silent-w <<-END
-		connects 0 $FAULTS/silent
+	play "$2" "$3-$2" <<-END
+		connects 0 $FAULTS/$3
 		await $FAULTS/go
 		close 0
 	END
+	arrives "$3-idle"
+}
+
+# As those of ranks(), but without questions and answers.
+silent_pair() {
+	mesh_node v w
+	mesh_link v vw 10.77.41.1/24 w wv 10.77.41.2/24
+	FAULTS_ENV+=(NCCL_MESH_NEIGHBOURS=off)
+	idle_pair v w silent
 	unset "FAULTS_ENV[-1]"
-	arrives silent-idle
 }
 
 # idle_once: the rank on b sends nothing. Status 0 if it wakes no more often than one without
@@ -294,21 +299,9 @@ carrier_returns() {
 
 # A job answers as serve does, and once it is idle, it sends and does nothing.
 ranks() {
-	local before_sent
+	local before_sent name
 
-	play a first <<-END
-		accepts 0 $FAULTS/handle
-		touch $FAULTS/idle
-		await $FAULTS/go
-		close 0
-		close-listen 0
-	END
-	play b second <<-END
-		connects 0 $FAULTS/handle
-		await $FAULTS/go
-		close 0
-	END
-	wait_for "[[ -e $FAULTS/idle ]]" 60 || fail "the ranks do not connect"
+	idle_pair a b job
 	serve b
 	settled a '1 process and fi_mesh serve'
 	ask a --json
@@ -332,23 +325,19 @@ ranks() {
 	settled a 'ba.* 1400 '
 	serve b
 	# The rank was the first one here, so it answers for both. While it is stopped, serve does.
-	signal second STOP
+	signal job-b STOP
 	settled a '1 process and fi_mesh serve'
 	end_serving b
 	ask a
 	expect 1 "no node answers on ab"
 	serve b
 	settled a 'fi_mesh serve'
-	signal second CONT
+	signal job-b CONT
 	settled a '1 process and fi_mesh serve'
 	note "a speaker that is stopped"
 	end_serving b
 	touch "$FAULTS/go"
-	ended first
-	ended second
-	ended alone
-	ended silent-v
-	ended silent-w
+	for name in job-a job-b alone silent-v silent-w; do ended $name; done
 }
 
 faults_init

@@ -237,7 +237,6 @@ link_down() {
 		! within $(ms $LOST) test 0
 		dereg 0
 		within $(ms $LOST) close 0
-		finalize 0
 	END
 	play b survivor <<-END
 		connects 901 $FAULTS/third 256K

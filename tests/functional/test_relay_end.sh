@@ -14,16 +14,13 @@ play b relay <<-END
 	close 1
 END
 play c receiver <<-END
-	init 0
 	$(meet listen 64K)
 	transfer 0 60000 8 3
 	await $FAULTS/closed
 	close 0
-	finalize 0
 END
 # While it has another comm, the close does not wait for the receiver's.
 play a sender <<-END
-	init 0
 	connects 1 $FAULTS/handle.beside
 	$(meet connect 64K)
 	transfer 0 60000 8 3
@@ -32,7 +29,6 @@ play a sender <<-END
 	stop
 	touch $FAULTS/over
 	close 1
-	finalize 0
 END
 stands sender
 ended receiver

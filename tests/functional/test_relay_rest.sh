@@ -14,13 +14,11 @@ FAULTS_ENV+=(
 )
 mesh_up line 3
 play c receiver <<-END
-	init 0
 	$(meet listen 8M)
 	post 0 0 0 8M
 	stop
 	test 0
 	close 0
-	finalize 0
 END
 play b relay <<-END
 	accepts 1 $FAULTS/handle.direct 1M
@@ -30,7 +28,6 @@ play b relay <<-END
 	close 1
 END
 play a sender <<-END
-	init 0
 	connects 1 $FAULTS/handle.direct 1M
 	$(meet connect 8M)
 	transfer 1 60000 8 3
@@ -45,7 +42,6 @@ play a sender <<-END
 	close 0
 	close 1
 	touch $FAULTS/over
-	finalize 0
 END
 stands receiver
 touch "$FAULTS/stopped"

@@ -47,7 +47,6 @@ pair_start() {
 	rm -f "$FAULTS"/{handle,granted,dropped,posted,passed}*
 	play b receiver <<-END
 		limit $TRANSFER_MS
-		init 0
 		listen 0 $FAULTS/handle
 		$(each "await $FAULTS/handle.@" "accept @ 0" \
 			"buffer @ $((MESSAGES * $1))K" "reg @ @ @")
@@ -57,11 +56,9 @@ pair_start() {
 		await $FAULTS/passed
 		$(ends)
 		close-listen 0
-		finalize 0
 	END
 	play a sender <<-END
 		limit $TRANSFER_MS
-		init 0
 		await $FAULTS/handle
 		$(each "touch $FAULTS/handle.@" "connect @ $FAULTS/handle" \
 			"buffer @ $((MESSAGES * $1))K" "reg @ @ @")
@@ -71,7 +68,6 @@ pair_start() {
 		touch $FAULTS/posted
 		await $FAULTS/passed
 		$(ends)
-		finalize 0
 	END
 }
 

@@ -29,20 +29,16 @@ exchange_start() {
 	rm -f "$FAULTS"/{handle,accepted,connected,enough}
 	play b receiver <<-END
 		limit $TRANSFER_MS
-		init 0
 		accepts 0 $FAULTS/handle
 		touch $FAULTS/accepted
 		$(printf '%s\n' "${moves[@]}")
 		close-listen 0
-		finalize 0
 	END
 	play a sender <<-END
 		limit $TRANSFER_MS
-		init 0
 		connects 0 $FAULTS/handle
 		touch $FAULTS/connected
 		$(printf '%s\n' "${moves[@]}")
-		finalize 0
 	END
 }
 
