@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # test_hold.sh - all cables between two nodes go away while messages of all sizes stream: the
 # connections wait, go on when a cable is back, and end in words if none comes back, or if the
-# other process has ended.
+# other process has ended. With NCCL_MESH_RECOVERY=off one cable is enough to end them.
 # seconds: 60
 . "$(dirname "${BASH_SOURCE[0]}")/cables.sh"
 
@@ -57,3 +57,11 @@ kill -KILL "${STREAM_PIDS[1]}"
 wait "${STREAM_PIDS[1]}" 2>/dev/null
 both a up
 stream_breaks 0 'its process has ended' 2000
+
+# Without recovery the loss of one of the cables ends the connections.
+stream off 0 NCCL_MESH_RECOVERY=off
+moves 5000
+on a ss -K -t src 10.77.2.1 >/dev/null 2>&1
+stream_breaks 0 'node b' 2000
+stream_breaks 1 'node a' 2000
+! grep -q 'go over the other paths' "$STREAM_FOLDER"/rank*.out || stream_fail "a path was resumed"

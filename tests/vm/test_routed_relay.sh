@@ -5,6 +5,7 @@
 # take the route of the kernels, at once.
 # long: test_relay_rdma
 . "$(dirname "${BASH_SOURCE[0]}")/nodes.sh"
+. "$(dirname "${BASH_SOURCE[0]}")/../functional/serving.sh"
 
 # Neighbours first: so the NICs are open before a relay is asked, which has 10 s.
 RUN_ARGS=(--pairs "0-4,4-3,3-2,0-2,2-0" --timeout 120 --check-max 64K --check-every 4
@@ -48,16 +49,8 @@ note "a and c go over e and d, which have RDMA, rather than over b's kernel"
 
 # `fi_mesh check --peer` finds the same, over services, where the setting makes NIC cb one of
 # NCCL's. Figures are not looked at.
-serving=()
-serve() {
-	mesh_spawn "$1" "$OUT/serve-$1" env "${@:2}" "$MESH_BUILD/fi_mesh" serve --relay \
-		--listen "$(mesh_mgmt_addr "$1")"
-	serving+=("$MESH_SPAWNED")
-	wait_for "grep -q '^answering' $OUT/serve-$1" 60 || fail "$1 does not serve"
-}
-serve c NCCL_MESH_NICS=cb,cd
-serve d
-serve e
+serve c -- NCCL_MESH_NICS=cb,cd --relay --listen "$(mesh_mgmt_addr c)"
+for node in d e; do serve $node -- --relay --listen "$(mesh_mgmt_addr $node)"; done
 check() {
 	on a timeout 180 "$MESH_BUILD/fi_mesh" check --peer "$(mesh_mgmt_addr c)" --ms 50 \
 		>"$OUT/checked" 2>&1
@@ -67,8 +60,7 @@ check() {
 check "no link or route with RDMA to node c: connections go through relays, on 1 route"
 check "route over 2 relays: a ae - ea e: verbs;ofi_rxm.* e ed - de d: .* d dc - cd c: "
 NCCL_MESH_RELAY=off check "first choice: ab .* tcp .*routed: no subnet in common"
-kill "${serving[@]}"
-wait "${serving[@]}"
+end_serving
 note "check --peer: the same"
 
 RANKS_ENV=(NCCL_MESH_RELAY=off)
