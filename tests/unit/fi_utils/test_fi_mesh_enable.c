@@ -51,7 +51,7 @@ static char *keep(char *text)
 	return texts[num_texts++] = text;
 }
 
-static char *format(const char *words, ...)
+__attribute__((format(printf, 1, 2))) static char *format(const char *words, ...)
 {
 	va_list args;
 	char *text;
