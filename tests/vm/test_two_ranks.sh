@@ -72,6 +72,9 @@ one_cable() {
 	rdma_moving ba0
 	for nic in ab0 ba0; do roce_drop ${nic:0:1} $nic; done
 	both_say WARN 'lost node [ab] .*wait for a path'
+	# The first end to notice says how; the other one may be told.
+	grep -Eqs '^WARN .*lost node [ab] .*no RDMA write has been answered.*wait for a path' \
+		"$FAULTS"/sender{1,2}.log || faults_show 'neither end has noticed it by its writes'
 	for nic in ab0 ba0; do roce_pass ${nic:0:1} $nic; done
 	both_say WARN 'node [ab] .*again: its messages go over this path'
 	pairs_end
