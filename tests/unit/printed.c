@@ -7,7 +7,7 @@
 #define ARGUMENTS_MAX 24
 
 const char *command_errors;
-static char *text, *errors;
+static char *text, *errors, *words; /* of the last command, which may keep the words */
 static size_t size, errors_size;
 static FILE *file;
 static json_t *document;
@@ -42,8 +42,7 @@ const json_t *json_printed(void)
 
 int command_run(int (*command)(int argc, char **argv), const char *arguments)
 {
-	char *words = strdup(arguments), *rest = words,
-	     *argv[ARGUMENTS_MAX + 1] = {(char[]){"test"}};
+	char *rest, *argv[ARGUMENTS_MAX + 1] = {(char[]){"test"}};
 	FILE *screen = stdout, *saved = stderr;
 	int argc = 1, status;
 	char *tab;
