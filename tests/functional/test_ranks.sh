@@ -95,10 +95,10 @@ test_two_communicators() {
 
 faults_init
 mesh_node a b
+# One cable: what a peer writes over a second one is ordered by the peer only, and ThreadSanitizer
+# knows of no order between the thread that posted the receive and the one whose poll brings it.
 mesh_link a ab 10.77.1.1/24 b ba 10.77.1.2/24
-mesh_link a ab2 10.77.2.1/24 b ba2 10.77.2.2/24
 test_two_communicators
-uncable a ab2
 # ThreadSanitizer looks for races between communicators: fabric_pingpong has one, as elsewhere.
 [[ $MESH_BUILD != *thread* ]] || exit 0
 for t in two_beside_one two_beside_two one_node_only; do "test_$t"; done
