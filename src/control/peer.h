@@ -64,8 +64,8 @@ typedef void mesh_frame_handler(struct mesh_peer *peer, const struct mesh_frame 
 struct mesh_peer_events {
 	/* True if a stranger's HELLO names a listener of this process. */
 	bool (*admits)(struct mesh_process *process, const struct mesh_frame_hello *hello);
-	/* Opens a domain that HELLO needs. True while it is being opened: see peer_frames.h. */
-	bool (*opens)(struct mesh_process *process, int index);
+	/* Opens a domain, as mesh_opening_need(). True while it is being opened. */
+	bool (*opens)(struct mesh_process *process, int index, bool again);
 	/* An incoming peer has sent HELLO, and was admitted. */
 	void (*introduced)(struct mesh_peer *peer, const struct mesh_frame_hello *hello);
 	/* An incoming peer of another protocol version is about to be lost, for @reason. */
@@ -78,6 +78,23 @@ struct mesh_peer_events {
 	/* By type; NULL where the control layer handles the frame itself. */
 	mesh_frame_handler *frames[MESH_FRAME_TYPES];
 };
+
+/* A way to another process: over which of our domains, and where the process listens. */
+struct mesh_way {
+	int index;			   /* of our domain: control/process.h */
+	struct mesh_endpoint_addr address; /* with the provider that both ends use */
+	uint16_t control_port;
+	uint32_t listen_id; /* what HELLO names there */
+	uint64_t cookie;
+	bool routed;	    /* the two NICs share no subnet */
+	bool needs_carrier; /* else it is dialled whether our NIC has one or not */
+};
+
+/* Our NIC. */
+static inline int mesh_way_dev(const struct mesh_way *way)
+{
+	return way->index % MESH_NICS_MAX;
+}
 
 /* The first four are passed in this order. */
 enum mesh_peer_state {

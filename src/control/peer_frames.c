@@ -345,7 +345,8 @@ static bool stranger_admit(struct mesh_peer *peer, const struct mesh_frame *fram
 		return false;
 	}
 	index = hello_domain(peer, hello);
-	peer->awaits_domain = !process->domains[index] && process->events->opens(process, index);
+	peer->awaits_domain = !process->domains[index] &&
+			      process->events->opens(process, index, false);
 	mesh_peer_stranger_set(peer, !peer->awaits_domain);
 	if (peer->awaits_domain)
 		return false;

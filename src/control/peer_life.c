@@ -254,49 +254,45 @@ static int peer_alloc(struct mesh_process *process, int dev, struct mesh_peer **
 
 /* The outgoing peer there, if one is or may be up. */
 MESH_HOLDS(process)
-static struct mesh_peer *peer_find(const struct mesh_process *process,
-				   const struct mesh_domain *domain,
-				   const struct mesh_endpoint_addr *address, uint16_t control_port)
+static struct mesh_peer *peer_find(const struct mesh_process *process, const struct mesh_way *way)
 {
+	const struct mesh_addr *addr = &way->address.addr;
 	struct mesh_peer *peer;
 
-	LIST_FOREACH(peer, mesh_peers_at(process, &address->addr, control_port), address_entry) {
-		if (peer->state != MESH_PEER_LOST && peer->control_port == control_port &&
-		    !peer->refusal && mesh_peer_is_at(peer, domain, &address->addr))
+	LIST_FOREACH(peer, mesh_peers_at(process, addr, way->control_port), address_entry) {
+		if (peer->state != MESH_PEER_LOST && peer->control_port == way->control_port &&
+		    !peer->refusal && mesh_peer_is_at(peer, process->domains[way->index], addr))
 			return peer;
 	}
 	return NULL;
 }
 
-int mesh_peer_get(struct mesh_process *process, struct mesh_domain *domain,
-		  const struct mesh_endpoint_addr *address, uint16_t control_port,
-		  uint32_t listen_id, uint64_t cookie, struct mesh_peer **peer)
+int mesh_peer_get(struct mesh_process *process, const struct mesh_way *way, struct mesh_peer **peer)
 {
-	struct mesh_peer *found = peer_find(process, domain, address, control_port);
+	struct mesh_peer *found = peer_find(process, way);
 	int ret;
 
 	mesh_process_assert_locked(process);
 	if (!found) {
-		ret = peer_alloc(process, domain->dev, &found);
+		ret = peer_alloc(process, mesh_way_dev(way), &found);
 		if (ret)
 			return ret;
-		found->domain = domain;
+		found->domain = process->domains[way->index];
 		ret = mesh_peer_sink_begin(found);
 		if (ret) {
 			mesh_peer_free(found);
 			return ret;
 		}
-		found->address = *address;
-		found->control_port = control_port;
-		found->listen_id = listen_id;
-		found->cookie = cookie;
+		found->address = way->address;
+		found->control_port = way->control_port;
 		mesh_peer_index_add(found);
 		attempt_start(found);
 	}
 	if (found->state != MESH_PEER_UP) {
-		/* The listener that admitted us before may be closed by now. */
-		found->listen_id = listen_id;
-		found->cookie = cookie;
+		/* Its HELLO is not sent, or names a listener that may be closed by now. */
+		found->listen_id = way->listen_id;
+		found->cookie = way->cookie;
+		found->routed = way->routed;
 	}
 	mesh_peer_use(found);
 	mesh_peer_check(found);

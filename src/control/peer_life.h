@@ -10,17 +10,14 @@
 #include "control/peer.h"
 
 /**
- * Finds or makes the outgoing peer at @address, and counts one user. Starts to connect if it is
- * new. process->lock held.
- *
- * @listen_id, @cookie: of the peer's listener, for HELLO
+ * Finds or makes the outgoing peer at the other end of @way, and counts one user. Starts to connect
+ * if it is new. Our domain is open. process->lock held.
  *
  * Returns 0, or a negative errno: no memory, or -ENOSPC if the domain has no id left.
  */
 MESH_HOLDS(process)
-int mesh_peer_get(struct mesh_process *process, struct mesh_domain *domain,
-		  const struct mesh_endpoint_addr *address, uint16_t control_port,
-		  uint32_t listen_id, uint64_t cookie, struct mesh_peer **peer);
+int mesh_peer_get(struct mesh_process *process, const struct mesh_way *way,
+		  struct mesh_peer **peer);
 
 /**
  * Makes an incoming peer from an accepted socket, and owns the socket. The same errors. It gets a

@@ -6,6 +6,7 @@
 #include "control/process.h"
 #include "fabric/poll.h"
 #include "nic/provider_id.h"
+#include "system/carrier.h"
 #include "system/drain_marks.h"
 
 /*
@@ -86,12 +87,33 @@ int mesh_process_lane_index(const struct mesh_process *process, int dev,
 					     : -1;
 }
 
+int mesh_process_index_of(const struct mesh_process *process, const struct mesh_domain *domain)
+{
+	int i = 0;
+
+	while (process->domains[i] != domain)
+		i++;
+	return i;
+}
+
 struct mesh_domain *mesh_process_domain(const struct mesh_process *process, int dev,
 					enum mesh_provider_id provider)
 {
 	int index = mesh_process_domain_index(process, dev, provider);
 
 	return index < 0 ? NULL : process->domains[index];
+}
+
+bool mesh_process_carrier_look(struct mesh_process *process, int dev)
+{
+	bool up = mesh_carrier_is_up(process->nics[dev]);
+
+	mesh_process_assert_locked(process);
+	if (up)
+		process->nics_away &= ~(1u << dev);
+	else
+		process->nics_away |= 1u << dev;
+	return up;
 }
 
 bool mesh_process_is_drained(const struct mesh_process *process, int dev)

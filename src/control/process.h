@@ -139,7 +139,7 @@ struct mesh_process {
 	bool dev_away[MESH_DOMAINS_MAX] MESH_GUARDED_BY(process);
 	/* Bit masks of devs. They are being opened at init, and nothing has needed them yet. */
 	uint32_t nics_early MESH_GUARDED_BY(process);
-	/* No carrier when src/setup/carriers.c last looked. */
+	/* No carrier when mesh_process_carrier_look() was called last. */
 	uint32_t nics_away MESH_GUARDED_BY(process);
 	/* By dev, without ports; only grows while started. */
 	struct mesh_endpoint_addr endpoints[MESH_NICS_MAX];
@@ -230,9 +230,19 @@ int mesh_process_domain_index(const struct mesh_process *process, int dev,
 int mesh_process_lane_index(const struct mesh_process *process, int dev,
 			    enum mesh_provider_id provider, int lane);
 
+/** The index of a domain of the process, which is open. */
+int mesh_process_index_of(const struct mesh_process *process, const struct mesh_domain *domain);
+
 /** The domain of a NIC with this provider; NULL if it has none, or if that is not open. */
 struct mesh_domain *mesh_process_domain(const struct mesh_process *process, int dev,
 					enum mesh_provider_id provider);
+
+/**
+ * Looks whether NIC @dev has a carrier, and keeps the answer in process->nics_away. This asks the
+ * kernel, and waits for nothing. process->lock held.
+ */
+MESH_HOLDS(process)
+bool mesh_process_carrier_look(struct mesh_process *process, int dev);
 
 /**
  * True if a user drains this NIC (`fi_mesh drain`): new paths and circuits use it only if there is

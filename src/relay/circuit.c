@@ -391,8 +391,8 @@ void mesh_circuit_opening_end(struct mesh_circuit *circuit)
 {
 	struct mesh_circuit_opening *opening = circuit->opening;
 
-	if (opening && opening->peer)
-		mesh_peer_put(opening->peer);
+	if (opening)
+		mesh_dial_end(&opening->dial);
 	free(opening);
 	circuit->opening = NULL;
 }

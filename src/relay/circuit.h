@@ -115,9 +115,8 @@ struct mesh_circuit_opening {
 	bool is_last; /* the listener's node is next */
 	struct mesh_next nexts[MESH_NEXTS_MAX];
 	int num_nexts, tried;	   /* of nexts */
-	uint64_t try_ms;	   /* since when this one is tried */
-	struct mesh_peer *peer;	   /* it; this is one of its users; or NULL */
-	bool asked;		   /* CONNECT or OPEN is sent */
+	struct mesh_dial dial;	   /* the last one of these */
+	uint64_t asked_ms;	   /* when CONNECT or OPEN was sent there; 0: it was not */
 	enum mesh_refusal refusal; /* the last one */
 };
 

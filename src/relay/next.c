@@ -1,13 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* next.c - where a circuit may go on. */
-#include <errno.h>
 #include <string.h>
 
-#include "control/peer_life.h"
 #include "neighbours/neighbours.h"
 #include "nic/path_choice.h"
 #include "relay/next.h"
-#include "system/carrier.h"
 
 /* The heard NIC's address that shares a subnet with our endpoint; else NULL. */
 static const struct mesh_neighbour_addr *common_addr(const struct mesh_endpoint_addr *local,
@@ -59,15 +56,15 @@ static bool heard_take(const struct mesh_process *process, unsigned int ifindex,
 	if (!addr)
 		return false;
 	memset(next, 0, sizeof(*next));
-	next->dev = ours->nic;
-	mesh_neighbour_addr_get(addr, &next->address.addr);
-	next->address.provider = common_provider(process, ours->nic, about);
-	next->address.nic = about->nic;
+	mesh_neighbour_addr_get(addr, &next->way.address.addr);
+	next->way.address.provider = common_provider(process, ours->nic, about);
+	next->way.address.nic = about->nic;
+	next->way.index = mesh_process_domain_index(process, ours->nic, next->way.address.provider);
 	next->drained = about->flags & MESH_NEIGHBOUR_DRAINED ||
 			mesh_process_is_drained(process, ours->nic);
 	next->node_id = about->node_id;
 	memcpy(next->node, about->node, sizeof(next->node));
-	return mesh_process_domain_index(process, next->dev, next->address.provider) >= 0;
+	return next->way.index >= 0;
 }
 
 /* The best that suitability() returns. */
@@ -105,14 +102,14 @@ static const struct mesh_neighbour_process *process_find(const struct mesh_neigh
 
 static void process_name(const struct mesh_neighbour_process *process, struct mesh_next *next)
 {
-	next->control_port = process->control_port;
-	next->listen_id = MESH_LISTEN_RELAY;
-	next->cookie = process->process_id;
+	next->way.control_port = process->control_port;
+	next->way.listen_id = MESH_LISTEN_RELAY;
+	next->way.cookie = process->process_id;
 }
 
 static bool is_over_rdma(const struct mesh_next *next)
 {
-	return next->address.provider == MESH_PROVIDER_VERBS_RXM;
+	return next->way.address.provider == MESH_PROVIDER_VERBS_RXM;
 }
 
 static bool is_not_drained(const struct mesh_next *next)
@@ -185,9 +182,7 @@ int mesh_nexts_of_node(const struct mesh_process *process, const struct mesh_nei
 
 static void listener_name(const struct mesh_handle *handle, struct mesh_next *next)
 {
-	next->control_port = handle->control_port;
-	next->listen_id = handle->listen_id;
-	next->cookie = handle->cookie;
+	mesh_way_listener_set(&next->way, handle);
 	next->node_id = handle->node_id;
 	memcpy(next->node, handle->node, sizeof(next->node));
 }
@@ -215,12 +210,10 @@ static int subnets_take(const struct mesh_process *process, const struct mesh_ha
 		if (mesh_addr_is_link_local(&handle->endpoints[pair->remote].addr))
 			continue;
 		memset(next, 0, sizeof(*next));
-		next->dev = process->endpoints[pair->local].nic;
-		next->address = handle->endpoints[pair->remote];
-		next->address.provider = pair->provider;
-		next->drained = mesh_process_is_drained(process, next->dev);
-		if (mesh_process_domain_index(process, next->dev, pair->provider) >= 0)
-			num++;
+		if (!mesh_way_of_pair(process, handle, pair, &next->way))
+			continue;
+		next->drained = mesh_process_is_drained(process, mesh_way_dev(&next->way));
+		num++;
 	}
 	return num;
 }
@@ -231,9 +224,8 @@ static bool is_listed(const struct mesh_next *nexts, int num, const struct mesh_
 	int i;
 
 	for (i = 0; i < num; i++) {
-		if (nexts[i].dev == next->dev &&
-		    nexts[i].address.provider == next->address.provider &&
-		    mesh_addr_equal(&nexts[i].address.addr, &next->address.addr))
+		if (nexts[i].way.index == next->way.index &&
+		    mesh_addr_equal(&nexts[i].way.address.addr, &next->way.address.addr))
 			return true;
 	}
 	return false;
@@ -265,30 +257,4 @@ int mesh_nexts_of_handle(const struct mesh_process *process,
 		listener_name(handle, &nexts[i]);
 	put_first(nexts, num, is_not_drained);
 	return num;
-}
-
-int mesh_next_open(struct mesh_process *process, const struct mesh_next *next)
-{
-	int index = mesh_process_domain_index(process, next->dev, next->address.provider);
-
-	mesh_process_assert_locked(process);
-	if (index < 0)
-		return -ENODEV;
-	if (process->domains[index])
-		return mesh_carrier_is_up(process->nics[next->dev]) ? 0 : -ENETDOWN;
-	if (process->events->opens(process, index))
-		return -EAGAIN;
-	return process->domains[index] ? 0 : -ENODEV;
-}
-
-int mesh_next_peer_get(struct mesh_process *process, const struct mesh_next *next,
-		       struct mesh_peer **peer)
-{
-	struct mesh_domain *domain;
-
-	domain = mesh_process_domain(process, next->dev, next->address.provider);
-	if (!domain)
-		return -ENODEV;
-	return mesh_peer_get(process, domain, &next->address, next->control_port, next->listen_id,
-			     next->cookie, peer);
 }

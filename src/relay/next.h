@@ -7,21 +7,16 @@
 #include <stdint.h>
 
 #include "base/lock.h"
-#include "control/process.h"
+#include "control/dial.h"
 #include "wire/handle.h"
 
 struct mesh_neighbours;
-struct mesh_peer;
 
 #define MESH_NEXTS_MAX 16
 
-/* A control port on one of our links. */
+/* A process behind one of our links. */
 struct mesh_next {
-	int dev;			   /* our NIC */
-	struct mesh_endpoint_addr address; /* with the provider that both ends use */
-	uint16_t control_port;
-	uint32_t listen_id; /* what HELLO names there */
-	uint64_t cookie;
+	struct mesh_way way;
 	uint64_t node_id;
 	char node[MESH_NODE_NAME_MAX];
 	bool drained; /* a user drains a NIC at either end: others come first */
@@ -51,19 +46,5 @@ MESH_HOLDS(process)
 int mesh_nexts_of_handle(const struct mesh_process *process,
 			 const struct mesh_neighbours *neighbours, const struct mesh_handle *handle,
 			 struct mesh_next *nexts, int max);
-
-/**
- * Opens our domain for it, if that is not open.
- *
- * Returns 0; -EAGAIN while it is being opened, for a bounded time; -ENETDOWN if its NIC has no
- * carrier, so that nothing would answer; -ENODEV if it cannot be opened (logged).
- */
-MESH_HOLDS(process)
-int mesh_next_open(struct mesh_process *process, const struct mesh_next *next);
-
-/** Starts to connect there, as mesh_peer_get(), once our domain is open. */
-MESH_HOLDS(process)
-int mesh_next_peer_get(struct mesh_process *process, const struct mesh_next *next,
-		       struct mesh_peer **peer);
 
 #endif

@@ -17,8 +17,6 @@
 
 /* Between two looks at the peer that a circuit waits for. */
 #define STEP_MS 5
-/* A candidate that is not up after this is left for the next one. */
-#define CANDIDATE_MS 3000
 /* The listener's answer to CONNECT, or the next relay's to OPEN. */
 #define ANSWER_MS 15000
 
@@ -95,7 +93,7 @@ static void way_withdraw(const struct mesh_circuit *circuit)
 	const struct mesh_circuit_opening *opening = circuit->opening;
 	struct mesh_frame frame;
 
-	if (!opening->asked || !opening->is_last || circuit->down.lost)
+	if (!opening->asked_ms || !opening->is_last || circuit->down.lost)
 		return; /* a relay that answers later learns it then: mesh_circuit_opened() */
 	memset(&frame, 0, sizeof(frame));
 	frame.withdraw.cookie = opening->handle.cookie;
@@ -213,47 +211,55 @@ static void way_ask(struct mesh_circuit *circuit)
 {
 	struct mesh_circuit_opening *opening = circuit->opening;
 
-	if (mesh_circuit_down_open(circuit, opening->peer)) {
+	if (mesh_circuit_down_open(circuit, opening->dial.peer)) {
 		circuit_refuse(circuit, MESH_REFUSAL_RELAY_FULL);
 		return;
 	}
-	opening->asked = true;
-	opening->try_ms = mesh_clock_ms();
+	opening->asked_ms = mesh_clock_ms();
 	if (opening->is_last)
 		connect_send(circuit);
 	else
 		open_send(circuit);
 }
 
-/*
- * Leaves the candidate, and begins with the next one, if there is one: while our NIC is opened for
- * it, this is called again.
- */
+/* Leaves the candidate, and begins with the next one, if there is one. */
 MESH_HOLDS(process)
 static void way_next(struct mesh_circuit *circuit, uint64_t now_ms)
 {
 	struct mesh_circuit_opening *opening = circuit->opening;
-	struct mesh_process *process = circuit->relay->process;
-	const struct mesh_next *next;
-	int ret;
+	struct mesh_dial *dial = &opening->dial;
 
 	mesh_circuit_down_close(circuit);
-	if (opening->peer)
-		mesh_peer_put(opening->peer);
-	opening->peer = NULL;
-	opening->asked = false;
-	opening->try_ms = now_ms;
-	while (opening->tried < opening->num_nexts && !opening->peer) {
-		next = &opening->nexts[opening->tried];
-		ret = mesh_next_open(process, next);
-		if (ret == -EAGAIN)
+	opening->asked_ms = 0;
+	do {
+		mesh_dial_end(dial);
+		if (opening->tried == opening->num_nexts) {
+			circuit_refuse(circuit, opening->refusal);
 			return;
-		opening->tried++;
-		if (ret || mesh_next_peer_get(process, next, &opening->peer))
-			opening->peer = NULL;
-	}
-	if (!opening->peer)
-		circuit_refuse(circuit, opening->refusal);
+		}
+		mesh_dial_begin(dial, circuit->relay->process,
+				&opening->nexts[opening->tried++].way, false, now_ms);
+	} while (dial->state == MESH_DIAL_DEAD);
+}
+
+/* The candidate is not asked yet. May free the circuit. */
+MESH_HOLDS(process)
+static void way_look(struct mesh_circuit *circuit, uint64_t now_ms)
+{
+	struct mesh_circuit_opening *opening = circuit->opening;
+	enum mesh_dial_state state = mesh_dial_look(&opening->dial, now_ms);
+	const struct mesh_peer *peer = opening->dial.peer;
+
+	if (opening->is_last && mesh_circuits_target_is_over(circuit->relay, circuit->cookie))
+		circuit_refuse(circuit, MESH_REFUSAL_COOKIE);
+	else if (state == MESH_DIAL_UP)
+		way_ask(circuit);
+	else if (opening->is_last && peer && peer->refusal == MESH_REFUSAL_COOKIE &&
+		 mesh_peer_refuses(peer, opening->handle.cookie))
+		/* No other way leads there: it has no such listener, and no such comm. */
+		circuit_refuse(circuit, MESH_REFUSAL_COOKIE);
+	else if (mesh_dial_is_vain(&opening->dial, now_ms))
+		way_next(circuit, now_ms);
 }
 
 /* Looks at what an opening circuit waits for; may free the circuit. */
@@ -262,7 +268,6 @@ static void opening_expired(struct mesh_timer *timer, uint64_t now_ms)
 {
 	struct mesh_circuit *circuit = mesh_container_of(timer, struct mesh_circuit, timer);
 	struct mesh_circuit_opening *opening = circuit->opening;
-	uint64_t age_ms = mesh_clock_elapsed_ms(opening->try_ms, now_ms);
 
 	mesh_process_assert_locked(circuit->relay->process);
 	if (circuit->up.lost) {
@@ -271,23 +276,11 @@ static void opening_expired(struct mesh_timer *timer, uint64_t now_ms)
 		return;
 	}
 	mesh_engine_timer_set(&circuit->relay->process->engine, &circuit->timer, now_ms + STEP_MS);
-	if (opening->asked && !circuit->down.lost && age_ms < ANSWER_MS)
-		return;
-	if (opening->asked) {
+	if (!opening->asked_ms) {
+		way_look(circuit, now_ms);
+	} else if (circuit->down.lost ||
+		   mesh_clock_elapsed_ms(opening->asked_ms, now_ms) >= ANSWER_MS) {
 		way_withdraw(circuit);
-		way_next(circuit, now_ms);
-	} else if (opening->is_last &&
-		   mesh_circuits_target_is_over(circuit->relay, circuit->cookie)) {
-		circuit_refuse(circuit, MESH_REFUSAL_COOKIE);
-	} else if (opening->peer && opening->peer->state == MESH_PEER_UP) {
-		way_ask(circuit);
-	} else if (opening->is_last && opening->peer &&
-		   opening->peer->refusal == MESH_REFUSAL_COOKIE &&
-		   mesh_peer_refuses(opening->peer, opening->handle.cookie)) {
-		/* No other way leads there: it has no such listener, and no such comm. */
-		circuit_refuse(circuit, MESH_REFUSAL_COOKIE);
-	} else if (!opening->peer || opening->peer->state == MESH_PEER_LOST ||
-		   opening->peer->refusal || age_ms >= CANDIDATE_MS) {
 		way_next(circuit, now_ms);
 	}
 }
@@ -300,11 +293,11 @@ static void opening_expired(struct mesh_timer *timer, uint64_t now_ms)
 MESH_HOLDS(process)
 static void others_skip(struct mesh_circuit_opening *opening)
 {
-	uint64_t cookie = opening->nexts[opening->tried - 1].cookie;
+	uint64_t cookie = opening->nexts[opening->tried - 1].way.cookie;
 	int i, num = opening->tried;
 
 	for (i = opening->tried; i < opening->num_nexts; i++) {
-		if (opening->nexts[i].cookie == cookie)
+		if (opening->nexts[i].way.cookie == cookie)
 			opening->nexts[num++] = opening->nexts[i];
 	}
 	opening->num_nexts = num;

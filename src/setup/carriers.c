@@ -58,18 +58,6 @@ static void links_lose(struct mesh_process *process, const struct mesh_domain *d
 	mesh_links_want(process, domain, until_ms);
 }
 
-bool mesh_carrier_look(struct mesh_process *process, int dev)
-{
-	bool up = mesh_carrier_is_up(process->nics[dev]);
-
-	mesh_process_assert_locked(process);
-	if (up)
-		process->nics_away &= ~(1u << dev);
-	else
-		process->nics_away |= 1u << dev;
-	return up;
-}
-
 void mesh_carriers_check(struct mesh_process *process)
 {
 	const struct mesh_domain *domain;
@@ -77,7 +65,7 @@ void mesh_carriers_check(struct mesh_process *process)
 
 	mesh_process_assert_locked(process);
 	for (dev = 0; dev < process->num_devs; dev++)
-		mesh_carrier_look(process, dev);
+		mesh_process_carrier_look(process, dev);
 	for (i = 0; i < MESH_DOMAINS_MAX; i++) {
 		domain = process->domains[i];
 		if (!domain)

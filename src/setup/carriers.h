@@ -9,13 +9,6 @@
 #include "control/process.h"
 
 /**
- * Looks whether NIC @dev has a carrier, and keeps the answer in process->nics_away. This asks the
- * kernel, and waits for nothing. process->lock held.
- */
-MESH_HOLDS(process)
-bool mesh_carrier_look(struct mesh_process *process, int dev);
-
-/**
  * Looks at each NIC. To be called when the kernel reports that a link changed: a cable that is
  * pulled is known at once, and not only when nothing has been heard for long. Links whose comms
  * have another path are lost; the others are only watched, because the cable may come back.

@@ -114,8 +114,8 @@ static void try_next(struct mesh_connect *connect, uint64_t now_ms)
 MESH_HOLDS(process)
 static void path_request(struct mesh_connect *connect)
 {
-	struct mesh_peer *peer = connect->relay ? connect->relay->peers[connect->num_accepted]
-						: connect->peers[connect->num_accepted];
+	struct mesh_peer *peer = connect->relay ? connect->relay->dials[connect->num_accepted].peer
+						: connect->dials[connect->num_accepted].peer;
 	uint64_t key;
 	int ret;
 
@@ -154,7 +154,7 @@ static void connect_accepted(struct mesh_connect *connect, uint32_t remote_id,
 MESH_HOLDS(process)
 static void connect_refused(struct mesh_connect *connect, enum mesh_refusal refusal)
 {
-	mesh_connect_log_refused(connect->peers[connect->num_accepted], refusal);
+	mesh_connect_log_refused(connect->dials[connect->num_accepted].peer, refusal);
 	connect_fail(connect, -ECONNREFUSED);
 }
 
@@ -224,8 +224,8 @@ bool mesh_connect_opened_handle(struct mesh_peer *peer, const struct mesh_frame 
 /* ---- advancing -------------------------------------------------------------------------- */
 
 /*
- * Begins to connect, the likely candidates first. Returns 0; -EAGAIN while domains are opened for
- * them; another negative errno (logged).
+ * Begins to connect, the likely candidates first. Returns 0; -EAGAIN while none can begin; another
+ * negative errno (logged).
  */
 MESH_HOLDS(process)
 static int peers_begin(struct mesh_connect *connect, uint64_t now_ms)
@@ -300,26 +300,18 @@ static void answers_wait(struct mesh_connect *connect, uint64_t now_ms)
 
 /*
  * The handle had no room for all NICs, and a HELLO has them: begins again with the best candidates
- * of all, once their domains are open. Returns true while or if this is so.
+ * of all. Returns true if so.
  */
 MESH_HOLDS(process)
 static bool hello_learn(struct mesh_connect *connect, uint64_t now_ms)
 {
 	int ret;
 
-	if (!connect->learning && mesh_connect_handle_learn(connect)) {
-		connect->learning = true;
-		candidates_renew(connect);
-		mesh_neighbour_hints_order(connect->net->process, &connect->handle,
-					   &connect->choice);
-	}
-	if (!connect->learning)
+	if (!mesh_connect_handle_learn(connect))
 		return false;
-	ret = mesh_connect_try_again(connect, now_ms);
-	if (ret == -EAGAIN)
-		return true;
-	connect->learning = false;
-	ret = try_begun(connect, ret, now_ms);
+	candidates_renew(connect);
+	mesh_neighbour_hints_order(connect->net->process, &connect->handle, &connect->choice);
+	ret = try_begun(connect, mesh_connect_try_again(connect, now_ms), now_ms);
 	if (ret && ret != -EAGAIN)
 		connect_fail(connect, ret);
 	return true;
@@ -347,9 +339,9 @@ static void relays_wait(struct mesh_connect *connect, uint64_t now_ms)
 	path_request(connect);
 }
 
-/* The domains of this try's candidates are being opened. */
+/* No candidate could begin. */
 MESH_HOLDS(process)
-static void domains_wait(struct mesh_connect *connect, uint64_t now_ms)
+static void nics_wait(struct mesh_connect *connect, uint64_t now_ms)
 {
 	int ret = try_begun(connect, mesh_connect_try_start(connect, now_ms), now_ms);
 
@@ -362,8 +354,8 @@ static void peers_wait(struct mesh_connect *connect, uint64_t now_ms)
 {
 	enum mesh_verdict verdict;
 
-	if (!connect->num_peers) {
-		domains_wait(connect, now_ms);
+	if (!connect->num_dials) {
+		nics_wait(connect, now_ms);
 		return;
 	}
 	if (hello_learn(connect, now_ms))
@@ -415,7 +407,7 @@ void mesh_connect_advance(struct mesh_connect *connect, uint64_t now_ms)
 		return;
 	}
 	if (connect->state == MESH_CONNECT_ASKING)
-		return; /* for a tenth of a second, or while domains are being opened */
+		return; /* for a tenth of a second, or while no NIC can be used */
 	if (connect->state == MESH_CONNECT_SENT && mesh_comm_has_lost_path(connect->comm)) {
 		if (connect->relay) {
 			relay_refused(connect, MESH_REFUSAL_BROKEN);

@@ -12,8 +12,6 @@
  * were not dialled yet, one gets as long as in any other try, and no more.
  */
 #define DIAL_MS 5000
-/* For opening the NICs of a dial. */
-#define OPEN_MS 10000
 
 /*
  * True if a peer has answered a HELLO that names this listener, or cannot do so. A peer may be
@@ -25,9 +23,9 @@ static bool is_told(const struct mesh_connect *connect)
 	const struct mesh_peer *peer;
 	int i;
 
-	for (i = 0; i < connect->num_peers; i++) {
-		peer = connect->peers[i];
-		if (peer->sent_cookie == connect->handle.cookie &&
+	for (i = 0; i < connect->num_dials; i++) {
+		peer = connect->dials[i].peer;
+		if (peer && peer->sent_cookie == connect->handle.cookie &&
 		    (peer->refusal || peer->state == MESH_PEER_GREETING ||
 		     peer->state == MESH_PEER_UP))
 			return true;
@@ -41,11 +39,11 @@ static bool is_refused(const struct mesh_connect *connect)
 {
 	int i;
 
-	for (i = 0; i < connect->num_peers; i++) {
-		if (!connect->peers[i]->refusal)
+	for (i = 0; i < connect->num_dials; i++) {
+		if (!connect->dials[i].peer || !connect->dials[i].peer->refusal)
 			return false;
 	}
-	return connect->num_peers;
+	return connect->num_dials;
 }
 
 /* True if the deadline is over, or what is waited for now had its time. */
@@ -54,34 +52,35 @@ static bool is_over(const struct mesh_connect *connect, uint64_t now_ms)
 {
 	uint64_t since_ms = connect->dialled ? connect->try_ms : connect->started_ms;
 
-	return now_ms >= connect->deadline_ms ||
-	       mesh_clock_elapsed_ms(since_ms, now_ms) >= (connect->num_peers ? DIAL_MS : OPEN_MS);
+	return now_ms >= connect->deadline_ms || mesh_clock_elapsed_ms(since_ms, now_ms) >= DIAL_MS;
 }
 
 /* Dials the first candidates, or those that follow. Returns as mesh_connect_try_start() does. */
 MESH_HOLDS(process)
 static int dial(struct mesh_connect *connect, uint64_t now_ms)
 {
-	int ret = connect->num_peers ? mesh_connect_try_next(connect, now_ms)
+	int ret = connect->num_dials ? mesh_connect_try_next(connect, now_ms)
 				     : mesh_connect_try_start(connect, now_ms);
 
 	if (!ret)
-		connect->dialled += connect->num_peers;
+		connect->dialled += connect->num_dials;
 	return ret;
 }
 
 int mesh_connect_foreign_advance(struct mesh_connect *connect, uint64_t now_ms)
 {
-	bool again;
-	int ret;
+	enum mesh_verdict verdict = MESH_VERDICT_NEXT;
+	int ret = 0;
 
 	mesh_process_assert_locked(connect->net->process);
+	if (connect->num_dials)
+		verdict = mesh_connect_judge(connect, now_ms);
 	if (is_told(connect) || is_over(connect, now_ms) || !connect->choice.num_candidates)
 		return -EPROTONOSUPPORT;
 	if (is_refused(connect))
 		mesh_connect_try_end(connect);
-	again = !connect->num_peers || (connect->dialled < connect->choice.num_candidates &&
-					mesh_connect_judge(connect, now_ms) == MESH_VERDICT_NEXT);
-	ret = again ? dial(connect, now_ms) : 0;
+	if (!connect->num_dials ||
+	    (verdict == MESH_VERDICT_NEXT && connect->dialled < connect->choice.num_candidates))
+		ret = dial(connect, now_ms);
 	return ret && ret != -EAGAIN ? -EPROTONOSUPPORT : 0;
 }

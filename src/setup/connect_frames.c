@@ -44,7 +44,7 @@ void mesh_connect_withdraw(const struct mesh_connect *connect, struct mesh_peer 
 MESH_HOLDS(process)
 static void peer_give_up(const struct mesh_connect *connect, struct mesh_peer *peer)
 {
-	if (peer->state == MESH_PEER_GREETING || peer->state == MESH_PEER_UP)
+	if (peer && (peer->state == MESH_PEER_GREETING || peer->state == MESH_PEER_UP))
 		mesh_connect_withdraw(connect, peer, NULL);
 }
 
@@ -53,8 +53,8 @@ void mesh_connect_give_up(const struct mesh_connect *connect)
 	const struct mesh_relay_try *relay = connect->relay;
 	int i;
 
-	for (i = 0; i < connect->num_peers; i++)
-		peer_give_up(connect, connect->peers[i]);
-	for (i = 0; relay && i < relay->num_peers; i++)
-		peer_give_up(connect, relay->peers[i]);
+	for (i = 0; i < connect->num_dials; i++)
+		peer_give_up(connect, connect->dials[i].peer);
+	for (i = 0; relay && i < relay->num_dials; i++)
+		peer_give_up(connect, relay->dials[i].peer);
 }

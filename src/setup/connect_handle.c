@@ -40,9 +40,9 @@ bool mesh_connect_handle_learn(struct mesh_connect *connect)
 	int i, k;
 
 	mesh_process_assert_locked(connect->net->process);
-	for (i = 0; mesh_handle_lacks_nics(&connect->handle) && i < connect->num_peers; i++) {
-		peer = connect->peers[i];
-		for (k = 0; peer->state == MESH_PEER_UP && k < peer->num_nics; k++)
+	for (i = 0; mesh_handle_lacks_nics(&connect->handle) && i < connect->num_dials; i++) {
+		peer = connect->dials[i].peer;
+		for (k = 0; peer && peer->state == MESH_PEER_UP && k < peer->num_nics; k++)
 			any |= mesh_handle_nic_add(&connect->handle, &peer->nics[k]);
 	}
 	return any;

@@ -1,36 +1,40 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * connect_judge.c - what becomes of the peers that a connection tries together.
+ * connect_judge.c - what becomes of the dials that a connection makes together.
  *
- * Each peer has a prospect; the verdict follows from how many peers have which.
+ * Each dial has a prospect; the verdict follows from how many have which.
  */
+#include <errno.h>
+
 #include "base/clock.h"
+#include "control/peer.h"
 #include "nic/addr.h"
 #include "setup/connect_judge.h"
-#include "setup/openings.h"
 
-/* What is to be expected of a peer. */
+/* What is to be expected of a dial. */
 enum prospect {
 	PROSPECT_UP,
 	PROSPECT_HOPEFUL,
 	PROSPECT_DOUBTFUL, /* little is to be expected */
 	PROSPECT_SILENT,   /* nothing has answered there for long, in this try or an earlier one */
-	PROSPECT_OVER,	   /* it cannot come up now, but a new peer at the same address may later */
+	PROSPECT_OVER,	   /* it cannot come up now, but a new dial of the same pair may later */
 	PROSPECT_REFUSES,  /* it refuses this connection */
 	PROSPECT_DEAD_END,
+	PROSPECT_UNOPENED, /* our NIC cannot be opened for it */
 	PROSPECTS
 };
 
-/* How long a peer is waited for. */
+/* How long a dial is waited for. */
 static const uint64_t patience_ms[PROSPECTS] = {
-	[PROSPECT_HOPEFUL] = MESH_TRY_MS,
+	[PROSPECT_HOPEFUL] = MESH_DIAL_MS,
 	[PROSPECT_DOUBTFUL] = MESH_TRY_DOUBT_MS,
 };
 
-bool mesh_connect_peer_is_dead_end(const struct mesh_peer *peer)
+bool mesh_connect_is_dead_end(const struct mesh_dial *dial)
 {
-	mesh_process_assert_locked(peer->process);
-	return peer->refusal == MESH_REFUSAL_ROUTE;
+	if (dial->peer)
+		return dial->peer->refusal == MESH_REFUSAL_ROUTE;
+	return dial->error == -ENODEV && !mesh_domain_lane(dial->way.index);
 }
 
 bool mesh_connect_candidate_is_slow(const struct mesh_connect *connect, int k)
@@ -40,7 +44,8 @@ bool mesh_connect_candidate_is_slow(const struct mesh_connect *connect, int k)
 	int index = mesh_process_domain_index(process, process->endpoints[pair->local].nic,
 					      pair->provider);
 
-	return index >= 0 && mesh_opening_is_slow(process, index);
+	return index >= 0 && process->dev_states[index] == MESH_DEV_OPENING &&
+	       !process->opening_ms[index];
 }
 
 bool mesh_connect_nic_is_away(const struct mesh_connect *connect, int dev)
@@ -61,15 +66,17 @@ bool mesh_connect_candidate_waits(const struct mesh_connect *connect, int k)
 
 uint64_t mesh_connect_refused_since(const struct mesh_connect *connect)
 {
+	const struct mesh_peer *peer;
 	uint64_t since = 0;
 	int i;
 
 	mesh_process_assert_locked(connect->net->process);
-	for (i = 0; i < connect->num_peers; i++) {
-		if (!connect->peers[i]->first_refused_ms)
+	for (i = 0; i < connect->num_dials; i++) {
+		peer = connect->dials[i].peer;
+		if (!peer || !peer->first_refused_ms)
 			return 0;
-		if (connect->peers[i]->first_refused_ms > since)
-			since = connect->peers[i]->first_refused_ms;
+		if (peer->first_refused_ms > since)
+			since = peer->first_refused_ms;
 	}
 	return since;
 }
@@ -83,20 +90,24 @@ static bool is_a_guess(const struct mesh_connect *connect, const struct mesh_pee
 }
 
 MESH_HOLDS(process)
-static enum prospect prospect_of(const struct mesh_connect *connect, const struct mesh_peer *peer,
+static enum prospect prospect_of(const struct mesh_connect *connect, const struct mesh_dial *dial,
 				 uint64_t now_ms)
 {
-	if (mesh_connect_peer_is_dead_end(peer))
-		return PROSPECT_DEAD_END;
+	const struct mesh_peer *peer = dial->peer;
+
+	if (mesh_connect_is_dead_end(dial))
+		return peer ? PROSPECT_DEAD_END : PROSPECT_UNOPENED;
+	if (!peer)
+		return dial->state == MESH_DIAL_OPENING ? PROSPECT_HOPEFUL : PROSPECT_OVER;
 	if (mesh_peer_refuses(peer, connect->handle.cookie))
 		return PROSPECT_REFUSES;
-	if (peer->state == MESH_PEER_LOST || peer->refusal)
+	if (dial->state == MESH_DIAL_DEAD)
 		return PROSPECT_OVER;
-	if (peer->state == MESH_PEER_UP)
+	if (dial->state == MESH_DIAL_UP)
 		return PROSPECT_UP;
 	if (mesh_connect_nic_is_away(connect, peer->domain->dev))
 		return PROSPECT_OVER;
-	if (peer->silent_ms && mesh_clock_elapsed_ms(peer->silent_ms, now_ms) >= MESH_TRY_MS)
+	if (peer->silent_ms && mesh_clock_elapsed_ms(peer->silent_ms, now_ms) >= MESH_DIAL_MS)
 		return PROSPECT_SILENT;
 	if (peer->state == MESH_PEER_RETRY || is_a_guess(connect, peer))
 		return PROSPECT_DOUBTFUL;
@@ -105,8 +116,8 @@ static enum prospect prospect_of(const struct mesh_connect *connect, const struc
 
 /* What the verdict is made of. */
 struct outlook {
-	int num[PROSPECTS]; /* peers of this prospect */
-	uint64_t wait_ms;   /* for the peer that is waited for longest */
+	int num[PROSPECTS]; /* dials of this prospect */
+	uint64_t wait_ms;   /* for the one that is waited for longest */
 	bool rivals;	    /* there are candidates outside this try that may begin now */
 	bool others;	    /* the same, or such that wait for their NIC */
 };
@@ -125,14 +136,14 @@ static int waiting_count(const struct mesh_connect *connect)
 MESH_HOLDS(process)
 static struct outlook outlook_of(const struct mesh_connect *connect, uint64_t now_ms)
 {
-	int outside = connect->choice.num_candidates - connect->num_peers;
+	int outside = connect->choice.num_candidates - connect->num_dials;
 	struct outlook outlook = {.others = outside > 0};
 	enum prospect prospect;
 	int i;
 
 	outlook.rivals = outlook.others && outside > waiting_count(connect);
-	for (i = 0; i < connect->num_peers; i++) {
-		prospect = prospect_of(connect, connect->peers[i], now_ms);
+	for (i = 0; i < connect->num_dials; i++) {
+		prospect = prospect_of(connect, &connect->dials[i], now_ms);
 		outlook.num[prospect]++;
 		if (patience_ms[prospect] > outlook.wait_ms)
 			outlook.wait_ms = patience_ms[prospect];
@@ -140,7 +151,7 @@ static struct outlook outlook_of(const struct mesh_connect *connect, uint64_t no
 	return outlook;
 }
 
-/* Also learns since when a peer is up. */
+/* Also learns since when one is up. */
 MESH_HOLDS(process)
 static bool is_ready(struct mesh_connect *connect, const struct outlook *outlook, uint64_t now_ms)
 {
@@ -161,19 +172,19 @@ static bool is_refused(const struct mesh_connect *connect, const struct outlook 
 	/* The candidates outside this try are tried first; they replace a dead end. */
 	if (outlook->others && outlook->num[PROSPECT_DEAD_END])
 		return false;
-	if (outlook->rivals && now_ms - connect->started_ms <= MESH_TRY_MS)
+	if (outlook->rivals && now_ms - connect->started_ms <= MESH_DIAL_MS)
 		return false;
-	if (refuse && refuse + outlook->num[PROSPECT_SILENT] == connect->num_peers)
+	if (refuse && refuse + outlook->num[PROSPECT_SILENT] == connect->num_dials)
 		return true;
 	if (!since_ms)
 		return false;
 	/* No process listens there, and tries before this one have found that, too. */
 	if (connect->refused_ms)
 		since_ms = connect->refused_ms;
-	return mesh_clock_elapsed_ms(since_ms, now_ms) > MESH_TRY_MS;
+	return mesh_clock_elapsed_ms(since_ms, now_ms) > MESH_DIAL_MS;
 }
 
-/* True if no peer is worth waiting for. Once one is up, the try becomes ready. */
+/* True if none is worth waiting for. Once one is up, the try becomes ready. */
 static bool is_hopeless(const struct outlook *outlook, uint64_t age_ms)
 {
 	if (outlook->num[PROSPECT_UP])
@@ -190,18 +201,36 @@ static bool is_spent(const struct mesh_connect *connect, const struct outlook *o
 {
 	uint64_t age_ms = now_ms - connect->try_ms;
 
-	if (outlook->num[PROSPECT_DEAD_END] == connect->num_peers)
+	if (outlook->num[PROSPECT_DEAD_END] + outlook->num[PROSPECT_UNOPENED] == connect->num_dials)
 		return true;
 	/* One that is over is replaced even if the others are still waited for. */
 	return age_ms > MESH_TRY_DOUBT_MS &&
-	       (outlook->num[PROSPECT_OVER] || is_hopeless(outlook, age_ms));
+	       (outlook->num[PROSPECT_OVER] || outlook->num[PROSPECT_UNOPENED] ||
+		is_hopeless(outlook, age_ms));
+}
+
+/* The time of a try begins when all of its domains are open. */
+MESH_HOLDS(process)
+static void dials_look(struct mesh_connect *connect, uint64_t now_ms)
+{
+	int i;
+
+	for (i = 0; i < connect->num_dials; i++) {
+		if (connect->dials[i].state == MESH_DIAL_OPENING) {
+			connect->try_ms = now_ms;
+			connect->up_ms = 0;
+		}
+		mesh_dial_look(&connect->dials[i], now_ms);
+	}
 }
 
 enum mesh_verdict mesh_connect_judge(struct mesh_connect *connect, uint64_t now_ms)
 {
-	struct outlook outlook = outlook_of(connect, now_ms);
+	struct outlook outlook;
 
 	mesh_process_assert_locked(connect->net->process);
+	dials_look(connect, now_ms);
+	outlook = outlook_of(connect, now_ms);
 	if (is_ready(connect, &outlook, now_ms))
 		return MESH_VERDICT_READY;
 	if (is_refused(connect, &outlook, now_ms))
@@ -213,8 +242,8 @@ bool mesh_connect_is_up(const struct mesh_connect *connect)
 {
 	int i;
 
-	for (i = 0; i < connect->num_peers; i++) {
-		if (connect->peers[i]->state == MESH_PEER_UP)
+	for (i = 0; i < connect->num_dials; i++) {
+		if (connect->dials[i].state == MESH_DIAL_UP)
 			return true;
 	}
 	return false;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * connect_judge.h - what becomes of the peers that a connection tries together: one rule. All with
+ * connect_judge.h - what becomes of the dials that a connection makes together: one rule. All with
  * process->lock held.
  */
 #ifndef MESH_SETUP_CONNECT_JUDGE_H
@@ -13,37 +13,39 @@
 #include "setup/connecting.h"
 
 /*
- * How long a peer is waited for, from the start of the try and from the moment when another peer is
- * up. The second time is for a peer of which little is to be expected; it also paces the tries.
+ * How long a dial is waited for, from the start of the try and from the moment when another one is
+ * up. The second time is for one of which little is to be expected; it also paces the tries.
  */
-#define MESH_TRY_MS 3000
 #define MESH_TRY_DOUBT_MS 500
 
 enum mesh_verdict {
-	MESH_VERDICT_WAIT,    /* a peer may still come up */
+	MESH_VERDICT_WAIT,    /* one may still come up */
 	MESH_VERDICT_READY,   /* one is up, and those that may follow had time to */
-	MESH_VERDICT_REFUSED, /* every peer refuses, and more time will not change it */
-	MESH_VERDICT_NEXT,    /* no peer of this try will be up soon: the next candidates */
+	MESH_VERDICT_REFUSED, /* each one refuses, and more time will not change it */
+	MESH_VERDICT_NEXT,    /* none of this try will be up soon: the next candidates */
 };
 
-/** Judges the current try, which has at least one peer. */
+/** Looks at the dials of the current try, of which there is one, and judges it. */
 MESH_HOLDS(process)
 enum mesh_verdict mesh_connect_judge(struct mesh_connect *connect, uint64_t now_ms);
 
-/** True if a peer of the current try is up. */
+/** True if a dial of the current try is up. */
 MESH_HOLDS(process)
 bool mesh_connect_is_up(const struct mesh_connect *connect);
 
 /**
- * Since when each attempt to reach any of the try's peers was refused because no process listens
+ * Since when each attempt of any of the try's dials was refused because no process listens
  * there, in milliseconds of mesh_clock_ms(); 0 if one was not.
  */
 MESH_HOLDS(process)
 uint64_t mesh_connect_refused_since(const struct mesh_connect *connect);
 
-/** True if the peer's kernel sends the answers by another NIC: to try this pair again is no use. */
+/**
+ * True if the peer's kernel sends the answers by another NIC, or ours cannot be opened: to try this
+ * pair again is no use.
+ */
 MESH_HOLDS(process)
-bool mesh_connect_peer_is_dead_end(const struct mesh_peer *peer);
+bool mesh_connect_is_dead_end(const struct mesh_dial *dial);
 
 /**
  * True if the domain of candidate @k is opened for longer than connections wait. It is not tried

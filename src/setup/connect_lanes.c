@@ -7,7 +7,6 @@
 #include "setup/connect_log.h"
 #include "setup/connect_relay.h"
 #include "setup/connect_try.h"
-#include "setup/openings.h"
 #include "system/round_trip.h"
 #include "system/tcp_window.h"
 
@@ -40,10 +39,11 @@ static bool is_other_site(const struct mesh_process *process, const struct mesh_
 MESH_HOLDS(process)
 static bool is_line(const struct mesh_connect *connect, int i)
 {
-	const struct mesh_peer *peer = connect->peers[i];
+	const struct mesh_dial *dial = &connect->dials[i];
 
-	return connect->pairs[i].provider == MESH_PROVIDER_TCP && peer->state == MESH_PEER_UP &&
-	       (peer->routed || is_other_site(peer->process, peer));
+	return connect->pairs[i].provider == MESH_PROVIDER_TCP && dial->state == MESH_DIAL_UP &&
+	       !mesh_domain_lane(dial->way.index) &&
+	       (dial->way.routed || is_other_site(dial->process, dial->peer));
 }
 
 /* What one pair needs. The window is read here, because few connections have such a line. */
@@ -65,12 +65,12 @@ static int lanes_need(const struct mesh_peer *peer)
 MESH_HOLDS(process)
 static int lanes_choose(const struct mesh_connect *connect)
 {
-	int pairs = connect->num_peers + connect->num_missed;
+	int pairs = connect->num_dials + connect->num_missed;
 	int most = (int)connect->net->process->config.max_paths / pairs;
 	int i, need, lanes = 1;
 
-	for (i = 0; i < connect->num_peers; i++) {
-		need = is_line(connect, i) ? lanes_need(connect->peers[i]) : 1;
+	for (i = 0; i < connect->num_dials; i++) {
+		need = is_line(connect, i) ? lanes_need(connect->dials[i].peer) : 1;
 		if (need > lanes)
 			lanes = need;
 	}
@@ -79,80 +79,10 @@ static int lanes_choose(const struct mesh_connect *connect)
 	return lanes > 1 ? lanes : 1;
 }
 
-/* The state of this lane's domains. */
-struct lane {
-	bool first;   /* no connection has needed one of them before */
-	bool opening; /* one is being opened */
-	bool open;    /* all are */
-};
-
-/* @start: opens those that are not open */
-MESH_HOLDS(process)
-static struct lane lane_look(struct mesh_connect *connect, int number, bool start)
-{
-	struct mesh_process *process = connect->net->process;
-	bool again = number > connect->lanes_asked;
-	struct lane lane = {.open = true};
-	int i, index;
-
-	for (i = 0; i < connect->num_peers; i++) {
-		if (!is_line(connect, i))
-			continue;
-		index = mesh_process_lane_index(process, connect->peers[i]->dev, MESH_PROVIDER_TCP,
-						number);
-		lane.first |= index >= 0 && process->dev_states[index] == MESH_DEV_CLOSED;
-		if (start && index >= 0 && !process->domains[index])
-			lane.opening |= mesh_opening_need(process, index, again);
-		lane.open &= index >= 0 && process->domains[index];
-	}
-	if (start && again)
-		connect->lanes_asked = number;
-	return lane;
-}
-
-/*
- * Opens the domains of one lane after the other, until one cannot be opened: so two nodes whose
- * ports have room for some lanes only open the same ones. Returns true while one is being opened.
- *
- * @first: set if no connection has needed any before
- */
-MESH_HOLDS(process)
-static bool lanes_open(struct mesh_connect *connect, bool *first)
-{
-	struct lane lane = {.open = true};
-	int number;
-
-	*first = false;
-	for (number = 1; number < connect->lanes && lane.open; number++) {
-		lane = lane_look(connect, number, true);
-		*first |= number == 1 && lane.first;
-	}
-	return lane.opening;
-}
-
-/* The peers of those that are open on all NICs, so that all pairs have as many. */
-MESH_HOLDS(process)
-static void lanes_enter(struct mesh_connect *connect)
-{
-	struct mesh_process *process = connect->net->process;
-	int i, number, index, num = connect->num_peers;
-
-	for (number = 1; number < connect->lanes; number++) {
-		if (!lane_look(connect, number, false).open)
-			continue;
-		for (i = 0; i < num; i++) {
-			index = mesh_process_lane_index(process, connect->peers[i]->dev,
-							MESH_PROVIDER_TCP, number);
-			if (is_line(connect, i))
-				mesh_connect_try_lane(connect, i, process->domains[index]);
-		}
-	}
-}
-
 MESH_HOLDS(process)
 static void lanes_log(const struct mesh_connect *connect)
 {
-	const struct mesh_peer *peer = connect->peers[0];
+	const struct mesh_peer *peer = connect->dials[0].peer;
 	char text[MESH_PEER_TEXT_MAX];
 
 	mesh_info("the line to %s%s%s has a round trip of %.1f ms, and a connection of TCP moves "
@@ -162,28 +92,50 @@ static void lanes_log(const struct mesh_connect *connect)
 		  (unsigned long long)mesh_tcp_window_bytes("") >> 10, connect->lanes);
 }
 
-/* Returns true while the lanes' domains are being opened, and when their peers have begun. */
+/* The index of the domain of our NIC of dial @i for this lane. */
 MESH_HOLDS(process)
-static bool lanes_begin(struct mesh_connect *connect, uint64_t now_ms)
+static int lane_index(const struct mesh_connect *connect, int i, int lane)
 {
-	bool first, opening;
+	return mesh_process_lane_index(connect->net->process, mesh_way_dev(&connect->dials[i].way),
+				       MESH_PROVIDER_TCP, lane);
+}
 
-	if (!connect->lanes) {
-		mesh_connect_try_settle(connect);
-		mesh_connect_log_no_rdma(connect);
-		connect->lanes = lanes_choose(connect);
+/* True if the domains of the last lane that has begun are open. */
+MESH_HOLDS(process)
+static bool lane_is_open(const struct mesh_connect *connect)
+{
+	int i;
+
+	for (i = 0; i < connect->num_dials; i++) {
+		if (is_line(connect, i) &&
+		    !connect->net->process->domains[lane_index(connect, i, connect->lanes_begun)])
+			return false;
 	}
-	if (connect->lanes == 1)
+	return true;
+}
+
+/*
+ * Dials the next lane, once the domains of the last one are open: so two nodes whose ports have
+ * room for some lanes only open the same ones. Returns true if it did.
+ */
+MESH_HOLDS(process)
+static bool lane_begin(struct mesh_connect *connect, uint64_t now_ms)
+{
+	const struct mesh_process *process = connect->net->process;
+	int i, lane = connect->lanes_begun + 1, num = connect->num_dials;
+	bool first = false;
+
+	if (lane >= connect->lanes || (connect->lanes_begun && !lane_is_open(connect)))
 		return false;
-	opening = lanes_open(connect, &first);
-	if (first)
+	for (i = 0; i < num; i++) {
+		if (!is_line(connect, i))
+			continue;
+		first |= process->dev_states[lane_index(connect, i, lane)] == MESH_DEV_CLOSED;
+		mesh_connect_try_lane(connect, i, lane, now_ms);
+	}
+	if (first && lane == 1)
 		lanes_log(connect);
-	if (opening)
-		return true;
-	connect->lanes_begun = true;
-	connect->try_ms = now_ms;
-	connect->up_ms = 0;
-	lanes_enter(connect);
+	connect->lanes_begun = lane;
 	return true;
 }
 
@@ -192,15 +144,17 @@ enum mesh_verdict mesh_connect_lanes_judge(struct mesh_connect *connect, uint64_
 	enum mesh_verdict verdict = mesh_connect_judge(connect, now_ms);
 
 	mesh_process_assert_locked(connect->net->process);
-	if (verdict == MESH_VERDICT_READY && !connect->lanes &&
-	    mesh_connect_awaits_rdma(connect, now_ms))
+	if (verdict == MESH_VERDICT_READY && !connect->lanes) {
+		if (mesh_connect_awaits_rdma(connect, now_ms))
+			return MESH_VERDICT_WAIT;
+		mesh_connect_try_settle(connect);
+		mesh_connect_log_no_rdma(connect);
+		connect->lanes = lanes_choose(connect);
+	}
+	if (lane_begin(connect, now_ms))
 		return MESH_VERDICT_WAIT;
-	if (!connect->lanes_begun)
-		return verdict == MESH_VERDICT_READY && lanes_begin(connect, now_ms)
-			       ? MESH_VERDICT_WAIT
-			       : verdict;
 	/* What is up now is enough: another try would lose the lanes that are. */
-	if (verdict != MESH_VERDICT_WAIT && mesh_connect_is_up(connect))
+	if (connect->lanes_begun && verdict != MESH_VERDICT_WAIT && mesh_connect_is_up(connect))
 		verdict = MESH_VERDICT_READY;
 	return verdict;
 }

@@ -263,7 +263,7 @@ static const struct mesh_path_candidate *yielding_pair(const struct mesh_connect
 	const struct mesh_path_choice *choice = &connect->choice;
 	int i;
 
-	if (connect->num_peers)
+	if (connect->num_dials)
 		return &connect->pairs[0];
 	for (i = 0; i < choice->num_candidates; i++) {
 		if (mesh_paths_yield(&choice->candidates[i], 1))
@@ -281,8 +281,8 @@ static void rdma_log_timeout(const struct mesh_connect *connect, uint64_t now_ms
 
 	if (mesh_connect_is_up(connect))
 		snprintf(why, sizeof(why), "it came up too late");
-	else if (connect->num_peers)
-		peer_why(connect->peers[0], why);
+	else if (connect->num_dials && connect->dials[0].peer)
+		peer_why(connect->dials[0].peer, why);
 	mesh_warn(
 		"node %s gave up connecting to node %s after %llu ms: relays with RDMA on each "
 		"hop have not led there (%s), and neither has the route without RDMA behind them, "
@@ -312,10 +312,10 @@ static void detour_log_timeout(const struct mesh_connect *connect, uint64_t now_
 }
 
 MESH_HOLDS(process)
-static void direct_log_timeout(const struct mesh_connect *connect, uint64_t now_ms)
+static void direct_log_timeout(const struct mesh_connect *connect, const struct mesh_peer *peer,
+			       uint64_t now_ms)
 {
 	struct mesh_process *process = connect->net->process;
-	const struct mesh_peer *peer = mesh_connect_try_informative(connect);
 	char local[MESH_ADDR_TEXT_MAX], text[MESH_PEER_TEXT_MAX], why[MESH_PEER_REASON_MAX];
 	char neighbours[MESH_NEIGHBOUR_HINT_MAX], end[END_TEXT_MAX], relays[RELAY_TEXT_MAX];
 	const struct mesh_domain *domain = peer->domain;
@@ -373,20 +373,20 @@ static void unopened_log_timeout(const struct mesh_connect *connect, uint64_t no
 
 void mesh_connect_log_timeout(const struct mesh_connect *connect, uint64_t now_ms)
 {
+	const struct mesh_peer *tried = mesh_connect_try_informative(connect);
 	char relays[RELAY_TEXT_MAX + 64];
 
 	relays_text(connect, now_ms, relays, sizeof(relays));
 	if (connect->net->process->role == MESH_PROCESS_GUEST)
 		guest_log(connect);
-	else if (connect->detoured || (connect->detour && !connect->num_peers))
+	else if (connect->detoured || (connect->detour && !tried))
 		detour_log_timeout(connect, now_ms);
-	else if (connect->away ||
-		 (!connect->relay && connect->choice.num_candidates && !connect->num_peers))
+	else if (connect->away || (!connect->relay && connect->choice.num_candidates && !tried))
 		unopened_log_timeout(connect, now_ms, relays);
 	else if (connect->relay || !connect->choice.num_candidates)
 		no_candidate_log(connect, relays);
 	else
-		direct_log_timeout(connect, now_ms);
+		direct_log_timeout(connect, tried, now_ms);
 }
 
 /* A candidate is up, and relays with RDMA on each hop, which go before it, have their time. */
@@ -396,7 +396,7 @@ static void waiting_log(const struct mesh_connect *connect, uint64_t now_ms)
 	char node[MESH_HANDLE_NODE_TEXT_MAX], route[ROUTE_TEXT_MAX], relays[RELAY_TEXT_MAX];
 	int i;
 
-	for (i = 0; i < connect->num_peers - 1 && connect->peers[i]->state != MESH_PEER_UP; i++)
+	for (i = 0; i < connect->num_dials - 1 && connect->dials[i].state != MESH_DIAL_UP; i++)
 		continue;
 	mesh_warn(
 		"still connecting to node %s: its route %s is up, but it has no RDMA, and relays "
@@ -412,7 +412,7 @@ void mesh_connect_log_slow(struct mesh_connect *connect, uint64_t now_ms)
 	const struct mesh_peer *peer = mesh_connect_try_informative(connect);
 	char text[MESH_PEER_TEXT_MAX];
 
-	if (connect->slow_warned || now_ms - connect->started_ms < SLOW_MS)
+	if (connect->slow_warned || !peer || now_ms - connect->started_ms < SLOW_MS)
 		return;
 	connect->slow_warned = true;
 	mesh_neighbour_hints_look(connect->net->process);
@@ -431,7 +431,7 @@ void mesh_connect_log_no_rdma(const struct mesh_connect *connect)
 	char node[MESH_HANDLE_NODE_TEXT_MAX], relays[RELAY_TEXT_MAX];
 
 	if (relay && relay->before_tcp && relay->tried.num &&
-	    mesh_paths_yield(connect->pairs, connect->num_peers))
+	    mesh_paths_yield(connect->pairs, connect->num_dials))
 		mesh_info("no relay with RDMA on each hop has led to node %s (%s): going over the "
 			  "routes, which have no RDMA",
 			  mesh_handle_node_text(&connect->handle, node),

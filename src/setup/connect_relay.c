@@ -28,7 +28,7 @@
 #define DETOUR_AGAIN_MS 300
 #define DETOUR_AGAIN_ANSWERED_MS 2000
 /* An OPEN without an answer for so long may never get one. */
-#define OPEN_ALONE_MS MESH_TRY_MS
+#define OPEN_ALONE_MS MESH_DIAL_MS
 /* Relays that go before routed tcp have this part of the time to connect at most. */
 #define RDMA_SHARE 3
 /*
@@ -60,8 +60,10 @@ static bool is_answered(const struct mesh_connect *connect)
 	const struct mesh_peer *peer;
 	int i;
 
-	for (i = 0; i < connect->num_peers; i++) {
-		peer = connect->peers[i];
+	for (i = 0; i < connect->num_dials; i++) {
+		peer = connect->dials[i].peer;
+		if (!peer)
+			continue;
 		if (peer->name[0] || peer->state == MESH_PEER_HELLO ||
 		    peer->state == MESH_PEER_GREETING)
 			return true;
@@ -159,7 +161,7 @@ static bool candidates_yield(const struct mesh_connect *connect)
 	const struct mesh_path_candidate *pair;
 	int k;
 
-	if (!mesh_paths_yield(connect->pairs, connect->num_peers))
+	if (!mesh_paths_yield(connect->pairs, connect->num_dials))
 		return false;
 	for (k = connect->first_candidate; k < choice->num_candidates; k++) {
 		pair = &choice->candidates[k];
@@ -202,14 +204,13 @@ uint64_t mesh_connect_awaits_rdma_ms(const struct mesh_connect *connect, uint64_
 }
 
 /*
- * True while a HELLO may name NICs for which the handle had no room, or has, and they are not tried
- * yet: a cable between two of them goes before relays. A HELLO counts once the try was judged with
- * its peer up: connect.c reads it before that. Overdue candidates are not waited for.
+ * True while a HELLO may name NICs for which the handle had no room: a cable between two of them
+ * goes before relays. A HELLO counts once the try was judged with its peer up: connect.c reads it
+ * before that. Overdue candidates are not waited for.
  */
 static bool cable_may_follow(const struct mesh_connect *connect)
 {
-	return connect->learning ||
-	       (mesh_handle_lacks_nics(&connect->handle) && !connect->up_ms && !connect->overdue);
+	return mesh_handle_lacks_nics(&connect->handle) && !connect->up_ms && !connect->overdue;
 }
 
 /* They are ready. @dead: the candidates have let nothing through */
@@ -227,7 +228,7 @@ static void detour_take(struct mesh_connect *connect, bool dead, uint64_t now_ms
 		mesh_info("the routes to node %s have no RDMA: going over relays that have it on "
 			  "each hop",
 			  node);
-	if (dead && connect->num_peers) /* else their NIC was not open for all this time */
+	if (dead && mesh_connect_try_informative(connect)) /* else their NIC was not open */
 		mesh_dead_routes_add(connect, MESH_DEAD_ROUTED);
 	mesh_connect_try_end(connect);
 	connect->relay = connect->detour;
@@ -262,7 +263,7 @@ static bool candidates_try(struct mesh_connect *connect, uint64_t now_ms)
 {
 	enum mesh_verdict verdict;
 
-	if (!connect->num_peers && mesh_connect_try_start(connect, now_ms))
+	if (!connect->num_dials && mesh_connect_try_start(connect, now_ms))
 		return false; /* none can begin now */
 	verdict = mesh_connect_judge(connect, now_ms);
 	if (verdict == MESH_VERDICT_NEXT)
@@ -340,12 +341,12 @@ int mesh_connect_comm_open(struct mesh_connect *connect, struct mesh_peer *peer,
 
 	mesh_process_assert_locked(connect->net->process);
 	if (!connect->relay)
-		return mesh_comm_open(connect->net, true, peer, key, connect->num_peers,
+		return mesh_comm_open(connect->net, true, peer, key, connect->num_dials,
 				      &connect->comm);
 	return mesh_comm_open_relayed(connect->net, peer,
 				      handle->node[0] ? handle->node
 						      : mesh_handle_node_text(handle, node),
-				      key, connect->relay->num_peers, &connect->comm);
+				      key, connect->relay->num_dials, &connect->comm);
 }
 
 /* Whether later connections to the node should wait for relays with RDMA. */
@@ -358,7 +359,7 @@ static void rdma_remember(const struct mesh_connect *connect)
 		mesh_dead_routes_remove(connect->net->process, connect->handle.node_id,
 					MESH_DEAD_RDMA);
 	else if (!relay && detour && detour->before_tcp && detour->known &&
-		 mesh_paths_yield(connect->pairs, connect->num_peers))
+		 mesh_paths_yield(connect->pairs, connect->num_dials))
 		mesh_dead_routes_add(connect, MESH_DEAD_RDMA);
 }
 

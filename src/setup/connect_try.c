@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * connect_try.c - the peers that a connection tries together: candidates whose NICs are all
- * different. Each of them that is up becomes a path of the comm.
+ * connect_try.c - what a connection dials together: candidates whose NICs are all different. Each
+ * of them that is up becomes a path of the comm.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -9,13 +9,11 @@
 
 #include "base/clock.h"
 #include "base/log.h"
-#include "control/peer_life.h"
+#include "control/peer.h"
 #include "nic/addr.h"
-#include "setup/carriers.h"
 #include "setup/connect_judge.h"
 #include "setup/connect_try.h"
 #include "setup/dead_routes.h"
-#include "setup/openings.h"
 #include "setup/relay_try.h"
 #include "transport/rejoin.h"
 
@@ -30,24 +28,6 @@ static int paths_max(const struct mesh_connect *connect)
 	if (connect->handle.node_id == process->node_id)
 		return 1;
 	return (int)process->config.max_paths;
-}
-
-MESH_HOLDS(process)
-static int peer_enter(struct mesh_connect *connect, struct mesh_path_candidate pair,
-		      struct mesh_domain *domain)
-{
-	struct mesh_process *process = connect->net->process;
-	const struct mesh_handle *handle = &connect->handle;
-	int ret;
-
-	ret = mesh_peer_get(process, domain, &handle->endpoints[pair.remote], handle->control_port,
-			    handle->listen_id, handle->cookie, &connect->peers[connect->num_peers]);
-	if (ret)
-		return ret;
-	connect->peers[connect->num_peers]->routed =
-		mesh_path_class_is_routed(pair.class); /* its HELLO is not sent yet */
-	connect->pairs[connect->num_peers++] = pair;
-	return 0;
 }
 
 /* Removes candidate @k: it cannot become a path. */
@@ -68,26 +48,17 @@ static void candidate_remove(struct mesh_connect *connect, int k)
 		connect->first_candidate = 0;
 }
 
-/* The candidates of one try: indices into the choice. */
-struct selection {
-	int candidates[MESH_PATHS_MAX];
-	int num;
-	int next;      /* the first one that is left out */
-	uint32_t away; /* bit mask of NICs that have no carrier: their candidates wait */
-};
-
 /*
- * True if neither NIC of candidate @k is in the try yet. Classes are not tried together: routed
- * paths carry data only if no direct one is up.
+ * True if neither NIC of the pair is in the try yet. Classes are not tried together: routed paths
+ * carry data only if no direct one is up.
  */
-static bool is_apart(const struct mesh_path_choice *choice, const struct selection *selection,
-		     int k)
+static bool is_apart(const struct mesh_connect *connect, const struct mesh_path_candidate *pair)
 {
-	const struct mesh_path_candidate *pair = &choice->candidates[k], *other;
+	const struct mesh_path_candidate *other;
 	int i;
 
-	for (i = 0; i < selection->num; i++) {
-		other = &choice->candidates[selection->candidates[i]];
+	for (i = 0; i < connect->num_dials; i++) {
+		other = &connect->pairs[i];
 		if (other->class != pair->class || other->local == pair->local ||
 		    other->remote == pair->remote)
 			return false;
@@ -95,159 +66,110 @@ static bool is_apart(const struct mesh_path_choice *choice, const struct selecti
 	return true;
 }
 
-/* Without those whose domain is slow to open, or that have no carrier: the others do not wait. */
+/* Dials the pair over this lane. Returns 0, or what is said of mesh_dial.error. */
 MESH_HOLDS(process)
-static void candidates_select(const struct mesh_connect *connect, struct selection *selection)
+static int pair_dial(struct mesh_connect *connect, struct mesh_path_candidate pair, int lane,
+		     uint64_t now_ms)
 {
-	const struct mesh_endpoint_addr *endpoints = connect->net->process->endpoints;
-	const struct mesh_path_choice *choice = &connect->choice;
-	int max = paths_max(connect), i, k;
-	bool left = false;
-
-	selection->num = 0;
-	selection->next = connect->next_candidate;
-	for (i = 0; i < choice->num_candidates && selection->num < max; i++) {
-		k = (connect->first_candidate + i) % choice->num_candidates;
-		if (mesh_connect_candidate_is_slow(connect, k) ||
-		    selection->away & 1u << endpoints[choice->candidates[k].local].nic)
-			continue;
-		if (is_apart(choice, selection, k))
-			selection->candidates[selection->num++] = k;
-		else
-			left = true;
-		if (!left)
-			selection->next = (k + 1) % choice->num_candidates;
-	}
-}
-
-/*
- * True if the domain could not be opened because the NIC has no carrier, or has lost it since: it
- * may come back.
- */
-MESH_HOLDS(process)
-static bool is_away(const struct mesh_connect *connect, int index)
-{
+	struct mesh_dial *dial = &connect->dials[connect->num_dials];
 	struct mesh_process *process = connect->net->process;
-	int dev = index % MESH_NICS_MAX;
+	struct mesh_way way;
+	int ret;
 
-	if (process->dev_states[index] == MESH_DEV_FAILED)
-		return !mesh_carrier_look(process, dev);
-	return process->dev_states[index] == MESH_DEV_OPEN && !mesh_carrier_look(process, dev) &&
-	       mesh_connect_nic_is_away(connect, dev);
-}
-
-/*
- * Starts to open a candidate's domain. Returns 0 if it is open; -EAGAIN; -EBUSY if it takes too
- * long; -ENOLINK if it has no carrier, or cannot be opened without; -ENODEV if it cannot be opened.
- */
-MESH_HOLDS(process)
-static int domain_need(struct mesh_connect *connect, const struct mesh_path_candidate *pair)
-{
-	struct mesh_process *process = connect->net->process;
-	int index = mesh_process_domain_index(process, process->endpoints[pair->local].nic,
-					      pair->provider);
-	bool again, opening = false;
-
-	if (index < 0)
+	if (!mesh_way_of_pair(process, &connect->handle, &pair, &way))
 		return -ENODEV;
-	if (is_away(connect, index)) {
-		connect->needed &= ~(1u << index); /* it is tried again with carrier */
-		return -ENOLINK;
+	way.index = mesh_process_lane_index(process, mesh_way_dev(&way), pair.provider, lane);
+	mesh_dial_begin(dial, process, &way, true, now_ms);
+	ret = dial->state == MESH_DIAL_DEAD ? dial->error : 0;
+	if (ret) {
+		mesh_dial_end(dial);
+		return ret;
 	}
-	/* What has failed without a carrier is opened again now that there is one. */
-	again = !(connect->needed & 1u << index) || process->dev_away[index];
-	connect->needed |= 1u << index;
-	if (!process->domains[index])
-		opening = mesh_opening_need(process, index, again);
-	if (opening)
-		return -EAGAIN;
-	if (process->dev_states[index] == MESH_DEV_FAILED)
-		return is_away(connect, index) ? -EAGAIN : -ENODEV;
-	if (mesh_opening_is_slow(process, index))
-		return -EBUSY;
-	return process->domains[index] ? 0 : -ENODEV;
+	connect->pairs[connect->num_dials++] = pair;
+	return 0;
+}
+
+/* Says that there is no memory, or no id, for a dial. */
+MESH_HOLDS(process)
+static void begin_log(const struct mesh_connect *connect, int error, uint64_t now_ms)
+{
+	struct mesh_process *process = connect->net->process;
+	char node[MESH_HANDLE_NODE_TEXT_MAX], more[MESH_LOG_LIMIT_TEXT_MAX];
+
+	if (mesh_log_limit_pass(&process->limits.full, FULL_LINES, now_ms, more))
+		mesh_warn("node %s cannot begin to connect to node %s: %s%s", process->name,
+			  mesh_handle_node_text(&connect->handle, node), strerror(-error), more);
 }
 
 /*
- * Removes the candidates whose domain cannot be opened, and selects those of the next try. Returns
- * 0; -EAGAIN while a domain is being opened for one; -ENOLINK if one has no carrier, and the others
- * are slow; -ENODEV if no candidate is left.
+ * Dials the candidates of a try, without those whose NIC is slow to open, or has no carrier: the
+ * others do not wait. Removes those whose domain cannot be opened. Returns 0; -ENOLINK if one has
+ * no carrier; -ENOMEM or -ENOSPC.
  */
 MESH_HOLDS(process)
-static int candidates_open(struct mesh_connect *connect, struct selection *selection)
+static int candidates_dial(struct mesh_connect *connect, uint64_t now_ms)
 {
 	const struct mesh_endpoint_addr *endpoints = connect->net->process->endpoints;
 	struct mesh_path_choice *choice = &connect->choice;
-	int dev, i, k = 0, need, ret;
+	int i = 0, k, ret, max = paths_max(connect), error = 0;
+	bool left = false;
 
-	selection->away = 0;
-	while (choice->num_candidates) {
-		candidates_select(connect, selection);
-		if (!selection->num)
-			return selection->away ? -ENOLINK : -EAGAIN;
-		ret = 0;
-		for (i = 0; i < selection->num && (!ret || ret == -EAGAIN); i++) {
-			k = selection->candidates[i];
-			need = domain_need(connect, &choice->candidates[k]);
-			ret = need ? need : ret;
+	while (i < choice->num_candidates && connect->num_dials < max) {
+		k = (connect->first_candidate + i) % choice->num_candidates;
+		ret = -EAGAIN;
+		if (!mesh_connect_candidate_is_slow(connect, k)) {
+			if (is_apart(connect, &choice->candidates[k]))
+				ret = pair_dial(connect, choice->candidates[k], 0, now_ms);
+			else
+				left = true;
 		}
-		if (ret == -EBUSY)
-			continue; /* without it: its turn comes when it is open */
-		if (!ret || ret == -EAGAIN)
-			return ret;
-		dev = endpoints[choice->candidates[k].local].nic;
-		if (ret == -ENOLINK) {
-			selection->away |= 1u << dev; /* its turn comes with a carrier */
+		if (ret == -ENODEV) {
+			connect->unopened = 1 + endpoints[choice->candidates[k].local].nic;
+			candidate_remove(connect, k);
 			continue;
 		}
-		connect->unopened = 1 + dev;
-		candidate_remove(connect, k);
+		if (ret == -ENETDOWN)
+			error = -ENOLINK; /* its turn comes with a carrier */
+		else if (ret && ret != -EAGAIN && ret != -EBUSY)
+			error = ret;
+		i++;
+		if (!left)
+			connect->next_candidate = (k + 1) % choice->num_candidates;
 	}
-	return -ENODEV;
+	return error;
 }
 
 int mesh_connect_try_start(struct mesh_connect *connect, uint64_t now_ms)
 {
-	struct mesh_process *process = connect->net->process;
-	char node[MESH_HANDLE_NODE_TEXT_MAX], more[MESH_LOG_LIMIT_TEXT_MAX];
-	const struct mesh_path_candidate *pair;
-	struct selection selection;
-	int i, ret;
+	int ret;
 
-	ret = candidates_open(connect, &selection);
-	connect->away = ret == -ENOLINK || (ret == -EAGAIN && connect->away);
-	if (ret)
-		return ret;
-	connect->try_ms = now_ms;
-	connect->up_ms = 0;
-	connect->num_peers = connect->num_missed = 0;
-	connect->lanes = 0;
-	connect->lanes_begun = false;
-	connect->next_candidate = selection.next;
-	for (i = 0; i < selection.num && !ret; i++) {
-		pair = &connect->choice.candidates[selection.candidates[i]];
-		ret = peer_enter(connect, *pair,
-				 mesh_process_domain(process, process->endpoints[pair->local].nic,
-						     pair->provider));
-	}
-	if (connect->num_peers)
+	mesh_process_assert_locked(connect->net->process);
+	connect->num_dials = connect->num_missed = 0;
+	ret = candidates_dial(connect, now_ms);
+	connect->away = !connect->num_dials && ret == -ENOLINK;
+	if (connect->num_dials) {
+		connect->try_ms = now_ms;
+		connect->up_ms = 0;
+		connect->lanes = connect->lanes_begun = 0;
 		return 0;
-	if (mesh_log_limit_pass(&process->limits.full, FULL_LINES, now_ms, more))
-		mesh_warn("node %s cannot begin to connect to node %s: %s%s", process->name,
-			  mesh_handle_node_text(&connect->handle, node), strerror(-ret), more);
-	return ret;
+	}
+	if (!connect->choice.num_candidates)
+		return -ENODEV;
+	if (ret && ret != -ENOLINK)
+		begin_log(connect, ret, now_ms);
+	return ret ? ret : -EAGAIN;
 }
 
-void mesh_connect_try_lane(struct mesh_connect *connect, int i, struct mesh_domain *domain)
+void mesh_connect_try_lane(struct mesh_connect *connect, int i, int lane, uint64_t now_ms)
 {
 	mesh_process_assert_locked(connect->net->process);
-	if (connect->num_peers < MESH_PATHS_MAX)
-		(void)!peer_enter(connect, connect->pairs[i], domain);
+	if (connect->num_dials < MESH_PATHS_MAX)
+		(void)!pair_dial(connect, connect->pairs[i], lane, now_ms);
 }
 
 bool mesh_connect_try_away(struct mesh_connect *connect, uint64_t now_ms)
 {
-	if (!connect->away || connect->relay->num_peers || mesh_connect_try_start(connect, now_ms))
+	if (!connect->away || connect->relay->num_dials || mesh_connect_try_start(connect, now_ms))
 		return false;
 	mesh_relay_try_close(connect->relay);
 	connect->relay = NULL;
@@ -256,20 +178,21 @@ bool mesh_connect_try_away(struct mesh_connect *connect, uint64_t now_ms)
 }
 
 MESH_HOLDS(process)
-static void peer_leave(struct mesh_connect *connect, int i)
+static void dial_leave(struct mesh_connect *connect, int i)
 {
-	mesh_peer_put(connect->peers[i]);
-	connect->num_peers--;
-	memmove(&connect->peers[i], &connect->peers[i + 1],
-		(size_t)(connect->num_peers - i) * sizeof(connect->peers[0]));
+	mesh_dial_end(&connect->dials[i]);
+	connect->num_dials--;
+	memmove(&connect->dials[i], &connect->dials[i + 1],
+		(size_t)(connect->num_dials - i) * sizeof(connect->dials[0]));
 	memmove(&connect->pairs[i], &connect->pairs[i + 1],
-		(size_t)(connect->num_peers - i) * sizeof(connect->pairs[0]));
+		(size_t)(connect->num_dials - i) * sizeof(connect->pairs[0]));
+	connect->dials[connect->num_dials] = (struct mesh_dial){0}; /* its user has moved */
 }
 
 void mesh_connect_try_end(struct mesh_connect *connect)
 {
-	while (connect->num_peers)
-		peer_leave(connect, connect->num_peers - 1);
+	while (connect->num_dials)
+		dial_leave(connect, connect->num_dials - 1);
 	if (connect->relay)
 		mesh_relay_try_end(connect->relay);
 }
@@ -283,12 +206,16 @@ MESH_HOLDS(process)
 static void dead_ends_forget(struct mesh_connect *connect)
 {
 	struct mesh_path_choice *choice = &connect->choice;
+	const struct mesh_dial *dial;
 	int i, k;
 
-	for (i = 0; i < connect->num_peers; i++) {
-		for (k = 0;
-		     mesh_connect_peer_is_dead_end(connect->peers[i]) && k < choice->num_candidates;
-		     k++) {
+	for (i = 0; i < connect->num_dials; i++) {
+		dial = &connect->dials[i];
+		if (!mesh_connect_is_dead_end(dial))
+			continue;
+		if (!dial->peer)
+			connect->unopened = 1 + mesh_way_dev(&dial->way);
+		for (k = 0; k < choice->num_candidates; k++) {
 			if (!pairs_equal(choice->candidates[k], connect->pairs[i]))
 				continue;
 			candidate_remove(connect, k);
@@ -313,18 +240,15 @@ int mesh_connect_try_next(struct mesh_connect *connect, uint64_t now_ms)
 
 int mesh_connect_try_again(struct mesh_connect *connect, uint64_t now_ms)
 {
-	struct mesh_peer *before[MESH_PATHS_MAX];
-	int i, num = connect->num_peers, ret;
+	struct mesh_dial before[MESH_PATHS_MAX];
+	int i, num = connect->num_dials, ret;
 
-	memcpy(before, connect->peers, sizeof(before));
+	memcpy(before, connect->dials, sizeof(before));
+	memset(connect->dials, 0, sizeof(connect->dials));
 	connect->first_candidate = 0;
 	ret = mesh_connect_try_start(connect, now_ms);
-	if (ret == -EAGAIN)
-		return ret;
-	if (ret)
-		connect->num_peers = 0;
 	for (i = 0; i < num; i++)
-		mesh_peer_put(before[i]);
+		mesh_dial_end(&before[i]);
 	return ret;
 }
 
@@ -339,10 +263,10 @@ static bool may_join(const struct mesh_path_candidate *pair, const struct mesh_a
 MESH_HOLDS(process)
 static bool is_missed(const struct mesh_connect *connect, int i)
 {
-	const struct mesh_peer *peer = connect->peers[i];
+	const struct mesh_dial *dial = &connect->dials[i];
 
-	return !peer->refusal && !peer->domain->lane &&
-	       may_join(&connect->pairs[i], &peer->address.addr);
+	return !(dial->peer && dial->peer->refusal) && !mesh_domain_lane(dial->way.index) &&
+	       may_join(&connect->pairs[i], &dial->way.address.addr);
 }
 
 static bool shares_nic(const struct mesh_path_candidate *pair,
@@ -370,7 +294,7 @@ static void away_remember(struct mesh_connect *connect)
 		pair = &connect->choice.candidates[k];
 		if (mesh_connect_nic_is_away(connect, endpoints[pair->local].nic) &&
 		    may_join(pair, &connect->handle.endpoints[pair->remote].addr) &&
-		    !shares_nic(pair, connect->pairs, connect->num_peers) &&
+		    !shares_nic(pair, connect->pairs, connect->num_dials) &&
 		    !shares_nic(pair, connect->missed, connect->num_missed))
 			connect->missed[connect->num_missed++] = *pair;
 	}
@@ -380,25 +304,25 @@ void mesh_connect_try_settle(struct mesh_connect *connect)
 {
 	int fastest = 0, i, speed;
 
-	for (i = connect->num_peers - 1; i >= 0; i--) {
-		if (connect->peers[i]->state == MESH_PEER_UP)
+	for (i = connect->num_dials - 1; i >= 0; i--) {
+		if (connect->dials[i].state == MESH_DIAL_UP)
 			continue;
 		if (is_missed(connect, i) && connect->num_missed < MESH_PATHS_MAX)
 			connect->missed[connect->num_missed++] = connect->pairs[i];
-		peer_leave(connect, i);
+		dial_leave(connect, i);
 	}
 	away_remember(connect);
-	for (i = 0; i < connect->num_peers; i++) {
-		speed = mesh_peer_speed_mbps(connect->peers[i]);
+	for (i = 0; i < connect->num_dials; i++) {
+		speed = mesh_peer_speed_mbps(connect->dials[i].peer);
 		if (speed > fastest)
 			fastest = speed;
 	}
-	for (i = connect->num_peers - 1; i >= 0; i--) {
-		speed = mesh_peer_speed_mbps(connect->peers[i]);
+	for (i = connect->num_dials - 1; i >= 0; i--) {
+		speed = mesh_peer_speed_mbps(connect->dials[i].peer);
 		if (speed && speed < fastest / MESH_PATH_SPEED_RATIO_MAX)
-			peer_leave(connect, i);
+			dial_leave(connect, i);
 	}
-	if (connect->num_peers && mesh_path_class_is_routed(connect->pairs[0].class))
+	if (connect->num_dials && mesh_path_class_is_routed(connect->pairs[0].class))
 		mesh_dead_routes_remove(connect->net->process, connect->handle.node_id,
 					MESH_DEAD_ROUTED);
 }
@@ -407,18 +331,14 @@ void mesh_connect_try_late_want(const struct mesh_connect *connect)
 {
 	struct mesh_process *process = connect->net->process;
 	const struct mesh_peer *peer = mesh_path_peer(&connect->comm->paths[0]);
-	const struct mesh_path_candidate *pair;
-	struct mesh_domain *domain;
+	struct mesh_way way;
 	int i;
 
 	mesh_process_assert_locked(process);
 	atomic_store(&process->late_nics, true);
 	for (i = 0; i < connect->num_missed && !connect->relay; i++) {
-		pair = &connect->missed[i];
-		domain = mesh_process_domain(process, process->endpoints[pair->local].nic,
-					     pair->provider);
-		if (domain)
-			mesh_rejoin_new(peer, domain, &connect->handle.endpoints[pair->remote]);
+		if (mesh_way_of_pair(process, &connect->handle, &connect->missed[i], &way))
+			mesh_rejoin_new(peer, way.index, &way.address);
 	}
 }
 
@@ -429,16 +349,17 @@ enum mesh_path_reason mesh_connect_try_reason(const struct mesh_connect *connect
 
 const struct mesh_peer *mesh_connect_try_informative(const struct mesh_connect *connect)
 {
-	const struct mesh_peer *informative = connect->peers[0];
+	const struct mesh_peer *peer, *informative = NULL;
 	int i;
 
 	if (connect->state == MESH_CONNECT_SENT)
-		return connect->peers[connect->num_accepted];
-	for (i = 0; i < connect->num_peers; i++) {
-		if (connect->peers[i]->refusal)
-			return connect->peers[i];
-		if (!informative->reason[0])
-			informative = connect->peers[i];
+		return connect->dials[connect->num_accepted].peer;
+	for (i = 0; i < connect->num_dials; i++) {
+		peer = connect->dials[i].peer;
+		if (peer && peer->refusal)
+			return peer;
+		if (peer && (!informative || (peer->reason[0] && !informative->reason[0])))
+			informative = peer;
 	}
-	return informative->reason[0] ? informative : connect->peers[0];
+	return informative;
 }

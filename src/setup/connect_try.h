@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* connect_try.h - the peers that a connection tries together. All with process->lock held. */
+/* connect_try.h - what a connection dials together. All with process->lock held. */
 #ifndef MESH_SETUP_CONNECT_TRY_H
 #define MESH_SETUP_CONNECT_TRY_H
 
@@ -10,12 +10,12 @@
 #include "setup/connecting.h"
 
 /**
- * Starts with the candidates from connect->first_candidate on. Their domains are opened, if that
- * was not needed before; candidates whose domain cannot be opened are removed, and those whose NIC
- * has no carrier wait for it, also if it is open.
+ * Dials the candidates from connect->first_candidate on. Those whose domain cannot be opened are
+ * removed, and those whose NIC has no carrier wait for it, also if it is open.
  *
- * Returns 0; -EAGAIN while a domain is being opened, or -ENOLINK where each needs a carrier first:
- * no try has begun; -ENODEV if no candidate is left; another negative errno.
+ * Returns 0; -EAGAIN where libfabric takes too long to open each, or -ENOLINK where one needs a
+ * carrier first, and the others wait as well: no try has begun; -ENODEV if no candidate is left;
+ * -ENOMEM or -ENOSPC.
  */
 MESH_HOLDS(process)
 int mesh_connect_try_start(struct mesh_connect *connect, uint64_t now_ms);
@@ -27,7 +27,7 @@ int mesh_connect_try_start(struct mesh_connect *connect, uint64_t now_ms);
 MESH_HOLDS(process)
 bool mesh_connect_try_away(struct mesh_connect *connect, uint64_t now_ms);
 
-/** Releases the peers. */
+/** Ends the dials. */
 MESH_HOLDS(process)
 void mesh_connect_try_end(struct mesh_connect *connect);
 
@@ -35,21 +35,17 @@ void mesh_connect_try_end(struct mesh_connect *connect);
 MESH_HOLDS(process)
 int mesh_connect_try_next(struct mesh_connect *connect, uint64_t now_ms);
 
-/** Begins again with the best candidates; peers that are in both tries stay. The same errors. */
+/** Begins again with the best candidates; peers of both tries stay. The same errors. */
 MESH_HOLDS(process)
 int mesh_connect_try_again(struct mesh_connect *connect, uint64_t now_ms);
 
-/**
- * Adds another path between the NICs of peer @i of the try, over this domain of our NIC. Without
- * memory for it the connection does without.
- */
+/** Dials pair @i of the try over this lane as well. The connection may do without it. */
 MESH_HOLDS(process)
-void mesh_connect_try_lane(struct mesh_connect *connect, int i, struct mesh_domain *domain);
+void mesh_connect_try_lane(struct mesh_connect *connect, int i, int lane, uint64_t now_ms);
 
 /**
- * Keeps the peers that are up and not much slower than the fastest; releases the others, and
- * remembers those of them that should work. Routes that let something through count as dead no
- * longer.
+ * Keeps what is up and not much slower than the fastest; leaves the others, and remembers those of
+ * them that should work. Routes that let something through count as dead no longer.
  */
 MESH_HOLDS(process)
 void mesh_connect_try_settle(struct mesh_connect *connect);
@@ -62,7 +58,10 @@ void mesh_connect_try_late_want(const struct mesh_connect *connect);
 MESH_HOLDS(process)
 enum mesh_path_reason mesh_connect_try_reason(const struct mesh_connect *connect, int i);
 
-/** The peer that explains best why there is no connection yet: it refused, failed or is silent. */
+/**
+ * The peer that explains best why there is no connection yet: it refused, failed or is silent.
+ * NULL: no domain of the try is open.
+ */
 MESH_HOLDS(process)
 const struct mesh_peer *mesh_connect_try_informative(const struct mesh_connect *connect);
 

@@ -6,6 +6,7 @@
 #include <stdint.h>
 #include <sys/queue.h>
 
+#include "control/dial.h"
 #include "nic/path_choice.h"
 #include "setup/setup.h"
 #include "transport/comm.h"
@@ -13,7 +14,7 @@
 
 enum mesh_connect_state {
 	MESH_CONNECT_ASKING, /* waiting for neighbours to say which link leads to the node */
-	MESH_CONNECT_PEERS,  /* waiting until the peers of this try are up */
+	MESH_CONNECT_PEERS,  /* waiting until the dials of this try are up */
 	MESH_CONNECT_SENT,   /* CONNECT is sent for the latest path, waiting for its ACCEPT */
 	MESH_CONNECT_DONE,   /* the comm is ready for NCCL */
 	MESH_CONNECT_FAILED,
@@ -35,19 +36,13 @@ struct mesh_connect {
 	struct mesh_handle handle;
 	struct mesh_path_choice choice;
 	bool route_asked; /* there is no path: which nodes are between is looked for */
-	uint32_t needed;  /* bit mask of the domains that it has asked for: openings.h */
-	bool learning;	  /* choice has NICs of a HELLO, and their try has not begun yet */
-	/*
-	 * The current try: candidates whose NICs are all different, each of which may become a
-	 * path. This connect is one user of each peer.
-	 */
+	/* The current try: candidates whose NICs are all different, which may become paths. */
 	int first_candidate; /* index into choice */
 	int next_candidate;  /* the first one that this try leaves out */
 	struct mesh_path_candidate pairs[MESH_PATHS_MAX];
-	struct mesh_peer *peers[MESH_PATHS_MAX];
-	/* 0: domains are being opened for the candidates, or relays are looked for. */
-	int num_peers;
-	struct mesh_relay_try *relay; /* no common link: its peers are tried; owned, or NULL */
+	struct mesh_dial dials[MESH_PATHS_MAX];
+	int num_dials;		      /* 0: no candidate can begin now, or relays are looked for */
+	struct mesh_relay_try *relay; /* no common link: its dials are tried; owned, or NULL */
 	/* Relays that are looked for beside routed candidates: connect_relay.h; owned, or NULL. */
 	struct mesh_relay_try *detour;
 	uint64_t rdma_ms; /* since when it was for relays with RDMA, before routed tcp; 0: never */
@@ -58,10 +53,9 @@ struct mesh_connect {
 	bool away;	  /* candidates wait for a carrier: they go before relays */
 	int unopened;	  /* 1 + the NIC of the last candidate that cannot be opened, or 0 */
 	int lanes;	  /* of each pair of this try; 0: not chosen yet */
-	int lanes_asked;  /* the domains of those up to this one, at least once */
-	bool lanes_begun; /* those from 1 on are among the peers */
-	uint64_t try_ms;  /* since when */
-	uint64_t up_ms;	  /* since when one of the peers is up; 0: none is */
+	int lanes_begun;  /* of these, beside the first one */
+	uint64_t try_ms;  /* since when all domains of the try are open */
+	uint64_t up_ms;	  /* the same, and one of the dials is up; 0: none is */
 
 	/* Direct candidates that did not come up in time: the comm may get them later. */
 	struct mesh_path_candidate missed[MESH_PATHS_MAX];

@@ -116,7 +116,7 @@ static void circuit_handle(struct mesh_peer *peer, const struct mesh_frame *fram
 }
 
 const struct mesh_peer_events mesh_setup_events = {
-	.opens = mesh_opening_knock,
+	.opens = mesh_opening_need,
 	.admits = hello_is_admitted,
 	.introduced = introduced,
 	.foreign = mesh_listener_foreign,

@@ -7,7 +7,6 @@
 #include "control/peer_send.h"
 #include "setup/candidates.h"
 #include "setup/late_nics.h"
-#include "setup/openings.h"
 #include "transport/rejoin.h"
 #include "wire/handle.h"
 
@@ -111,9 +110,7 @@ static void links_try(struct mesh_peer *peer)
 		if (index < 0 || pair->provider != MESH_PROVIDER_TCP ||
 		    pair->class != MESH_PATH_DIRECT || !pair_is_late(peer, pair))
 			continue;
-		/* When a domain has been opened, late_nics is set again. */
-		if (!mesh_opening_need(process, index, false) && process->domains[index])
-			mesh_rejoin_new(peer, process->domains[index], &peer->nics[pair->remote]);
+		mesh_rejoin_new(peer, index, &peer->nics[pair->remote]);
 	}
 }
 

@@ -23,8 +23,8 @@
 /* Connections wait this long for the slowest domain, then use the domains that are open. */
 #define OPENING_MS 10000
 
-/* A domain that could not be opened is tried again for a peer after this time. */
-#define KNOCK_AGAIN_MS 1000
+/* A domain that could not be opened is tried again after this time. */
+#define AGAIN_MS 1000
 
 /*
  * NICs that are opened at init: most processes with so many use all of them. One that never
@@ -186,18 +186,15 @@ static bool is_opening(struct mesh_process *process, int index)
 bool mesh_opening_need(struct mesh_process *process, int index, bool again)
 {
 	enum mesh_dev_state state = process->dev_states[index];
+	uint64_t since_ms = process->opening_ms[index];
 
 	mesh_process_assert_locked(process);
 	early_forget(process, index);
-	if (state == MESH_DEV_CLOSED || (state == MESH_DEV_FAILED && again))
+	if (state == MESH_DEV_CLOSED ||
+	    (state == MESH_DEV_FAILED &&
+	     (again || mesh_clock_elapsed_ms(since_ms, mesh_clock_ms()) >= AGAIN_MS)))
 		opening_begin(process, index);
 	return is_opening(process, index);
-}
-
-bool mesh_opening_is_slow(const struct mesh_process *process, int index)
-{
-	mesh_process_assert_locked(process);
-	return process->dev_states[index] == MESH_DEV_OPENING && !process->opening_ms[index];
 }
 
 /*
@@ -246,13 +243,6 @@ void mesh_openings_early(struct mesh_process *process)
 		process->nics_early |= 1u << dev;
 		opening_begin(process, dev);
 	}
-}
-
-bool mesh_opening_knock(struct mesh_process *process, int index)
-{
-	uint64_t age_ms = mesh_clock_elapsed_ms(process->opening_ms[index], mesh_clock_ms());
-
-	return mesh_opening_need(process, index, age_ms >= KNOCK_AGAIN_MS);
 }
 
 /* Lets connections choose the NIC. The endpoints only grow: a connect keeps indices into them. */

@@ -14,7 +14,7 @@
 /* What a search has found counts for so long where routed tcp waits for it. */
 #define FRESH_MS 10000
 /* And it searches for so long while a link may be confirmed that is missing from a route. */
-#define HOPE_MS MESH_TRY_MS
+#define HOPE_MS MESH_DIAL_MS
 /*
  * After the first search of this process another one follows, and more of them for a while if what
  * they have found may be improved by RDMA.

@@ -12,8 +12,8 @@ struct mesh_relay_tried *mesh_relay_tried_find(struct mesh_relays_tried *tried,
 	int i;
 
 	for (i = 0; i < tried->num; i++) {
-		if (tried->all[i].cookie == next->cookie &&
-		    mesh_addr_equal(&tried->all[i].address, &next->address.addr))
+		if (tried->all[i].cookie == next->way.cookie &&
+		    mesh_addr_equal(&tried->all[i].address, &next->way.address.addr))
 			return &tried->all[i];
 	}
 	return NULL;
@@ -35,8 +35,8 @@ struct mesh_relay_tried *mesh_relay_tried_get(struct mesh_relays_tried *tried,
 	if (tried->num < MESH_RELAYS_TRIED)
 		oldest = &tried->all[tried->num++];
 	memset(oldest, 0, sizeof(*oldest));
-	oldest->cookie = next->cookie;
-	oldest->address = next->address.addr;
+	oldest->cookie = next->way.cookie;
+	oldest->address = next->way.address.addr;
 	oldest->node_id = next->node_id;
 	memcpy(oldest->node, next->node, sizeof(oldest->node));
 	return oldest;

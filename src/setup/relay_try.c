@@ -31,7 +31,7 @@
 /* One that has refused is asked again after this. */
 #define AGAIN_MS 300
 /* Routes inside the site have this time before others are used. */
-#define SITE_MS MESH_TRY_MS
+#define SITE_MS MESH_DIAL_MS
 
 int mesh_relay_try_open(struct mesh_process *process, const struct mesh_handle *handle, int most,
 			struct mesh_relay_try **relay)
@@ -52,8 +52,8 @@ int mesh_relay_try_open(struct mesh_process *process, const struct mesh_handle *
 void mesh_relay_try_end(struct mesh_relay_try *relay)
 {
 	mesh_process_assert_locked(relay->process);
-	while (relay->num_peers)
-		mesh_peer_put(relay->peers[--relay->num_peers]);
+	while (relay->num_dials)
+		mesh_dial_end(&relay->dials[--relay->num_dials]);
 }
 
 void mesh_relay_try_again(struct mesh_relay_try *relay)
@@ -94,33 +94,33 @@ static uint32_t without_rdma(const struct mesh_next *nexts, int num)
 	int i;
 
 	for (i = 0; i < num; i++) {
-		if (nexts[i].address.provider != MESH_PROVIDER_VERBS_RXM)
+		if (nexts[i].way.address.provider != MESH_PROVIDER_VERBS_RXM)
 			without |= 1u << i;
 	}
 	return without;
 }
 
 /*
- * Finds a process of the route's first relay that may be asked now: a node may have several, and
+ * Dials a process of the route's first relay that may be asked now: a node may have several, and
  * one that refuses, or does not answer, is followed by the others. Where the route has RDMA on each
- * hop, our links without are for later, unless no other link can be used. Returns 0; -EAGAIN while
- * our NIC is opened for it; -ENOENT.
+ * hop, our links without are for later, unless no other link can be used.
  */
 MESH_HOLDS(process)
-static int first_hop_find(struct mesh_relay_try *relay, const struct mesh_route *route,
-			  uint64_t now_ms, struct mesh_next *next)
+static void first_hop_dial(struct mesh_relay_try *relay, const struct mesh_route *route,
+			   uint64_t now_ms)
 {
+	struct mesh_dial *dial = &relay->dials[relay->num_dials];
 	struct mesh_process *process = relay->process;
 	struct mesh_next nexts[MESH_NEXTS_MAX];
 	uint32_t unusable = 0, later = 0;
 	bool drained;
-	int i, num, ret;
+	int i, num;
 
 	if (now_ms < mesh_relays_refused_ms(&relay->tried, route))
-		return -ENOENT; /* a moment ago: other nodes come first */
+		return; /* a moment ago: other nodes come first */
 	num = mesh_nexts_of_node(process, process->relay->neighbours, route->hops[0],
 				 process->relay->job, nexts, MESH_NEXTS_MAX);
-	drained = !is_early(relay, MESH_TRY_MS, now_ms); /* the others have not answered */
+	drained = !is_early(relay, MESH_DIAL_MS, now_ms); /* the others have not answered */
 	if (route->rdma && is_early(relay, MESH_RELAY_RDMA_MS, now_ms))
 		later = without_rdma(nexts, num);
 	while ((i = mesh_relays_least_recent(&relay->tried, nexts, num, unusable | later,
@@ -134,14 +134,15 @@ static int first_hop_find(struct mesh_relay_try *relay, const struct mesh_route 
 		}
 		mesh_relay_tried_get(&relay->tried,
 				     &nexts[i]); /* it is known: the connection has hope */
-		ret = mesh_next_open(process, &nexts[i]);
-		if (!ret || ret == -EAGAIN) {
-			*next = nexts[i];
-			return ret;
+		mesh_dial_begin(dial, process, &nexts[i].way, false, now_ms);
+		if (dial->state != MESH_DIAL_DEAD) {
+			relay->nexts[relay->num_dials] = nexts[i];
+			relay->routes[relay->num_dials++] = *route;
+			return;
 		}
+		mesh_dial_end(dial);
 		unusable |= 1u << i; /* over another link, perhaps */
 	}
-	return -ENOENT;
 }
 
 /* Which routes may be used beside those that are wanted most. */
@@ -161,31 +162,6 @@ static bool is_allowed(const struct mesh_relay_try *relay, const struct mesh_rou
 	if (route->leaves)
 		return allowance->leave && (route->rdma || allowance->leave_tcp);
 	return route->rdma || allowance->tcp;
-}
-
-/*
- * Selects the first of these routes that may be asked now, and at most @most of its kind. Those
- * over a hop that has failed come last, and not beside others. Returns how many; -EAGAIN while a
- * NIC of ours is opened for one.
- */
-MESH_HOLDS(process)
-static int routes_select(struct mesh_relay_try *relay, const struct mesh_route *routes, int num,
-			 int most, const struct allowance *allowance, uint64_t now_ms)
-{
-	bool opening = false;
-	int i, ret, at = 0;
-
-	for (i = 0; i < num && at < most; i++) {
-		if (!is_allowed(relay, &routes[i], allowance) ||
-		    (at && !mesh_route_fits(&relay->routes[0], &routes[i])))
-			continue;
-		ret = first_hop_find(relay, &routes[i], now_ms, &relay->nexts[at]);
-		if (ret == -ENOENT)
-			continue;
-		opening |= ret == -EAGAIN;
-		relay->routes[at++] = routes[i];
-	}
-	return opening ? -EAGAIN : at;
 }
 
 /*
@@ -223,33 +199,27 @@ static struct allowance allowance_beside(const struct mesh_beside *beside)
 	};
 }
 
-/* Begins to connect to the first relays of the best routes. Returns 0, or -EAGAIN: see above. */
+/*
+ * Dials the first relays of the first of these routes that may be asked now, and of at most @most
+ * of its kind. Those over a hop that has failed come last, and not beside others.
+ */
 MESH_HOLDS(process)
-static int routes_take(struct mesh_relay_try *relay, const struct mesh_route *routes, int num,
-		       int most, uint64_t now_ms)
+static void routes_take(struct mesh_relay_try *relay, const struct mesh_route *routes, int num,
+			int most, uint64_t now_ms)
 {
-	struct mesh_process *process = relay->process;
 	struct allowance allowance;
-	int i, at, selected;
+	int i;
 
 	if (!relay->found_ms)
 		relay->found_ms = now_ms;
 	allowance = relay->beside.num ? allowance_beside(&relay->beside)
 				      : allowance_of(relay, routes, num, now_ms);
-	selected = routes_select(relay, routes, num, most, &allowance, now_ms);
-	for (i = 0; i < selected; i++) {
-		at = relay->num_peers;
-		relay->nexts[at] = relay->nexts[i];
-		relay->routes[at] = relay->routes[i];
-		if (mesh_next_peer_get(process, &relay->nexts[at], &relay->peers[at]))
-			mesh_relay_tried_get(&relay->tried, &relay->nexts[at])->not_before_ms =
-				now_ms + AGAIN_MS;
-		else
-			relay->num_peers++;
-	}
-	relay->try_ms = now_ms;
 	relay->up_ms = 0;
-	return selected < 0 ? selected : 0;
+	for (i = 0; i < num && relay->num_dials < most; i++) {
+		if (is_allowed(relay, &routes[i], &allowance) &&
+		    (!relay->num_dials || mesh_route_fits(&relay->routes[0], &routes[i])))
+			first_hop_dial(relay, &routes[i], now_ms);
+	}
 }
 
 /* Each neighbour of our job, as a route with one relay. */
@@ -297,13 +267,13 @@ static void beside_begin(struct mesh_relay_try *relay, uint64_t now_ms)
 	const struct mesh_neighbours *neighbours = relay->process->relay->neighbours;
 	const struct mesh_beside *beside = &relay->beside;
 	struct mesh_route routes[MESH_ROUTES_MAX];
-	int num, ret;
+	int num;
 
 	num = mesh_neighbours_routes_beside(neighbours, relay->handle->node_id, beside->longest,
 					    beside->relays, beside->num, routes, MESH_ROUTES_MAX);
 	refused_last(relay, routes, num);
-	ret = routes_take(relay, routes, num, relay->most, now_ms);
-	relay->vain = !relay->num_peers && !ret && !mesh_neighbours_searches(neighbours, 0);
+	routes_take(relay, routes, num, relay->most, now_ms);
+	relay->vain = !relay->num_dials && !mesh_neighbours_searches(neighbours, 0);
 }
 
 /*
@@ -314,14 +284,14 @@ MESH_HOLDS(process)
 static void before_tcp_begin(struct mesh_relay_try *relay, uint64_t now_ms)
 {
 	struct mesh_route routes[MESH_ROUTES_MAX];
-	int i, num, ret;
+	int i, num;
 
 	relay->vain = relay->found_ms && !is_early(relay, MESH_RELAY_RDMA_MS, now_ms);
 	if (relay->vain)
 		return;
 	num = mesh_neighbours_routes(relay->process->relay->neighbours, relay->handle->node_id,
 				     MESH_RELAYS_MAX, routes, MESH_ROUTES_MAX);
-	ret = routes_take(relay, routes, num, relay->most, now_ms);
+	routes_take(relay, routes, num, relay->most, now_ms);
 	for (i = 0; i < num && !mesh_route_precedes_tcp(&routes[i]); i++)
 		;
 	relay->known = i < num;
@@ -330,18 +300,18 @@ static void before_tcp_begin(struct mesh_relay_try *relay, uint64_t now_ms)
 					      relay->found_ms, now_ms);
 	if (relay->known)
 		mesh_dead_routes_remove(relay->process, relay->handle->node_id, MESH_DEAD_HOPE);
-	if (!relay->num_peers && !ret && !relay->vain)
+	if (!relay->num_dials && !relay->vain)
 		mesh_relay_hope_search(relay->process, now_ms);
 }
 
 /*
  * None of these routes can be asked now, and they had their time. Those that share a relay with one
  * of them are not among them, such as a shorter one without RDMA: takes what begins with other
- * relays. Returns as routes_take() does.
+ * relays.
  */
 MESH_HOLDS(process)
-static int others_take(struct mesh_relay_try *relay, const struct mesh_route *routes, int num,
-		       uint64_t now_ms)
+static void others_take(struct mesh_relay_try *relay, const struct mesh_route *routes, int num,
+			uint64_t now_ms)
 {
 	struct mesh_route others[MESH_ROUTES_MAX];
 	uint64_t firsts[MESH_ROUTES_MAX];
@@ -352,10 +322,10 @@ static int others_take(struct mesh_relay_try *relay, const struct mesh_route *ro
 	num = mesh_neighbours_routes_beside(relay->process->relay->neighbours,
 					    relay->handle->node_id, MESH_RELAYS_MAX, firsts, num,
 					    others, MESH_ROUTES_MAX);
-	return routes_take(relay, others, num, relay->most, now_ms);
+	routes_take(relay, others, num, relay->most, now_ms);
 }
 
-/* Begins to connect to the first relays of the best routes. */
+/* Dials the first relays of the best routes. */
 MESH_HOLDS(process)
 static void routes_begin(struct mesh_relay_try *relay, uint64_t now_ms)
 {
@@ -363,7 +333,7 @@ static void routes_begin(struct mesh_relay_try *relay, uint64_t now_ms)
 	const struct mesh_neighbours *neighbours = process->relay->neighbours;
 	uint64_t target = relay->handle->node_id;
 	struct mesh_route routes[MESH_ROUTES_MAX];
-	int num, ret;
+	int num;
 
 	/* The mesh may have grown since the last search. */
 	if (!relay->asked &&
@@ -383,58 +353,67 @@ static void routes_begin(struct mesh_relay_try *relay, uint64_t now_ms)
 	}
 	num = mesh_neighbours_routes(neighbours, target, MESH_RELAYS_MAX, routes, MESH_ROUTES_MAX);
 	if (num > 0) {
-		ret = routes_take(relay, routes, num, relay->most, now_ms);
-		if (!relay->num_peers && !ret &&
+		routes_take(relay, routes, num, relay->most, now_ms);
+		if (!relay->num_dials &&
 		    (relay->no_rdma || !is_early(relay, MESH_RELAY_RDMA_MS, now_ms)))
-			ret = others_take(relay, routes, num, now_ms);
+			others_take(relay, routes, num, now_ms);
 	} else {
 		num = neighbours_list(relay, routes, MESH_ROUTES_MAX);
-		ret = routes_take(relay, routes, num, 1, now_ms);
+		routes_take(relay, routes, num, 1, now_ms);
 	}
-	if (!relay->num_peers && !ret)
+	if (!relay->num_dials)
 		mesh_relay_search(relay->process, now_ms);
 }
 
 /* ---- their first relays -------------------------------------------------------------------- */
 
 MESH_HOLDS(process)
-static void relay_drop(struct mesh_relay_try *relay, int i, enum mesh_refusal refusal)
+static void relay_drop(struct mesh_relay_try *relay, int i)
 {
-	struct mesh_relay_tried *tried = mesh_relay_tried_get(&relay->tried, &relay->nexts[i]);
+	const struct mesh_peer *peer = relay->dials[i].peer;
 
-	tried->not_before_ms = mesh_clock_ms() + AGAIN_MS;
-	tried->refusal = refusal;
-	mesh_peer_put(relay->peers[i]);
-	for (relay->num_peers--; i < relay->num_peers; i++) {
-		relay->peers[i] = relay->peers[i + 1];
+	mesh_relay_try_refused(relay, i,
+			       peer && peer->refusal ? peer->refusal : MESH_REFUSAL_NO_ANSWER);
+	mesh_dial_end(&relay->dials[i]);
+	for (relay->num_dials--; i < relay->num_dials; i++) {
+		relay->dials[i] = relay->dials[i + 1];
 		relay->nexts[i] = relay->nexts[i + 1];
 		relay->routes[i] = relay->routes[i + 1];
 	}
 }
 
+/* Those that are not up have less time when another one is, and our NIC is open for all. */
+MESH_HOLDS(process)
+static void dials_look(struct mesh_relay_try *relay, uint64_t now_ms)
+{
+	bool late = relay->up_ms && now_ms - relay->up_ms >= MESH_TRY_DOUBT_MS, opening = false;
+	struct mesh_dial *dial;
+	int i;
+
+	for (i = relay->num_dials - 1; i >= 0; i--) {
+		dial = &relay->dials[i];
+		mesh_dial_look(dial, now_ms);
+		opening |= dial->state == MESH_DIAL_OPENING;
+		if (mesh_dial_is_vain(dial, now_ms) || (late && dial->state == MESH_DIAL_TRYING))
+			relay_drop(relay, i);
+	}
+	if (opening)
+		relay->up_ms = 0;
+}
+
 bool mesh_relay_try_is_ready(struct mesh_relay_try *relay, uint64_t now_ms)
 {
-	const struct mesh_peer *peer;
-	bool late;
 	int i, num_up = 0;
 
 	mesh_process_assert_locked(relay->process);
-	if (!relay->num_peers)
+	if (!relay->num_dials)
 		routes_begin(relay, now_ms);
-	late = now_ms - relay->try_ms >= MESH_TRY_MS ||
-	       (relay->up_ms && now_ms - relay->up_ms >= MESH_TRY_DOUBT_MS);
-	for (i = relay->num_peers - 1; i >= 0; i--) {
-		peer = relay->peers[i];
-		if (peer->state == MESH_PEER_UP)
-			num_up++;
-		else if (peer->state == MESH_PEER_LOST || peer->refusal || late ||
-			 peer->first_refused_ms) /* it had a port: its process has ended */
-			relay_drop(relay, i,
-				   peer->refusal ? peer->refusal : MESH_REFUSAL_NO_ANSWER);
-	}
+	dials_look(relay, now_ms);
+	for (i = 0; i < relay->num_dials; i++)
+		num_up += relay->dials[i].state == MESH_DIAL_UP;
 	if (num_up && !relay->up_ms)
 		relay->up_ms = now_ms;
-	return num_up && num_up == relay->num_peers;
+	return num_up && num_up == relay->num_dials;
 }
 
 void mesh_relay_try_request(const struct mesh_relay_try *relay, int i, const struct mesh_path *path)

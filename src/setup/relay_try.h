@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* relay_try.h - finds routes to a node without a common link, and connects to their relays. */
+/* relay_try.h - finds routes to a node without a common link, and dials their relays. */
 #ifndef MESH_SETUP_RELAY_TRY_H
 #define MESH_SETUP_RELAY_TRY_H
 
@@ -44,13 +44,12 @@ struct mesh_relay_try {
 	/* No route is beside those, or before tcp: mesh_relay_try_again() begins another search. */
 	bool vain;
 	uint64_t found_ms; /* since when the mesh is known, and its routes are used; 0: it is not */
-	/* The first relays of these routes; this is one user of each peer. */
-	struct mesh_peer *peers[MESH_PATHS_MAX];
+	/* The first relays of these routes. */
+	struct mesh_dial dials[MESH_PATHS_MAX];
 	struct mesh_next nexts[MESH_PATHS_MAX];
 	struct mesh_route routes[MESH_PATHS_MAX];
-	int num_peers;	 /* 0: relays are looked for */
-	uint64_t try_ms; /* since when */
-	uint64_t up_ms;	 /* since when one of the peers is up; 0: none is */
+	int num_dials;	/* 0: relays are looked for */
+	uint64_t up_ms; /* since when one is up, and none was being opened; 0: none is */
 	struct mesh_relays_tried tried;
 };
 
@@ -66,11 +65,11 @@ MESH_HOLDS(process)
 int mesh_relay_try_open(struct mesh_process *process, const struct mesh_handle *handle, int most,
 			struct mesh_relay_try **relay);
 
-/** Releases the peers, and frees it. NULL is ignored. */
+/** Ends the dials, and frees it. NULL is ignored. */
 MESH_HOLDS(process)
 void mesh_relay_try_close(struct mesh_relay_try *relay);
 
-/** Releases the peers: the next call of mesh_relay_try_is_ready() looks for relays again. */
+/** Ends the dials: the next call of mesh_relay_try_is_ready() looks for relays again. */
 MESH_HOLDS(process)
 void mesh_relay_try_end(struct mesh_relay_try *relay);
 
@@ -82,11 +81,11 @@ void mesh_relay_try_again(struct mesh_relay_try *relay);
 MESH_HOLDS(process)
 void mesh_relay_try_restart(struct mesh_relay_try *relay);
 
-/** Looks for relays, and connects to them. True when all of relay->peers are up, and there are. */
+/** Looks for relays, and connects to them. True when all of relay->dials are up, and there are. */
 MESH_HOLDS(process)
 bool mesh_relay_try_is_ready(struct mesh_relay_try *relay, uint64_t now_ms);
 
-/** Sends OPEN for @path, which leads through peer @i, along its route. */
+/** Sends OPEN for @path, which leads through the peer of dial @i, along its route. */
 MESH_HOLDS(process)
 void mesh_relay_try_request(const struct mesh_relay_try *relay, int i,
 			    const struct mesh_path *path);

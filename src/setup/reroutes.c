@@ -120,7 +120,7 @@ static uint64_t comm_due_ms(const struct mesh_comm *comm, uint64_t now_ms)
 MESH_HOLDS(process)
 static void attempt_end(struct mesh_reroute *reroute, enum mesh_refusal refusal)
 {
-	if (reroute->relay->num_peers)
+	if (reroute->relay->num_dials)
 		mesh_relay_try_refused(reroute->relay, 0, refusal);
 	else
 		mesh_straight_next(reroute->straight); /* it was none of a relay */
@@ -143,7 +143,7 @@ static int path_begin(struct mesh_reroute *reroute, struct mesh_comm *comm, uint
 		    (reroute->search == MESH_SEARCH_BESIDE &&
 		     now_ms < mesh_path_retry_due_ms(mesh_path_retry_of(path), now_ms)))
 			continue;
-		ret = mesh_reroute_begin(path, reroute->relay->peers[0]);
+		ret = mesh_reroute_begin(path, reroute->relay->dials[0].peer);
 		if (ret != -EAGAIN) {
 			reroute->path = path;
 			return ret;

@@ -11,14 +11,12 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "control/dial.h"
 #include "control/peer_end.h"
-#include "control/peer_life.h"
 #include "control/peer_send.h"
 #include "control/process.h"
 #include "setup/candidates.h"
-#include "setup/connect_judge.h"
 #include "setup/neighbour_hints.h"
-#include "setup/openings.h"
 #include "setup/relay_try.h"
 #include "setup/straight.h"
 #include "transport/path_relayed.h"
@@ -39,8 +37,7 @@ struct mesh_straight {
 	uint64_t found_ms;	      /* when these were found; 0: they were not */
 	int next;		      /* candidate; choice.num_candidates: all had their turn */
 	enum mesh_path_reason reason; /* of the one that is tried now */
-	struct mesh_peer *peer;	      /* of the one that is tried now; counted; or NULL */
-	uint64_t try_ms;	      /* since when */
+	struct mesh_dial dial;	      /* it */
 	uint64_t refused_ms;	      /* since when each try is refused; 0: the last one was not */
 };
 
@@ -55,10 +52,8 @@ struct mesh_straight *mesh_straight_open(const struct mesh_handle *handle)
 
 void mesh_straight_next(struct mesh_straight *straight)
 {
-	if (straight && straight->peer)
-		mesh_peer_put(straight->peer);
 	if (straight)
-		straight->peer = NULL;
+		mesh_dial_end(&straight->dial);
 }
 
 void mesh_straight_restart(struct mesh_straight *straight)
@@ -76,54 +71,46 @@ void mesh_straight_close(struct mesh_straight *straight)
 	free(straight);
 }
 
-/*
- * The domain of this candidate, if it can be used now; else NULL. One that takes smaller messages
- * than the comm has is never enough: the comm's memory would be registered for it in vain.
- */
+/* Finds what leads to the other end now, when all had their turn and some time is over. */
 MESH_HOLDS(process)
-static struct mesh_domain *domain_of(const struct mesh_comm *comm,
-				     const struct mesh_path_candidate *pair)
+static void candidates_renew(struct mesh_straight *straight, const struct mesh_comm *comm,
+			     uint64_t now_ms)
 {
 	struct mesh_process *process = comm->process;
-	int nic = process->endpoints[pair->local].nic;
-	int index = mesh_process_domain_index(process, nic, pair->provider);
 
-	if (index < 0 || process->nics_away >> nic & 1 ||
-	    comm->eager_limit > mesh_process_eager_limit(process, pair->provider) ||
-	    mesh_opening_need(process, index, false))
-		return NULL;
-	return process->domains[index];
+	if (straight->next < straight->choice.num_candidates ||
+	    (straight->found_ms && mesh_clock_elapsed_ms(straight->found_ms, now_ms) < AGAIN_MS))
+		return;
+	straight->found_ms = now_ms;
+	straight->next = 0;
+	mesh_candidates_find(process, mesh_path_peer(&comm->paths[0])->domain->dev,
+			     straight->handle, &straight->choice);
+	mesh_neighbour_hints_order(process, straight->handle, &straight->choice);
 }
 
-/* Begins to connect over the next candidate that can be used. */
+/*
+ * Begins with the next candidate that can be used now: one whose domain is being opened has its
+ * turn in the next round. One that takes smaller messages than the comm has is never enough: the
+ * comm's memory would be registered for it in vain.
+ */
 MESH_HOLDS(process)
 static void try_begin(struct mesh_straight *straight, const struct mesh_comm *comm, uint64_t now_ms)
 {
 	struct mesh_process *process = comm->process;
-	const struct mesh_handle *handle = straight->handle;
 	const struct mesh_path_candidate *pair;
-	struct mesh_domain *domain;
+	struct mesh_way way;
 
-	if (straight->next >= straight->choice.num_candidates) {
-		if (straight->found_ms &&
-		    mesh_clock_elapsed_ms(straight->found_ms, now_ms) < AGAIN_MS)
-			return;
-		straight->found_ms = now_ms;
-		straight->next = 0;
-		mesh_candidates_find(process, mesh_path_peer(&comm->paths[0])->domain->dev, handle,
-				     &straight->choice);
-		mesh_neighbour_hints_order(process, handle, &straight->choice);
-	}
-	while (!straight->peer && straight->next < straight->choice.num_candidates) {
+	candidates_renew(straight, comm, now_ms);
+	while (straight->next < straight->choice.num_candidates) {
 		pair = &straight->choice.candidates[straight->next++];
-		domain = domain_of(comm, pair);
-		if (!domain || mesh_peer_get(process, domain, &handle->endpoints[pair->remote],
-					     handle->control_port, handle->listen_id,
-					     handle->cookie, &straight->peer))
+		if (comm->eager_limit > mesh_process_eager_limit(process, pair->provider) ||
+		    !mesh_way_of_pair(process, straight->handle, pair, &way))
 			continue;
-		straight->peer->routed = mesh_path_class_is_routed(pair->class);
+		mesh_dial_begin(&straight->dial, process, &way, false, now_ms);
 		straight->reason = pair->reason;
-		straight->try_ms = now_ms;
+		if (straight->dial.state == MESH_DIAL_TRYING)
+			return;
+		mesh_dial_end(&straight->dial);
 	}
 }
 
@@ -145,7 +132,7 @@ static void request_send(const struct mesh_straight *straight, const struct mesh
 	frame.connect.alone = mesh_comm_lacks_route(comm);
 	frame.connect.epoch = comm->epoch;
 	memcpy(frame.connect.origin, comm->process->name, sizeof(frame.connect.origin));
-	mesh_peer_send(straight->peer, &frame, MESH_FRAME_CONNECT);
+	mesh_peer_send(straight->dial.peer, &frame, MESH_FRAME_CONNECT);
 }
 
 /* Gives the first path that rests to the peer, which is up. Returns it, or NULL. */
@@ -155,7 +142,7 @@ static struct mesh_path *path_ask(struct mesh_straight *straight, struct mesh_co
 	int i, ret = -EAGAIN;
 
 	for (i = 0; i < comm->num_paths && ret == -EAGAIN; i++)
-		ret = mesh_reroute_begin_straight(&comm->paths[i], straight->peer);
+		ret = mesh_reroute_begin_straight(&comm->paths[i], straight->dial.peer);
 	if (!ret) {
 		comm->paths[i - 1].reason = straight->reason;
 		request_send(straight, &comm->paths[i - 1]);
@@ -181,24 +168,11 @@ static uint64_t patience_ms(const struct mesh_comm *comm)
 	return share_ms < MESH_RELAY_RDMA_MS ? share_ms : MESH_RELAY_RDMA_MS;
 }
 
-/* True if nothing more is to be expected of the one that is tried now. */
-MESH_HOLDS(process)
-static bool try_is_over(const struct mesh_straight *straight, uint64_t now_ms)
-{
-	const struct mesh_peer *peer = straight->peer;
-
-	/* One that is up waits for its turn, however long a relay takes to answer. */
-	if (!peer || peer->state == MESH_PEER_UP)
-		return false;
-	return peer->state == MESH_PEER_LOST || peer->refusal || peer->first_refused_ms ||
-	       mesh_clock_elapsed_ms(straight->try_ms, now_ms) >= MESH_TRY_MS;
-}
-
 /* The try is over. */
 MESH_HOLDS(process)
 static void refusal_note(struct mesh_straight *straight, uint64_t now_ms)
 {
-	if (!straight->peer->first_refused_ms)
+	if (!straight->dial.peer->first_refused_ms)
 		straight->refused_ms = 0;
 	else if (!straight->refused_ms)
 		straight->refused_ms = now_ms;
@@ -235,14 +209,14 @@ struct mesh_path *mesh_straight_look(struct mesh_straight *straight, struct mesh
 		straight->since_ms = now_ms;
 	if (mesh_clock_elapsed_ms(straight->since_ms, now_ms) < patience_ms(comm))
 		return NULL;
-	if (try_is_over(straight, now_ms)) {
+	mesh_dial_look(&straight->dial, now_ms);
+	if (mesh_dial_is_vain(&straight->dial, now_ms)) {
 		refusal_note(straight, now_ms);
 		mesh_straight_next(straight);
 	}
 	end_look(straight, comm, now_ms);
-	if (!straight->peer)
+	if (straight->dial.state == MESH_DIAL_REST)
 		try_begin(straight, comm, now_ms);
-	if (!straight->peer || straight->peer->state != MESH_PEER_UP)
-		return NULL;
-	return path_ask(straight, comm);
+	/* One that is up waits for its turn, however long a relay takes to answer. */
+	return straight->dial.state == MESH_DIAL_UP ? path_ask(straight, comm) : NULL;
 }

@@ -15,11 +15,11 @@
 #include "base/container.h"
 #include "base/log.h"
 #include "base/random.h"
+#include "control/dial.h"
 #include "control/link_settle.h"
 #include "control/peer_end.h"
 #include "control/peer_greeting.h"
 #include "control/peer_index.h"
-#include "control/peer_life.h"
 #include "control/peer_send.h"
 #include "control/process.h"
 #include "fabric/flow.h"
@@ -55,13 +55,9 @@ struct mesh_rejoin {
 	LIST_ENTRY(mesh_rejoin) entry; /* process->rejoins */
 	struct mesh_timer timer;
 	struct mesh_process *process;
-	struct mesh_domain *domain;
-	struct mesh_endpoint_addr address;
-	uint16_t control_port;
-	bool routed; /* as struct mesh_peer's */
-	bool is_new; /* comms that never had a path over it may get one */
-	uint64_t process_id;
-	struct mesh_peer *peer; /* the attempt, or the link that works again; counted; or NULL */
+	struct mesh_way way;	/* its cookie is the id of the process there */
+	bool is_new;		/* comms that never had a path over it may get one */
+	struct mesh_dial dial;	/* the attempt, or the link that works again */
 	uint64_t lost_ms;	/* when it was lost last */
 	uint64_t up_ms;		/* when it last came back; 0: not since lost_ms */
 	uint64_t not_before_ms; /* no attempt before this */
@@ -72,25 +68,30 @@ struct mesh_rejoin {
 
 /* ---- the links ----------------------------------------------------------------------------- */
 
+/* Ours on this link; NULL: it is not open. */
+static const struct mesh_domain *domain_of(const struct mesh_rejoin *rejoin)
+{
+	return rejoin->process->domains[rejoin->way.index];
+}
+
 /* True if the peer is at the other end of this link. */
 MESH_HOLDS(process)
 static bool peer_is_links(const struct mesh_peer *peer, const struct mesh_rejoin *rejoin)
 {
-	return peer->process_id == rejoin->process_id &&
-	       mesh_peer_is_at(peer, rejoin->domain, &rejoin->address.addr);
+	return peer->process_id == rejoin->way.cookie &&
+	       mesh_peer_is_at(peer, domain_of(rejoin), &rejoin->way.address.addr);
 }
 
-/* The one of the link of @domain and @addr to the peer's process; NULL: none. */
+/* The one of the link of domain @index and @addr to the peer's process; NULL: none. */
 MESH_HOLDS(process)
-static struct mesh_rejoin *rejoin_find(const struct mesh_peer *peer,
-				       const struct mesh_domain *domain,
+static struct mesh_rejoin *rejoin_find(const struct mesh_peer *peer, int index,
 				       const struct mesh_addr *addr)
 {
 	struct mesh_rejoin *rejoin;
 
 	LIST_FOREACH(rejoin, &peer->process->rejoins, entry) {
-		if (rejoin->process_id == peer->process_id && rejoin->domain == domain &&
-		    mesh_addr_equal(&rejoin->address.addr, addr))
+		if (rejoin->way.cookie == peer->process_id && rejoin->way.index == index &&
+		    mesh_addr_equal(&rejoin->way.address.addr, addr))
 			break;
 	}
 	return rejoin;
@@ -99,7 +100,7 @@ static struct mesh_rejoin *rejoin_find(const struct mesh_peer *peer,
 static void rejoin_expired(struct mesh_timer *timer, uint64_t now_ms);
 
 MESH_HOLDS(process)
-static struct mesh_rejoin *rejoin_make(const struct mesh_peer *peer, struct mesh_domain *domain,
+static struct mesh_rejoin *rejoin_make(const struct mesh_peer *peer, int index,
 				       const struct mesh_endpoint_addr *address)
 {
 	struct mesh_rejoin *rejoin = calloc(1, sizeof(*rejoin));
@@ -108,27 +109,22 @@ static struct mesh_rejoin *rejoin_make(const struct mesh_peer *peer, struct mesh
 		return NULL;
 	rejoin->timer.expired = rejoin_expired;
 	rejoin->process = peer->process;
-	rejoin->domain = domain;
-	rejoin->address = *address;
-	rejoin->control_port = peer->incoming ? peer->listens_at : peer->control_port;
-	rejoin->routed = peer->routed;
-	rejoin->process_id = peer->process_id;
+	rejoin->way = (struct mesh_way){
+		.index = index,
+		.address = *address,
+		.control_port = peer->incoming ? peer->listens_at : peer->control_port,
+		.cookie = peer->process_id,
+		.routed = peer->routed,
+		/* Without needs_carrier: the kernel may say late that a cable is back. */
+	};
 	LIST_INSERT_HEAD(&peer->process->rejoins, rejoin, entry);
 	return rejoin;
 }
 
 MESH_HOLDS(process)
-static void peer_leave(struct mesh_rejoin *rejoin)
-{
-	if (rejoin->peer)
-		mesh_peer_put(rejoin->peer);
-	rejoin->peer = NULL;
-}
-
-MESH_HOLDS(process)
 static void rejoin_free(struct mesh_rejoin *rejoin)
 {
-	peer_leave(rejoin);
+	mesh_dial_end(&rejoin->dial);
 	mesh_engine_timer_cancel(&rejoin->process->engine, &rejoin->timer);
 	LIST_REMOVE(rejoin, entry);
 	free(rejoin);
@@ -174,9 +170,10 @@ MESH_HOLDS(process)
 static struct mesh_rejoin *rejoin_get(const struct mesh_path *path)
 {
 	const struct mesh_peer *peer = mesh_path_peer(path);
-	struct mesh_rejoin *rejoin = rejoin_find(peer, peer->domain, &peer->address.addr);
+	int index = mesh_process_index_of(peer->process, peer->domain);
+	struct mesh_rejoin *rejoin = rejoin_find(peer, index, &peer->address.addr);
 
-	return rejoin ? rejoin : rejoin_make(peer, peer->domain, &peer->address);
+	return rejoin ? rejoin : rejoin_make(peer, index, &peer->address);
 }
 
 bool mesh_rejoin_judge(const struct mesh_path *path)
@@ -207,7 +204,7 @@ void mesh_rejoin_want(struct mesh_path *path)
 	mesh_engine_timer_set(&process->engine, &rejoin->timer, rejoin->not_before_ms);
 	/* The comm's other links may wait to be steady, and it has had no path since just now. */
 	LIST_FOREACH(rejoin, &process->rejoins, entry) {
-		if (rejoin->process_id == mesh_path_peer(path)->process_id &&
+		if (rejoin->way.cookie == mesh_path_peer(path)->process_id &&
 		    !may_wait(rejoin, path->comm))
 			mesh_engine_timer_set(&process->engine, &rejoin->timer, 0);
 	}
@@ -264,16 +261,16 @@ static bool link_is_apart(const struct mesh_rejoin *rejoin, const struct mesh_co
 
 	for (i = 0; i < comm->num_paths; i++) {
 		peer = mesh_path_peer(&comm->paths[i]);
-		if (peer->process_id != rejoin->process_id || peer->routed || comm->paths[i].via ||
-		    mesh_peer_is_at(peer, rejoin->domain, &rejoin->address.addr))
+		if (peer->process_id != rejoin->way.cookie || peer->routed || comm->paths[i].via ||
+		    mesh_peer_is_at(peer, domain_of(rejoin), &rejoin->way.address.addr))
 			return false;
 		if (peer->state == MESH_PEER_LOST)
 			continue;
-		if (peer->domain == rejoin->domain ||
-		    mesh_addr_equal(&peer->address.addr, &rejoin->address.addr))
+		if (peer->domain == domain_of(rejoin) ||
+		    mesh_addr_equal(&peer->address.addr, &rejoin->way.address.addr))
 			return false;
-		if (rejoin->peer && mesh_peer_speed_mbps(rejoin->peer) &&
-		    mesh_peer_speed_mbps(rejoin->peer) <
+		if (rejoin->dial.peer && mesh_peer_speed_mbps(rejoin->dial.peer) &&
+		    mesh_peer_speed_mbps(rejoin->dial.peer) <
 			    mesh_peer_speed_mbps(peer) / MESH_PATH_SPEED_RATIO_MAX)
 			return false;
 	}
@@ -300,18 +297,18 @@ static struct mesh_comm *grower_next(const struct mesh_rejoin *rejoin, struct me
 	return NULL;
 }
 
-void mesh_rejoin_new(const struct mesh_peer *peer, struct mesh_domain *domain,
+void mesh_rejoin_new(const struct mesh_peer *peer, int index,
 		     const struct mesh_endpoint_addr *address)
 {
 	struct mesh_process *process = peer->process;
-	struct mesh_rejoin *rejoin = rejoin_find(peer, domain, &address->addr);
+	struct mesh_rejoin *rejoin = rejoin_find(peer, index, &address->addr);
 
 	mesh_process_assert_locked(process);
 	if (!rejoin) {
-		rejoin = rejoin_make(peer, domain, address);
+		rejoin = rejoin_make(peer, index, address);
 		if (!rejoin)
 			return; /* the comms do without it */
-		rejoin->routed = false;
+		rejoin->way.routed = false;
 		rejoin->lost_ms = mesh_clock_ms();
 	}
 	rejoin->is_new = true;
@@ -336,27 +333,25 @@ static void joins_send(const struct mesh_rejoin *rejoin)
 	struct mesh_path *path = NULL;
 
 	while ((path = path_next(rejoin, path)))
-		mesh_join_send(path, rejoin->peer);
+		mesh_join_send(path, rejoin->dial.peer);
 	while ((comm = grower_next(rejoin, comm)))
-		mesh_join_late(comm, rejoin->peer);
+		mesh_join_late(comm, rejoin->dial.peer);
 }
 
 MESH_HOLDS(process)
 static void attempt_look(struct mesh_rejoin *rejoin, uint64_t look_ms, uint64_t now_ms)
 {
-	struct mesh_peer *peer = rejoin->peer;
+	struct mesh_dial *dial = &rejoin->dial;
+	struct mesh_peer *peer;
 
-	if (peer && (peer->state == MESH_PEER_LOST || peer->refusal))
-		peer_leave(rejoin);
-	if (!rejoin->peer && rejoin->control_port &&
-	    mesh_peer_get(rejoin->process, rejoin->domain, &rejoin->address, rejoin->control_port,
-			  0, rejoin->process_id, &rejoin->peer))
-		rejoin->peer = NULL; /* no memory or no id now */
-	peer = rejoin->peer;
+	if (mesh_dial_look(dial, now_ms) == MESH_DIAL_DEAD)
+		mesh_dial_end(dial);
+	if (dial->state == MESH_DIAL_REST && rejoin->way.control_port)
+		mesh_dial_begin(dial, rejoin->process, &rejoin->way, false, now_ms);
+	peer = dial->peer;
 	if (!peer)
-		return;
-	peer->routed = rejoin->routed;
-	if (peer->state == MESH_PEER_UP && peer->process_id == rejoin->process_id)
+		return; /* no carrier, or no memory now */
+	if (mesh_dial_look(dial, now_ms) == MESH_DIAL_UP && peer->process_id == rejoin->way.cookie)
 		joins_send(rejoin);
 	else if (peer->state == MESH_PEER_CONNECTING &&
 		 mesh_clock_elapsed_ms(peer->state_ms, now_ms) >= ATTEMPT_LOOKS * look_ms)
@@ -369,10 +364,10 @@ static void attempt_look(struct mesh_rejoin *rejoin, uint64_t look_ms, uint64_t 
 MESH_HOLDS(process)
 static bool link_refuses(const struct mesh_rejoin *rejoin, uint64_t now_ms)
 {
-	const struct mesh_peer *peer = rejoin->peer;
+	const struct mesh_peer *peer = rejoin->dial.peer;
 	uint64_t since_ms = peer ? peer->first_refused_ms : rejoin->lost_ms;
 
-	if (rejoin->process->nics_away >> rejoin->domain->dev & 1)
+	if (rejoin->process->nics_away >> mesh_way_dev(&rejoin->way) & 1)
 		return true;
 	return since_ms && mesh_clock_elapsed_ms(since_ms, now_ms) >= MESH_REFUSED_MS;
 }
@@ -381,14 +376,14 @@ static bool link_refuses(const struct mesh_rejoin *rejoin, uint64_t now_ms)
 MESH_HOLDS(process)
 static bool process_refuses(const struct mesh_rejoin *rejoin, uint64_t lost_ms, uint64_t now_ms)
 {
-	const uint64_t since_ms = rejoin->peer->first_refused_ms;
+	const uint64_t since_ms = rejoin->dial.peer->first_refused_ms;
 	const struct mesh_rejoin *one;
 
 	if (!since_ms || mesh_clock_elapsed_ms(since_ms, now_ms) < MESH_REFUSED_MS ||
 	    mesh_clock_elapsed_ms(lost_ms, now_ms) < MESH_REFUSED_MS)
 		return false;
 	LIST_FOREACH(one, &rejoin->process->rejoins, entry) {
-		if (one->process_id == rejoin->process_id && !link_refuses(one, now_ms))
+		if (one->way.cookie == rejoin->way.cookie && !link_refuses(one, now_ms))
 			return false;
 	}
 	return true;
@@ -399,7 +394,7 @@ MESH_HOLDS(process)
 static bool process_is_gone(const struct mesh_rejoin *rejoin, const struct mesh_peer *lost,
 			    uint64_t now_ms)
 {
-	const struct mesh_peer *peer = rejoin->peer;
+	const struct mesh_peer *peer = rejoin->dial.peer;
 	struct mesh_peer *other = NULL;
 	uint64_t lost_ms = 0;
 
@@ -412,8 +407,8 @@ static bool process_is_gone(const struct mesh_rejoin *rejoin, const struct mesh_
 			lost_ms = other->state_ms;
 	}
 	/* A connection that shares the attempt may have asked for a listener that is closed. */
-	if ((peer->refusal == MESH_REFUSAL_COOKIE && peer->sent_cookie == rejoin->process_id) ||
-	    (peer->state == MESH_PEER_UP && peer->process_id != rejoin->process_id))
+	if ((peer->refusal == MESH_REFUSAL_COOKIE && peer->sent_cookie == rejoin->way.cookie) ||
+	    (peer->state == MESH_PEER_UP && peer->process_id != rejoin->way.cookie))
 		return true;
 	return process_refuses(rejoin, lost_ms, now_ms);
 }
@@ -486,7 +481,7 @@ static void stopped_note(const struct mesh_rejoin *rejoin, uint64_t now_ms)
 {
 	struct mesh_path *path = NULL;
 
-	if (!rejoin->peer || rejoin->peer->state != MESH_PEER_HELLO)
+	if (!rejoin->dial.peer || rejoin->dial.peer->state != MESH_PEER_HELLO)
 		return;
 	while ((path = path_next(rejoin, path)))
 		mesh_path_peer(path)->heard_ms = now_ms;
@@ -514,7 +509,7 @@ static void rejoin_expired(struct mesh_timer *timer, uint64_t now_ms)
 		path = NULL;
 	}
 	if (!path && !grower_next(rejoin, NULL)) {
-		peer_leave(rejoin);
+		mesh_dial_end(&rejoin->dial);
 		forget_ms =
 			rejoin->lost_ms + (rejoin->futile_lives ? FUTILE_MEMORY_MS : 2 * STEADY_MS);
 		if (now_ms >= forget_ms)
@@ -547,10 +542,10 @@ void mesh_rejoins_hasten(struct mesh_process *process, const struct mesh_domain 
 
 	mesh_process_assert_locked(process);
 	LIST_FOREACH(rejoin, &process->rejoins, entry) {
-		if (rejoin->domain != domain || rejoin->up_ms)
+		if (domain_of(rejoin) != domain || rejoin->up_ms)
 			continue;
-		if (rejoin->peer && attempt_is_stuck(rejoin->peer))
-			mesh_peer_hasten(rejoin->peer);
+		if (rejoin->dial.peer && attempt_is_stuck(rejoin->dial.peer))
+			mesh_peer_hasten(rejoin->dial.peer);
 		mesh_engine_timer_set(&process->engine, &rejoin->timer, 0);
 	}
 }
@@ -578,10 +573,10 @@ void mesh_rejoin_peer_up(struct mesh_peer *peer)
 	LIST_FOREACH(rejoin, &peer->process->rejoins, entry) {
 		if (!peer_is_links(peer, rejoin))
 			continue;
-		if (rejoin->peer == peer)
+		if (rejoin->dial.peer == peer)
 			rejoin->up_ms = mesh_clock_ms();
-		else if (rejoin->peer && attempt_is_stuck(rejoin->peer))
-			mesh_peer_hasten(rejoin->peer); /* the other direction works already */
+		else if (rejoin->dial.peer && attempt_is_stuck(rejoin->dial.peer))
+			mesh_peer_hasten(rejoin->dial.peer); /* the other direction works already */
 		mesh_engine_timer_set(&peer->process->engine, &rejoin->timer, 0);
 	}
 }

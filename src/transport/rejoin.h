@@ -33,10 +33,10 @@ bool mesh_rejoin_judge(const struct mesh_path *path);
 
 /**
  * A NIC has joined, here or at the peer: comms that send to @peer's process may get a path over the
- * link from @domain to @address. It is tried for as long as one of them may.
+ * link from our domain @index to @address. It is dialled for as long as one of them may.
  */
 MESH_HOLDS(process)
-void mesh_rejoin_new(const struct mesh_peer *peer, struct mesh_domain *domain,
+void mesh_rejoin_new(const struct mesh_peer *peer, int index,
 		     const struct mesh_endpoint_addr *address);
 
 /** The NIC has a carrier: its links that were lost are tried at once. */

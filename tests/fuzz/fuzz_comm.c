@@ -280,8 +280,7 @@ static void step_grow(void)
 
 	mesh_lock_take(&fixture.setup.process.lock);
 	if (run.sending && fixture.peers[0].process_id)
-		mesh_rejoin_new(&fixture.peers[0], fixture.domains[last],
-				&fixture.peers[last].address);
+		mesh_rejoin_new(&fixture.peers[0], last, &fixture.peers[last].address);
 	mesh_lock_release(&fixture.setup.process.lock);
 }
 

@@ -32,9 +32,10 @@ struct relay_run relay_run;
 
 /* ---- what the relay sees of other layers ---------------------------------------------------- */
 
-int __wrap_mesh_next_open(struct mesh_process *process, const struct mesh_next *next);
-int __wrap_mesh_next_peer_get(struct mesh_process *process, const struct mesh_next *next,
-			      struct mesh_peer **peer);
+void __wrap_mesh_dial_begin(struct mesh_dial *dial, struct mesh_process *process,
+			    const struct mesh_way *way, bool again, uint64_t now_ms);
+enum mesh_dial_state __real_mesh_dial_look(struct mesh_dial *dial, uint64_t now_ms);
+enum mesh_dial_state __wrap_mesh_dial_look(struct mesh_dial *dial, uint64_t now_ms);
 void __wrap_mesh_neighbours_ask(struct mesh_neighbours *neighbours);
 int __wrap_mesh_relay_thread_start(struct mesh_relay_thread *thread);
 int __wrap_mesh_readiness_open(struct mesh_domain *domain);
@@ -47,22 +48,36 @@ void __wrap_mesh_fence_begin(struct mesh_fence *fence);
 bool __wrap_mesh_fence_step(struct mesh_fence *fence);
 
 /* A domain may be opening, and its NIC may have lost its carrier. */
-int __wrap_mesh_next_open(struct mesh_process *process, const struct mesh_next *next)
+static void dial_step(struct mesh_dial *dial)
 {
 	static const int results[] = {0, 0, 0, 0, 0, -EAGAIN, -ENETDOWN, -ENODEV};
 
-	check(next->dev >= 0 && next->dev < RELAY_NICS);
-	check(mesh_process_domain_index(process, next->dev, next->address.provider) >= 0);
-	return results[take(1) % 8];
+	dial->error = results[take(1) % 8];
+	if (dial->error == -EAGAIN)
+		return;
+	dial->state = dial->error ? MESH_DIAL_DEAD : MESH_DIAL_TRYING;
+	if (dial->error)
+		return;
+	dial->peer = &relay_run.peers[RELAY_NICS + mesh_way_dev(&dial->way)];
+	mesh_peer_use(dial->peer);
 }
 
-int __wrap_mesh_next_peer_get(struct mesh_process *process, const struct mesh_next *next,
-			      struct mesh_peer **peer)
+void __wrap_mesh_dial_begin(struct mesh_dial *dial, struct mesh_process *process,
+			    const struct mesh_way *way, bool again, uint64_t now_ms)
 {
-	(void)process;
-	*peer = &relay_run.peers[RELAY_NICS + next->dev];
-	mesh_peer_use(*peer);
-	return 0;
+	(void)again;
+	check(dial->state == MESH_DIAL_REST);
+	check(way->index >= 0 && mesh_way_dev(way) < RELAY_NICS);
+	*dial = (struct mesh_dial){.process = process, .way = *way, .since_ms = now_ms};
+	dial->state = MESH_DIAL_OPENING;
+	dial_step(dial);
+}
+
+enum mesh_dial_state __wrap_mesh_dial_look(struct mesh_dial *dial, uint64_t now_ms)
+{
+	if (dial->state == MESH_DIAL_OPENING)
+		dial_step(dial);
+	return dial->peer ? __real_mesh_dial_look(dial, now_ms) : dial->state;
 }
 
 void __wrap_mesh_neighbours_ask(struct mesh_neighbours *neighbours)

@@ -76,6 +76,8 @@ void fixture_paths_open(enum mesh_provider_id provider, int num_paths)
 
 	for (i = 0; i < num_paths; i++) {
 		fixture.domains[i] = fake_domain_open(provider);
+		fixture.setup.process.domains[i] = fixture.domains[i];
+		fixture.setup.process.nics[i] = fixture.domains[i]->nic;
 		peer_open(i);
 	}
 	fixture.num_paths = num_paths;

@@ -158,9 +158,9 @@ bool chain_frame_step(void)
 static int way_find(const struct mesh_process *process, uint64_t node_id, struct mesh_next *nexts)
 {
 	memset(nexts, 0, sizeof(*nexts));
-	nexts->dev = node_id > process->node_id;
+	nexts->way.index = node_id > process->node_id;
+	nexts->way.cookie = node_id;
 	nexts->node_id = node_id;
-	nexts->cookie = node_id;
 	return 1;
 }
 
@@ -205,24 +205,23 @@ uint64_t __wrap_mesh_neighbours_waited_ms(const struct mesh_neighbours *neighbou
 	return UINT64_MAX;
 }
 
-int __wrap_mesh_next_open(struct mesh_process *process, const struct mesh_next *next);
-int __wrap_mesh_next_open(struct mesh_process *process, const struct mesh_next *next)
-{
-	(void)process;
-	(void)next;
-	return 0;
-}
-
-int __wrap_mesh_next_peer_get(struct mesh_process *process, const struct mesh_next *next,
-			      struct mesh_peer **peer);
-int __wrap_mesh_next_peer_get(struct mesh_process *process, const struct mesh_next *next,
-			      struct mesh_peer **peer)
+/* The NIC is open. */
+void __wrap_mesh_dial_begin(struct mesh_dial *dial, struct mesh_process *process,
+			    const struct mesh_way *way, bool again, uint64_t now_ms);
+void __wrap_mesh_dial_begin(struct mesh_dial *dial, struct mesh_process *process,
+			    const struct mesh_way *way, bool again, uint64_t now_ms)
 {
 	int node = (int)(process->node_id - CHAIN_NODE_ID(0));
 
-	*peer = &chain_end_of(node, next->dev ? node + 1 : node - 1)->peers[0];
-	mesh_peer_use(*peer);
-	return 0;
+	(void)again;
+	*dial = (struct mesh_dial){
+		.process = process,
+		.way = *way,
+		.state = MESH_DIAL_TRYING,
+		.since_ms = now_ms,
+		.peer = &chain_end_of(node, way->index ? node + 1 : node - 1)->peers[0],
+	};
+	mesh_peer_use(dial->peer);
 }
 
 int __wrap_mesh_relay_thread_start(struct mesh_relay_thread *thread);

@@ -78,15 +78,14 @@ static void connection_end(enum end how)
 static void end_is_read(enum end how)
 {
 	bool reset = how != END_IN_ORDER;
+	struct mesh_way way = {.address = peer->address, .control_port = 99};
 	struct mesh_frame frame = {0};
 	struct mesh_peer *other;
 	struct mesh_comm *comm;
 	int ends[2], i;
 
 	fixture.setup.process.config.recovery = 1;
-	assert_int_equal(mesh_peer_get(&fixture.setup.process, fixture.domains[0], &peer->address,
-				       99, 3, 5, &other),
-			 0);
+	assert_int_equal(mesh_peer_get(&fixture.setup.process, &way, &other), 0);
 	peer->watch.ready = other->watch.ready;
 	mesh_peer_free(other);
 	for (i = 0; i < 2; i++)

@@ -87,10 +87,9 @@ static void attempt_change(unsigned int how)
 	attempt.relay = how & RELAY ? &relay : NULL;
 	attempt.detoured = how & DETOURED;
 	attempt.detour = how & DETOUR ? &relay : NULL;
-	attempt.num_peers = how & DIALS ? 1 : 0;
-	attempt.peers[0] = how & DIALS ? &peer : NULL;
-	if (how & UP)
-		peer.state = MESH_PEER_UP;
+	attempt.num_dials = how & DIALS ? 1 : 0;
+	attempt.dials[0].peer = how & DIALS ? &peer : NULL;
+	attempt.dials[0].state = how & UP ? MESH_DIAL_UP : MESH_DIAL_TRYING;
 	if (how & RETRY) {
 		peer.state = MESH_PEER_RETRY;
 		strcpy(peer.reason, "it does not answer on port 7");

@@ -90,7 +90,7 @@ static int connect_result(void)
 		assert_null(comm);
 		mesh_lock_take(&net->process->lock);
 		waits = LIST_EMPTY(&net->setup->connects) ||
-			LIST_FIRST(&net->setup->connects)->state == MESH_CONNECT_ASKING;
+			LIST_FIRST(&net->setup->connects)->dials[0].state <= MESH_DIAL_OPENING;
 		mesh_lock_release(&net->process->lock);
 	}
 	return ret;
