@@ -6,7 +6,7 @@
  * Each circuit has memory of its own in each relay, so no circuit waits for another, and none for
  * itself: its last relay writes into what the receiver has granted, and of a segment that is cut
  * into pieces only the last one waits, for those that are on their way. Nothing can deadlock, in
- * any graph (tests/functional/relay_model.py).
+ * any graph.
  */
 #ifndef MESH_RELAY_AREA_H
 #define MESH_RELAY_AREA_H
