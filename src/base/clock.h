@@ -6,6 +6,8 @@
 #include <stdint.h>
 #include <time.h>
 
+#define MESH_NS_PER_MS 1000000ull
+
 /** Nanoseconds of one of clock_gettime(2)'s clocks. */
 static inline uint64_t mesh_clock_read_ns(clockid_t clock)
 {
@@ -24,7 +26,7 @@ static inline uint64_t mesh_clock_ns(void)
 /** The same clock in milliseconds. */
 static inline uint64_t mesh_clock_ms(void)
 {
-	return mesh_clock_ns() / 1000000;
+	return mesh_clock_ns() / MESH_NS_PER_MS;
 }
 
 /** Milliseconds from @since_ms to @now_ms; 0 if @since_ms was read after @now_ms. */
@@ -36,7 +38,7 @@ static inline uint64_t mesh_clock_elapsed_ms(uint64_t since_ms, uint64_t now_ms)
 /** Milliseconds since 1970, for people and files: this clock jumps. */
 static inline uint64_t mesh_clock_wall_ms(void)
 {
-	return mesh_clock_read_ns(CLOCK_REALTIME) / 1000000;
+	return mesh_clock_read_ns(CLOCK_REALTIME) / MESH_NS_PER_MS;
 }
 
 #endif

@@ -14,7 +14,6 @@
 #define SEARCH_AGAIN_MS 1000
 /* The time for polls between the limit of silent writes and the verdict. */
 #define POLLING_MS 1000
-#define NS_PER_MS 1000000ull
 /* linux/tcp.h: MAX_TCP_KEEPCNT. */
 #define KEEPALIVE_COUNT_MAX 127
 
@@ -222,7 +221,7 @@ bool mesh_link_writes_are_silent(struct mesh_link *link, uint64_t now_ms)
 	uint64_t polls = atomic_load_explicit(&link->domain->polls, memory_order_relaxed);
 
 	if (link->domain->delivery_flag || now_ms >= link->writes_until_ms ||
-	    mesh_pace_silence_ns(&remote->flow->pace, mesh_clock_ns()) / NS_PER_MS <
+	    mesh_pace_silence_ns(&remote->flow->pace, mesh_clock_ns()) / MESH_NS_PER_MS <
 		    link->liveness.limit_ms) {
 		link->silent_ms = 0;
 		return false;

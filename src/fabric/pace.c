@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* pace.c - measures links by their completions, and chooses the one that will finish first. */
+#include "base/clock.h"
 #include "fabric/pace.h"
 
-#define NS_PER_MS 1000000ull
 /* If the NIC's speed is unknown: 10 Gbit/s, in megabits a second. */
 #define SPEED_GUESS_MBPS 10000
 /* A sample ends once it has this many bytes, or took this long. */
 #define SAMPLE_BYTES (256u << 10)
-#define SAMPLE_NS (2 * NS_PER_MS)
+#define SAMPLE_NS (2 * MESH_NS_PER_MS)
 /* A sample that took this long replaces half of the previous estimate. */
-#define MEMORY_NS (20 * NS_PER_MS)
+#define MEMORY_NS (20 * MESH_NS_PER_MS)
 /* Differences below this, plus an eighth of the time, are ignored. */
 #define EVEN_NS 20000ull
 /* The largest transfer that shows the latency, and the number of such trips in a batch. */
@@ -91,7 +91,7 @@ static void sample_take(struct mesh_pace *pace)
 {
 	uint64_t old = load(&pace->rate), ns = pace->sample_ns, rate;
 
-	rate = pace->sample_bytes * NS_PER_MS / (ns ? ns : 1);
+	rate = pace->sample_bytes * MESH_NS_PER_MS / (ns ? ns : 1);
 	rate = (rate * ns + old * MEMORY_NS) / (ns + MEMORY_NS);
 	rate = rate ? rate : 1;
 	store(&pace->rate, rate);
@@ -135,7 +135,7 @@ static uint64_t carried_ns(const struct mesh_pace *pace, uint64_t bytes, uint64_
 		return now_ns > last_ns ? now_ns - last_ns : 0;
 	ns = now_ns > posted_ns ? now_ns - posted_ns : 0;
 	travel_ns = latency_own_ns(pace);
-	least_ns = bytes * NS_PER_MS / pace->speed;
+	least_ns = bytes * MESH_NS_PER_MS / pace->speed;
 	if (ns > least_ns + travel_ns)
 		return ns - travel_ns;
 	return ns < least_ns ? ns : least_ns;
@@ -161,7 +161,7 @@ void mesh_pace_completed(struct mesh_pace *pace, uint64_t bytes, uint64_t posted
 void mesh_pace_round_trip(struct mesh_pace *pace, uint64_t bytes, uint64_t posted_ns,
 			  uint64_t now_ns)
 {
-	uint64_t sent_ns = bytes * NS_PER_MS / pace->speed, ns, latency_ns;
+	uint64_t sent_ns = bytes * MESH_NS_PER_MS / pace->speed, ns, latency_ns;
 
 	/* Completions are in order: one after the post means that the link was not idle. */
 	if (bytes > TRIP_BYTES || now_ns <= posted_ns || load(&pace->last_ns) > posted_ns)
@@ -207,7 +207,7 @@ uint64_t mesh_pace_silence_ns(const struct mesh_pace *pace, uint64_t now_ns)
 /* The nanoseconds for which the bytes in flight occupy the link. */
 static uint64_t queue_ns(const struct mesh_pace *pace, uint64_t now_ns)
 {
-	uint64_t ns = mesh_pace_in_flight(pace) * NS_PER_MS / load(&pace->rate);
+	uint64_t ns = mesh_pace_in_flight(pace) * MESH_NS_PER_MS / load(&pace->rate);
 	uint64_t quiet_ns = mesh_pace_silence_ns(pace, now_ns);
 
 	/* No completion within the estimate: the link has become slower. */
@@ -216,7 +216,7 @@ static uint64_t queue_ns(const struct mesh_pace *pace, uint64_t now_ns)
 
 uint64_t mesh_pace_finish_ns(const struct mesh_pace *pace, uint64_t bytes, uint64_t now_ns)
 {
-	return queue_ns(pace, now_ns) + bytes * NS_PER_MS / load(&pace->rate);
+	return queue_ns(pace, now_ns) + bytes * MESH_NS_PER_MS / load(&pace->rate);
 }
 
 /* An old measurement may be outdated: such a link gets a probe. */
