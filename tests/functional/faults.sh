@@ -91,10 +91,11 @@ play() {
 		}
 		{line($0)}
 		END {
+			if (!num) exit 1
 			if (!first) print "init 0"
 			for (i = 1; i <= num; i++) print lines[i]
 			if (!called || last) print "finalize 0"
-		}')
+		}') || fail "no script for $2"
 	play_bare "$@" <<<"$script"
 }
 
