@@ -71,7 +71,8 @@ static int domain_error(const struct mesh_dial *dial)
 {
 	if (dial->process->dev_states[dial->way.index] == MESH_DEV_OPENING)
 		return -EBUSY;
-	return lacks_carrier(dial) ? -ENETDOWN : -ENODEV;
+	return dial->process->dev_away[dial->way.index] || lacks_carrier(dial) ? -ENETDOWN
+									       : -ENODEV;
 }
 
 /* Connects once our domain is open. */

@@ -96,14 +96,6 @@ int mesh_process_index_of(const struct mesh_process *process, const struct mesh_
 	return i;
 }
 
-struct mesh_domain *mesh_process_domain(const struct mesh_process *process, int dev,
-					enum mesh_provider_id provider)
-{
-	int index = mesh_process_domain_index(process, dev, provider);
-
-	return index < 0 ? NULL : process->domains[index];
-}
-
 bool mesh_process_carrier_look(struct mesh_process *process, int dev)
 {
 	bool up = mesh_carrier_is_up(process->nics[dev]);

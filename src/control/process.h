@@ -233,10 +233,6 @@ int mesh_process_lane_index(const struct mesh_process *process, int dev,
 /** The index of a domain of the process, which is open. */
 int mesh_process_index_of(const struct mesh_process *process, const struct mesh_domain *domain);
 
-/** The domain of a NIC with this provider; NULL if it has none, or if that is not open. */
-struct mesh_domain *mesh_process_domain(const struct mesh_process *process, int dev,
-					enum mesh_provider_id provider);
-
 /**
  * Looks whether NIC @dev has a carrier, and keeps the answer in process->nics_away. This asks the
  * kernel, and waits for nothing. process->lock held.

@@ -60,6 +60,7 @@ static bool heard_take(const struct mesh_process *process, unsigned int ifindex,
 	next->way.address.provider = common_provider(process, ours->nic, about);
 	next->way.address.nic = about->nic;
 	next->way.index = mesh_process_domain_index(process, ours->nic, next->way.address.provider);
+	next->way.needs_carrier = true;
 	next->drained = about->flags & MESH_NEIGHBOUR_DRAINED ||
 			mesh_process_is_drained(process, ours->nic);
 	next->node_id = about->node_id;

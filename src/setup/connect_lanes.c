@@ -136,6 +136,8 @@ static bool lane_begin(struct mesh_connect *connect, uint64_t now_ms)
 	if (first && lane == 1)
 		lanes_log(connect);
 	connect->lanes_begun = lane;
+	connect->try_ms = now_ms;
+	connect->up_ms = 0;
 	return true;
 }
 

@@ -146,7 +146,7 @@ int mesh_connect_try_start(struct mesh_connect *connect, uint64_t now_ms)
 	mesh_process_assert_locked(connect->net->process);
 	connect->num_dials = connect->num_missed = 0;
 	ret = candidates_dial(connect, now_ms);
-	connect->away = !connect->num_dials && ret == -ENOLINK;
+	connect->away = !connect->num_dials && (ret == -ENOLINK || (!ret && connect->away));
 	if (connect->num_dials) {
 		connect->try_ms = now_ms;
 		connect->up_ms = 0;
@@ -265,7 +265,8 @@ static bool is_missed(const struct mesh_connect *connect, int i)
 {
 	const struct mesh_dial *dial = &connect->dials[i];
 
-	return !(dial->peer && dial->peer->refusal) && !mesh_domain_lane(dial->way.index) &&
+	return !(dial->peer && dial->peer->refusal) && !mesh_connect_is_dead_end(dial) &&
+	       !mesh_domain_lane(dial->way.index) &&
 	       may_join(&connect->pairs[i], &dial->way.address.addr);
 }
 

@@ -380,6 +380,7 @@ static void relay_drop(struct mesh_relay_try *relay, int i)
 		relay->nexts[i] = relay->nexts[i + 1];
 		relay->routes[i] = relay->routes[i + 1];
 	}
+	relay->dials[i] = (struct mesh_dial){0}; /* its user has moved */
 }
 
 /* Those that are not up have less time when another one is, and our NIC is open for all. */
