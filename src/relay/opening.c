@@ -126,13 +126,10 @@ static void next_end(const struct mesh_circuit *circuit)
 	}
 }
 
-/*
- * The way to the listener exists: OPENED. @behind: the largest small message of the relays behind
- * @down, the next node.
- */
+/* The way to the listener exists: OPENED. @behind: what @down, the next node, has answered. */
 MESH_HOLDS(process)
 static void circuit_ready(struct mesh_circuit *circuit, const struct mesh_peer *down,
-			  uint32_t behind, const char *via)
+			  const struct mesh_frame_opened *behind)
 {
 	struct mesh_process *process = circuit->relay->process;
 	struct mesh_frame frame;
@@ -150,14 +147,15 @@ static void circuit_ready(struct mesh_circuit *circuit, const struct mesh_peer *
 	frame.opened.to_comm = circuit->up.remote_id;
 	frame.opened.comm = circuit->up.sink.id;
 	frame.opened.token = circuit->up.sink.token;
-	frame.opened.eager_limit = eager_limit(down, behind);
+	frame.opened.eager_limit = eager_limit(down, behind->eager_limit);
 	frame.opened.address = mesh_mr_remote_address(circuit->mr_up, circuit->memory);
 	frame.opened.key = mesh_mr_key(circuit->mr_up);
 	frame.opened.granule = (uint32_t)circuit->granule;
 	frame.opened.limit = circuit->limit;
+	frame.opened.lives = behind->lives;
 	via_append(frame.opened.via, process->name);
-	if (*via)
-		via_append(frame.opened.via, via);
+	if (*behind->via)
+		via_append(frame.opened.via, behind->via);
 	mesh_circuits_domains_learn(circuit->relay);
 	mesh_info("relay: a circuit from node %s to node %s, %s to %s, %zu KiB", circuit->origin,
 		  circuit->target, circuit->up.domain->nic->netdev,
@@ -393,12 +391,16 @@ static void down_learn(struct mesh_circuit *circuit, uint32_t id, uint32_t token
 
 bool mesh_circuit_accepted(struct mesh_peer *peer, const struct mesh_frame *frame)
 {
+	const struct mesh_frame_opened behind = {
+		.eager_limit = UINT32_MAX,
+		.lives = frame->accept.lives,
+	};
 	struct mesh_circuit *circuit = circuit_asking(peer, frame->accept.to_comm);
 
 	if (!circuit || !circuit->opening->is_last)
 		return circuit;
 	down_learn(circuit, frame->accept.comm, frame->accept.token);
-	circuit_ready(circuit, peer, UINT32_MAX, "");
+	circuit_ready(circuit, peer, &behind);
 	return true;
 }
 
@@ -444,7 +446,7 @@ bool mesh_circuit_opened(struct mesh_peer *peer, const struct mesh_frame *frame)
 		circuit_refuse(circuit, MESH_REFUSAL_RELAY_FULL);
 		return true;
 	}
-	circuit_ready(circuit, peer, opened->eager_limit, opened->via);
+	circuit_ready(circuit, peer, opened);
 	return true;
 }
 

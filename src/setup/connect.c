@@ -138,13 +138,12 @@ static void path_request(struct mesh_connect *connect)
 }
 
 MESH_HOLDS(process)
-static void connect_accepted(struct mesh_connect *connect, uint32_t remote_id,
-			     uint32_t remote_token)
+static void connect_accepted(struct mesh_connect *connect, const struct mesh_frame_accept *accept)
 {
 	int i = connect->num_accepted++;
 
 	connect->comm->paths[i].reason = mesh_connect_try_reason(connect, i);
-	mesh_path_accepted(&connect->comm->paths[i], remote_id, remote_token);
+	mesh_path_accepted(&connect->comm->paths[i], accept);
 	if (connect->num_accepted == connect->comm->wanted_paths)
 		connect_state_set(connect, MESH_CONNECT_DONE);
 	else
@@ -189,7 +188,7 @@ bool mesh_connect_accept_handle(struct mesh_peer *peer, const struct mesh_frame 
 	 * answers with OPENED, which says where its memory is.
 	 */
 	if (connect && !connect->relay)
-		connect_accepted(connect, frame->accept.comm, frame->accept.token);
+		connect_accepted(connect, &frame->accept);
 	return connect;
 }
 
@@ -206,6 +205,7 @@ void mesh_connect_refuse_handle(struct mesh_peer *peer, const struct mesh_frame 
 bool mesh_connect_opened_handle(struct mesh_peer *peer, const struct mesh_frame *frame)
 {
 	const struct mesh_frame_opened *opened = &frame->opened;
+	const struct mesh_frame_accept accept = mesh_frame_opened_accept(opened);
 	struct mesh_connect *connect = connect_of_comm(peer, opened->to_comm);
 	struct mesh_path *path;
 
@@ -217,7 +217,7 @@ bool mesh_connect_opened_handle(struct mesh_peer *peer, const struct mesh_frame 
 	if (path->comm->eager_limit > opened->eager_limit)
 		path->comm->eager_limit = opened->eager_limit;
 	mesh_comm_paths_learn(path->comm);
-	connect_accepted(connect, opened->comm, opened->token);
+	connect_accepted(connect, &accept);
 	return true;
 }
 

@@ -11,19 +11,17 @@
 #include "setup/late_nics.h"
 #include "setup/listener.h"
 #include "setup/openings.h"
-#include "setup/reroutes.h"
+#include "transport/attach.h"
 #include "transport/circuit_end.h"
 #include "transport/frames.h"
 #include "transport/rejoin.h"
-#include "transport/rejoin_frames.h"
-#include "transport/reroute.h"
 #include "transport/stopped.h"
 
 MESH_HOLDS(process)
 static bool hello_is_admitted(struct mesh_process *process, const struct mesh_frame_hello *hello)
 {
-	return mesh_listener_admits(process, hello) || mesh_rejoin_admits(process, hello) ||
-	       mesh_relay_admits(process, hello) || mesh_reroute_admits(process, hello);
+	return mesh_listener_admits(process, hello) || mesh_attach_admits(process, hello) ||
+	       mesh_relay_admits(process, hello);
 }
 
 MESH_HOLDS(process)
@@ -45,30 +43,22 @@ static void connect_handle(struct mesh_peer *peer, const struct mesh_frame *fram
 {
 	if (!peer->incoming || !peer->remote)
 		mesh_peer_lose(peer, "it sent CONNECT before HELLO");
-	else if (!*frame->connect.via && !frame->connect.epoch)
+	else if (!mesh_attach_came(peer, &frame->connect))
 		mesh_listener_connect(peer, &frame->connect);
-	else if (mesh_reroute_came(peer, &frame->connect))
-		return;
-	else if (*frame->connect.via)
-		mesh_listener_connect(peer, &frame->connect);
-	else
-		mesh_peer_refuse(peer, MESH_REFUSAL_COOKIE, frame->connect.comm);
 }
 
 MESH_HOLDS(process)
 static void accept_handle(struct mesh_peer *peer, const struct mesh_frame *frame)
 {
-	if (!mesh_circuit_accepted(peer, frame) && !mesh_rejoin_accepted(peer, &frame->accept) &&
-	    !mesh_connect_accept_handle(peer, frame) &&
-	    !mesh_reroutes_accepted(peer, &frame->accept))
+	if (!mesh_circuit_accepted(peer, frame) && !mesh_connect_accept_handle(peer, frame) &&
+	    !mesh_attach_accepted(peer, &frame->accept))
 		mesh_circuit_accepted_in_vain(peer, frame);
 }
 
 MESH_HOLDS(process)
 static void refuse_handle(struct mesh_peer *peer, const struct mesh_frame *frame)
 {
-	if (!mesh_circuit_refused(peer, frame) && !mesh_reroutes_refused(peer, &frame->refuse) &&
-	    !mesh_rejoin_refused(peer, &frame->refuse))
+	if (!mesh_circuit_refused(peer, frame) && !mesh_attach_refused(peer, &frame->refuse))
 		mesh_connect_refuse_handle(peer, frame);
 }
 
@@ -104,7 +94,7 @@ MESH_HOLDS(process)
 static void opened_handle(struct mesh_peer *peer, const struct mesh_frame *frame)
 {
 	if (!mesh_circuit_opened(peer, frame) && !mesh_connect_opened_handle(peer, frame) &&
-	    !mesh_reroutes_opened(peer, &frame->opened))
+	    !mesh_attach_opened(peer, &frame->opened))
 		mesh_circuit_opened_in_vain(peer, frame);
 }
 
@@ -137,7 +127,6 @@ const struct mesh_peer_events mesh_setup_events = {
 			[MESH_FRAME_OPEN] = mesh_circuit_open_came,
 			[MESH_FRAME_OPENED] = opened_handle,
 			[MESH_FRAME_CIRCUIT] = circuit_handle,
-			[MESH_FRAME_JOIN] = mesh_rejoin_asked,
 			[MESH_FRAME_NICS] = mesh_late_nics_handle,
 		},
 };

@@ -163,6 +163,7 @@ static void connect_remember(struct mesh_process *process, const struct mesh_fra
 
 void mesh_listener_connect(struct mesh_peer *peer, const struct mesh_frame_connect *request)
 {
+	const struct mesh_frame_accept other = {.comm = request->comm, .token = request->token};
 	enum mesh_refusal refusal = MESH_REFUSAL_COOKIE;
 	struct mesh_listener *listener;
 	struct mesh_comm *comm = NULL;
@@ -186,7 +187,7 @@ void mesh_listener_connect(struct mesh_peer *peer, const struct mesh_frame_conne
 		mesh_path_received_via(path, request); /* else the log names the relay */
 		comm->cookie = request->cookie;
 	}
-	mesh_path_accepted(path, request->comm, request->token);
+	mesh_path_accepted(path, &other);
 	connect_accept(peer, request, path);
 }
 

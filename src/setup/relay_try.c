@@ -434,7 +434,7 @@ void mesh_relay_try_request(const struct mesh_relay_try *relay, int i, const str
 	frame.open.num_paths = (uint8_t)comm->wanted_paths;
 	frame.open.num_relays = (uint8_t)route->num_relays;
 	frame.open.alone = mesh_comm_lacks_route(comm);
-	frame.open.epoch = comm->epoch;
+	frame.open.epoch = path->epoch;
 	frame.open.job = process->relay->job;
 	memcpy(frame.open.route, route->hops,
 	       (size_t)route->num_relays * sizeof(frame.open.route[0]));

@@ -3,7 +3,7 @@
  * reroutes.c - looks for other routes for comms that send and have lost one.
  *
  * A comm that has lost its last one has a search of its own, as a connection has, until a circuit
- * is open, or the comm has ended. The comm itself waits (transport/reroute.c), and may be freed
+ * is open, or the comm has ended. The comm itself waits (transport/attach.c), and may be freed
  * meanwhile.
  *
  * A comm that goes on over other paths has time: it looks for a route that shares no relay with
@@ -21,9 +21,9 @@
 #include "setup/reroutes.h"
 #include "setup/setup.h"
 #include "setup/straight.h"
+#include "transport/attach.h"
 #include "transport/comm.h"
 #include "transport/path_relayed.h"
-#include "transport/reroute.h"
 #include "transport/route_wait.h"
 
 /* Between two looks. */
@@ -52,8 +52,7 @@ struct mesh_reroute {
 	enum mesh_search search;
 	/* One of the comm, while that lives, which waits for the answer to OPEN; or NULL. */
 	struct mesh_path *path;
-	uint64_t asked_ms;	   /* when OPEN was sent; 0: a relay is looked for */
-	enum mesh_refusal refusal; /* the answer */
+	uint64_t asked_ms; /* when OPEN was sent; 0: a relay is looked for */
 	/* BESIDE: since when this look goes on, or 0; when the last one has ended. */
 	uint64_t look_ms, looked_ms;
 	struct mesh_straight *straight; /* owned: the ways without a relay */
@@ -127,10 +126,9 @@ static void attempt_end(struct mesh_reroute *reroute, enum mesh_refusal refusal)
 	mesh_relay_try_end(reroute->relay);
 	reroute->path = NULL;
 	reroute->asked_ms = 0;
-	reroute->refusal = 0;
 }
 
-/* Begins with the first lost path that may be looked for. Returns as mesh_reroute_begin() does. */
+/* Begins with the first lost path that may be looked for. Returns as mesh_attach_begin() does. */
 MESH_HOLDS(process)
 static int path_begin(struct mesh_reroute *reroute, struct mesh_comm *comm, uint64_t now_ms)
 {
@@ -143,7 +141,7 @@ static int path_begin(struct mesh_reroute *reroute, struct mesh_comm *comm, uint
 		    (reroute->search == MESH_SEARCH_BESIDE &&
 		     now_ms < mesh_path_retry_due_ms(mesh_path_retry_of(path), now_ms)))
 			continue;
-		ret = mesh_reroute_begin(path, reroute->relay->dials[0].peer);
+		ret = mesh_attach_begin(path, reroute->relay->dials[0].peer, true);
 		if (ret != -EAGAIN) {
 			reroute->path = path;
 			return ret;
@@ -198,17 +196,16 @@ static void attempt_look(struct mesh_reroute *reroute, uint64_t now_ms)
 {
 	struct mesh_path *path = reroute->path;
 
-	if (path_is(path, MESH_PATH_UP) && path->epoch == path->comm->epoch) {
+	if (path_is(path, MESH_PATH_UP)) {
 		mesh_path_retry_up(mesh_path_retry_of(path), now_ms);
 		mesh_relay_try_end(reroute->relay);
 		reroute->path = NULL;
 		reroute->asked_ms = reroute->look_ms = 0;
 		reroute->looked_ms = now_ms;
-	} else if (!mesh_reroute_is_asked(path)) {
-		attempt_fail(reroute, reroute->refusal ? reroute->refusal : MESH_REFUSAL_BROKEN,
-			     now_ms);
+	} else if (!mesh_attach_is_asked(path)) {
+		attempt_fail(reroute, path->refusal ? path->refusal : MESH_REFUSAL_BROKEN, now_ms);
 	} else if (mesh_clock_elapsed_ms(reroute->asked_ms, now_ms) >= ANSWER_MS) {
-		mesh_reroute_end(path);
+		mesh_attach_end(path);
 		attempt_fail(reroute, MESH_REFUSAL_NO_ANSWER, now_ms);
 	}
 }
@@ -313,8 +310,8 @@ static void reroute_expired(struct mesh_timer *timer, uint64_t now_ms)
 	if (comm && reroute->path)
 		attempt_look(reroute, now_ms);
 	if (!comm || !wants_route(comm)) {
-		if (comm && reroute->path && mesh_reroute_is_asked(reroute->path))
-			mesh_reroute_end(reroute->path);
+		if (comm && reroute->path && mesh_attach_is_asked(reroute->path))
+			mesh_attach_end(reroute->path);
 		reroute_free(reroute);
 		return;
 	}
@@ -339,7 +336,7 @@ static void reroute_make(struct mesh_setup *setup, struct mesh_comm *comm)
 		return;
 	}
 	reroute->straight = mesh_straight_open(&reroute->handle);
-	/* Else it asks for what transport/reroute.c gives back, as not enough for the comm. */
+	/* Else it asks for what transport/attach.c gives back, as not enough for the comm. */
 	reroute->relay->no_rdma = comm->eager_limit >
 				  mesh_process_eager_limit(comm->process, MESH_PROVIDER_VERBS_RXM);
 	reroute->timer.expired = reroute_expired;
@@ -401,38 +398,6 @@ void mesh_reroutes_hasten(struct mesh_process *process, const struct mesh_domain
 			continue;
 		mesh_engine_timer_set(&process->engine, &reroute->timer, now_ms);
 	}
-}
-
-/* ---- frames -------------------------------------------------------------------------------- */
-
-bool mesh_reroutes_opened(struct mesh_peer *peer, const struct mesh_frame_opened *opened)
-{
-	struct mesh_path *path = mesh_reroute_find(peer, opened->to_comm);
-
-	/* Else the circuit is given back, as one that comes too late. */
-	return path && mesh_reroute_opened(path, opened);
-}
-
-bool mesh_reroutes_accepted(struct mesh_peer *peer, const struct mesh_frame_accept *accept)
-{
-	struct mesh_path *path = mesh_reroute_find(peer, accept->to_comm);
-
-	/* Else the other end learns that it comes too late, as for a relay. */
-	return path && mesh_reroute_accepted(path, accept);
-}
-
-bool mesh_reroutes_refused(struct mesh_peer *peer, const struct mesh_frame_refuse *refuse)
-{
-	struct mesh_path *path = mesh_reroute_find(peer, refuse->comm);
-	struct mesh_reroute *reroute;
-
-	if (!path)
-		return false;
-	reroute = reroute_of(path->comm);
-	if (reroute)
-		reroute->refusal = (enum mesh_refusal)refuse->refusal;
-	mesh_reroute_refused(path, (enum mesh_refusal)refuse->refusal);
-	return true;
 }
 
 void mesh_reroutes_close(struct mesh_process *process)

@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * reroutes.h - looks for other routes for comms that send and have lost one (transport/reroute.h).
+ * reroutes.h - looks for other routes for comms that send and have lost one (transport/attach.h).
  * All with process->lock held.
  */
 #ifndef MESH_SETUP_REROUTES_H
 #define MESH_SETUP_REROUTES_H
-
-#include <stdbool.h>
 
 #include "base/lock.h"
 #include "control/peer.h"
@@ -14,14 +12,6 @@
 /** Begins to look for those that have lost a route since the last call. */
 MESH_HOLDS(process)
 void mesh_reroutes_tick(struct mesh_process *process);
-
-/** OPENED, ACCEPT or REFUSE came. Returns false if no such comm waits for it. */
-MESH_HOLDS(process)
-bool mesh_reroutes_opened(struct mesh_peer *peer, const struct mesh_frame_opened *opened);
-MESH_HOLDS(process)
-bool mesh_reroutes_accepted(struct mesh_peer *peer, const struct mesh_frame_accept *accept);
-MESH_HOLDS(process)
-bool mesh_reroutes_refused(struct mesh_peer *peer, const struct mesh_frame_refuse *refuse);
 
 /** Our NIC of @domain has a carrier: paths that were over it are looked for soon. */
 MESH_HOLDS(process)

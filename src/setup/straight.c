@@ -2,7 +2,7 @@
 /*
  * straight.c - ways without a relay for a comm that has lost its relays.
  *
- * The comm stays one of relayed paths, and one of these becomes straight (transport/reroute.c): the
+ * The comm stays one of relayed paths, and one of these becomes straight (transport/attach.c): the
  * sending end connects to the process at the other end as the last relay of a circuit would. So all
  * that is said of circuits holds for it: the epochs, what is sent again, what is asked.
  */
@@ -19,8 +19,8 @@
 #include "setup/neighbour_hints.h"
 #include "setup/relay_try.h"
 #include "setup/straight.h"
+#include "transport/attach.h"
 #include "transport/path_relayed.h"
-#include "transport/reroute.h"
 #include "transport/route_wait.h"
 
 /* Relays alone are looked for: those that there are answer sooner. */
@@ -114,38 +114,16 @@ static void try_begin(struct mesh_straight *straight, const struct mesh_comm *co
 	}
 }
 
-/* Asks the process at the other end for the path. */
-MESH_HOLDS(process)
-static void request_send(const struct mesh_straight *straight, const struct mesh_path *path)
-{
-	const struct mesh_comm *comm = path->comm;
-	struct mesh_frame frame;
-
-	memset(&frame, 0, sizeof(frame));
-	frame.connect.cookie = straight->handle->cookie;
-	frame.connect.listen_id = straight->handle->listen_id;
-	frame.connect.comm_key = comm->key;
-	frame.connect.comm = path->sink.id;
-	frame.connect.token = path->sink.token;
-	frame.connect.path = (uint8_t)(path - comm->paths);
-	frame.connect.num_paths = (uint8_t)comm->wanted_paths;
-	frame.connect.alone = mesh_comm_lacks_route(comm);
-	frame.connect.epoch = comm->epoch;
-	memcpy(frame.connect.origin, comm->process->name, sizeof(frame.connect.origin));
-	mesh_peer_send(straight->dial.peer, &frame, MESH_FRAME_CONNECT);
-}
-
-/* Gives the first path that rests to the peer, which is up. Returns it, or NULL. */
+/* Asks the peer, which is up, for the first path that rests. Returns it, or NULL. */
 MESH_HOLDS(process)
 static struct mesh_path *path_ask(struct mesh_straight *straight, struct mesh_comm *comm)
 {
 	int i, ret = -EAGAIN;
 
 	for (i = 0; i < comm->num_paths && ret == -EAGAIN; i++)
-		ret = mesh_reroute_begin_straight(&comm->paths[i], straight->dial.peer);
+		ret = mesh_attach_begin(&comm->paths[i], straight->dial.peer, false);
 	if (!ret) {
 		comm->paths[i - 1].reason = straight->reason;
-		request_send(straight, &comm->paths[i - 1]);
 		return &comm->paths[i - 1];
 	}
 	if (ret != -EAGAIN)

@@ -2,7 +2,7 @@
 /*
  * circuit_end.c - what a comm does when a circuit that one of its paths leads through breaks: it
  * goes on over its other paths, as after the loss of a link (recovery.c), waits for another route
- * (reroute.c), or fails.
+ * (attach.c), or fails.
  */
 #include <errno.h>
 #include <stdio.h>

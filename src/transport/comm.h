@@ -114,9 +114,8 @@ struct mesh_registration {
 /* The grant of one receive, as the sender keeps it. */
 struct mesh_held_grant {
 	bool valid;
-	uint8_t paths; /* how many targets it has */
-	bool renewed;  /* it came since the comm's latest circuit was accepted */
 	uint32_t seq;
+	uint32_t lives; /* of paths that have their target in it: mesh_frame_accept */
 	struct mesh_grant grant;
 };
 
@@ -184,9 +183,7 @@ struct mesh_send_side {
 	void *grants;
 	void *own_grants; /* the same, with more room; owned; NULL before a path joins late */
 	int grant_room;	  /* targets in each */
-	/* A grant with fewer targets, or of an earlier epoch, is ignored: it is sent again. */
-	int grant_paths;
-	uint32_t grant_epoch;
+	uint32_t lives;	  /* that the receiver has: a grant of fewer is ignored, and sent again */
 	struct mesh_segment *blocks[MESH_COMM_WRITES / MESH_WRITES_BLOCK]; /* owned */
 	int num_blocks;
 	struct mesh_segment *free_segments;
@@ -223,6 +220,7 @@ struct mesh_receive_side {
 	uint32_t wanted;     /* the peer waits for the grants of all receives before this one */
 	uint32_t writes;     /* that have arrived so far */
 	uint32_t granted;    /* receives that are granted and not complete */
+	uint32_t lives;	     /* of paths that were accepted, behind the first ones */
 	uint32_t acked;	     /* messages, from the first, that are complete, as we have said */
 	uint32_t ack_wanted; /* the sender waits until so many are; acked: for nothing */
 	uint64_t ack_ns;     /* since when there is more to say; 0: there is not */
@@ -306,12 +304,8 @@ struct mesh_comm {
 	uint64_t doubted_ms MESH_GUARDED_BY(process);
 	/* Since when no route leads to the peer; 0: one does. What was lost, in words; owned. */
 	uint64_t routeless_ms MESH_GUARDED_BY(process);
-	char *loss; /* the same lock */
-	/*
-	 * The latest circuit of one of its paths, behind the first ones: that it has asked for, or,
-	 * of a receiving comm, has accepted. Written with comm->lock and process->lock.
-	 */
-	_Atomic(uint32_t) epoch;
+	char *loss;				 /* the same lock */
+	uint32_t epoch MESH_GUARDED_BY(process); /* sending: of the latest life asked for */
 	/* How often a path has moved to another NIC. Written with comm->lock and process->lock. */
 	_Atomic(uint32_t) moves;
 

@@ -20,6 +20,7 @@
 #include "transport/receive.h"
 #include "transport/questions.h"
 #include "transport/recovery.h"
+#include "transport/rejoin.h"
 #include "transport/request.h"
 #include "transport/send.h"
 #include "wire/stats.h"
@@ -54,7 +55,12 @@ static bool path_resumes(struct mesh_peer_user *user)
 MESH_HOLDS(process)
 static void path_lost(struct mesh_peer_user *user)
 {
-	mesh_path_lost(mesh_path_of_user(user));
+	struct mesh_path *path = mesh_path_of_user(user);
+	bool returns = mesh_path_is_resumed(path) && !path->through_relay;
+
+	mesh_path_lost(path);
+	if (returns)
+		mesh_rejoin_want(path);
 }
 
 MESH_HOLDS(process)
@@ -242,7 +248,7 @@ static int comm_make(const struct comm_wish *wish, struct mesh_peer *peer, struc
 	opened->wanted_paths = wish->wanted_paths;
 	opened->max_paths = max_paths;
 	if (wish->sending)
-		opened->send.grant_paths = opened->send.grant_room = wish->wanted_paths;
+		opened->send.grant_room = wish->wanted_paths;
 	snprintf(opened->peer_name, sizeof(opened->peer_name), "%s", wish->name);
 	opened->eager_limit = SIZE_MAX;
 	LIST_INIT(&opened->registrations);

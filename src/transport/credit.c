@@ -23,7 +23,6 @@ static void grants_learn(struct mesh_comm *comm, const struct mesh_message_heade
 			 const void *payload)
 {
 	size_t size = mesh_grant_size(header->paths);
-	bool renewed = !mesh_seq_before(header->epoch, comm->epoch);
 	struct mesh_held_grant *held;
 	const char *grant;
 	uint32_t i, seq, count;
@@ -33,10 +32,8 @@ static void grants_learn(struct mesh_comm *comm, const struct mesh_message_heade
 			       "the peer sent a grant for another number of paths");
 		return;
 	}
-	count = header->paths >= comm->send.grant_paths ? header->count : 0;
-	/* It was on its way when a path got another circuit: its target may be another NIC's. */
-	if (mesh_seq_before(header->epoch, comm->send.grant_epoch))
-		count = 0;
+	/* It was on its way when a path got another life: its target may be another NIC's. */
+	count = mesh_seq_before(header->lives, comm->send.lives) ? 0 : header->count;
 	for (i = 0; i < count; i++) {
 		seq = header->seq + i;
 		grant = (const char *)payload + i * size;
@@ -45,13 +42,12 @@ static void grants_learn(struct mesh_comm *comm, const struct mesh_message_heade
 		    mesh_send_is_complete(comm, seq))
 			continue;
 		held = mesh_comm_held_grant(comm, seq);
-		/* It was sent before the one that counts once the new circuit is open. */
-		if (!renewed && held->valid && held->renewed && held->seq == seq)
+		/* It was sent before the one that counts once the new life is up. */
+		if (held->valid && held->seq == seq && mesh_seq_before(header->lives, held->lives))
 			continue;
 		held->valid = true;
 		held->seq = seq;
-		held->paths = header->paths;
-		held->renewed = renewed;
+		held->lives = header->lives;
 		memcpy(&held->grant, grant, size);
 	}
 	posted_learn(comm, header->seq + header->count);

@@ -111,7 +111,7 @@ static bool grants_send(struct mesh_comm *comm, uint32_t seq, uint32_t *count)
 		.header.paths = (uint8_t)num_paths,
 		.header.acked = acked_word(comm),
 		.header.seq = seq,
-		.header.epoch = comm->epoch,
+		.header.lives = receive->lives,
 		.payload = payload,
 	};
 	uint32_t n = 0, i;

@@ -125,14 +125,16 @@ struct mesh_path {
 	 * comm has been made so; once it has lost them, the path may be @straight.
 	 */
 	bool through_relay;
-	/* through_relay: its circuit is broken, for good; reroute.c gives it another one. */
+	/* through_relay: its circuit is broken, for good; attach.c gives it another one. */
 	bool broken MESH_GUARDED_BY(process);
-	uint32_t epoch MESH_GUARDED_BY(process); /* through_relay: of its circuit; 0: the first */
+	/* Of its life; sending end: of the one that was asked for last. 0: the first. */
+	uint32_t epoch MESH_GUARDED_BY(process);
+	enum mesh_refusal refusal MESH_GUARDED_BY(process); /* the answer to that; 0: none */
 	/* Receiving end, through_relay: the last relay has no write in flight, and posts none. */
 	bool drained MESH_GUARDED_BY(process);
 	bool known MESH_GUARDED_BY(process); /* remote_id and remote_token, of its present peer */
 	bool carries MESH_GUARDED_BY(comm);  /* it is in comm->up */
-	/* through_relay: but not now: the peer is the process at the other end (reroute.c). */
+	/* The peer is the process at the other end, although the comm was made with relays. */
 	atomic_bool straight;
 	uint64_t drain_asked_ms MESH_GUARDED_BY(process); /* and was asked for that then; else 0 */
 	struct mesh_silence silence MESH_GUARDED_BY(process); /* through_relay: of its relays */
@@ -187,6 +189,16 @@ static inline struct mesh_path *mesh_path_if_user(struct mesh_peer_user *user)
 static inline bool mesh_path_has_relay(const struct mesh_path *path)
 {
 	return path->through_relay && !atomic_load_explicit(&path->straight, memory_order_relaxed);
+}
+
+/**
+ * True if large writes were posted since the link came up, over RDMA, and none has arrived. Of a
+ * path through relays it would say nothing about the link to the first one.
+ */
+static inline bool mesh_path_is_futile(const struct mesh_path *path)
+{
+	return path->is_acknowledged && !path->through_relay &&
+	       mesh_flow_is_futile(path->direct.flow);
 }
 
 /** The peer whose loss ends the path. Its control connection may carry the comm's frames. */

@@ -108,14 +108,33 @@ void mesh_path_state_set(struct mesh_path *path, enum mesh_path_state state)
 	mesh_comm_up_learn(comm);
 }
 
-void mesh_path_accepted(struct mesh_path *path, uint32_t remote_id, uint32_t remote_token)
+/* Grants that the receiver has sent before do not count: each of them is sent again. */
+MESH_HOLDS(comm)
+static void grants_renew(struct mesh_comm *comm, uint32_t lives)
+{
+	struct mesh_held_grant *held;
+	uint32_t i;
+
+	mesh_comm_assert_locked(comm);
+	if (!mesh_seq_before(comm->send.lives, lives))
+		return;
+	comm->send.lives = lives;
+	for (i = 0; i < MESH_COMM_REQUESTS; i++) {
+		held = mesh_comm_held_grant(comm, i);
+		held->valid &= !mesh_seq_before(held->lives, lives);
+	}
+}
+
+void mesh_path_accepted(struct mesh_path *path, const struct mesh_frame_accept *accept)
 {
 	mesh_process_assert_locked(path->comm->process);
 	path->known = true;
 	path->comm->accepted |= path->comm->num_paths == path->comm->wanted_paths;
 	mesh_comm_lock(path->comm);
-	path->remote_id = remote_id;
-	path->remote_token = remote_token;
+	if (path->comm->sending)
+		grants_renew(path->comm, accept->lives);
+	path->remote_id = accept->comm;
+	path->remote_token = accept->token;
 	path->parked = mesh_peer_is_parked(mesh_path_peer(path));
 	mesh_path_state_set(path, MESH_PATH_UP);
 	mesh_comm_unlock(path->comm);

@@ -17,7 +17,7 @@ void mesh_path_state_set(struct mesh_path *path, enum mesh_path_state state);
 
 /** Both ends know the path: it carries messages from now on. Takes comm->lock. */
 MESH_HOLDS(process)
-void mesh_path_accepted(struct mesh_path *path, uint32_t remote_id, uint32_t remote_token);
+void mesh_path_accepted(struct mesh_path *path, const struct mesh_frame_accept *accept);
 
 /**
  * Posts nothing more on the path, because an operation on it failed; the engine loses its link

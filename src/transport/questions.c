@@ -178,30 +178,16 @@ void mesh_questions_answer(struct mesh_comm *comm)
 	questions->num = 0;
 }
 
-static bool is_down(const struct mesh_path *path)
-{
-	bool down;
-
-	mesh_comm_lock(path->comm);
-	down = path->state == MESH_PATH_DOWN;
-	mesh_comm_unlock(path->comm);
-	return down;
-}
-
 /*
- * The peer has stopped the path, which it knew by @id, or by the epoch of its circuit. Returns
- * false if that circuit was fenced before: the path has another one.
+ * The peer has stopped the path's lives up to @epoch. Returns false if those were fenced before:
+ * the path has another one.
  */
 MESH_HOLDS(process)
-static bool path_end(struct mesh_path *path, uint32_t id)
+static bool path_end(struct mesh_path *path, uint32_t epoch)
 {
-	if (path->through_relay && mesh_seq_before(id, path->epoch))
+	if (mesh_seq_before(epoch, path->epoch))
 		return false;
-	if (path->through_relay)
-		mesh_path_given_up(path);
-	else if (path->sink.id == id && !is_down(path))
-		mesh_path_fence(path);
-	/* Else it was fenced before, and is up again under another id. */
+	mesh_path_given_up(path);
 	return true;
 }
 
@@ -218,7 +204,7 @@ void mesh_resume_came(struct mesh_path *over, const struct mesh_frame_resume *re
 	if (resume->dead >> comm->num_paths)
 		mesh_count_event(&comm->process->counters->refused); /* paths that are none */
 	for (i = 0; i < comm->num_paths; i++) {
-		if (resume->dead >> i & 1 && !path_end(&comm->paths[i], resume->ids[i]))
+		if (resume->dead >> i & 1 && !path_end(&comm->paths[i], resume->epochs[i]))
 			asked.dead &= ~(1u << i);
 	}
 	if (any_is_open(comm, asked.dead))

@@ -30,7 +30,6 @@
 #include "transport/question_wait.h"
 #include "transport/receive.h"
 #include "transport/recovery.h"
-#include "transport/rejoin.h"
 #include "transport/request.h"
 #include "transport/route_wait.h"
 #include "transport/resend.h"
@@ -132,8 +131,6 @@ static void path_stop(struct mesh_path *path)
 	mesh_comm_unlock(comm);
 	if (path->through_relay)
 		mesh_reroute_want(path);
-	else
-		mesh_rejoin_want(path);
 }
 
 /* Its process may run: stall.c informs it, as of each comm that fails. One WARN has the cause. */
@@ -222,8 +219,9 @@ static void resume_send(struct mesh_comm *comm, uint32_t seq)
 		if (comm->paths[i].state == MESH_PATH_UP || !comm->paths[i].remote_id)
 			continue; /* the receiver has not accepted one that has no id */
 		frame.resume.dead |= 1u << i;
-		frame.resume.ids[i] = comm->paths[i].through_relay ? comm->paths[i].epoch
-								   : comm->paths[i].remote_id;
+		/* One that is asked for is not over. */
+		frame.resume.epochs[i] =
+			comm->paths[i].epoch - (comm->paths[i].state == MESH_PATH_JOINING);
 	}
 	mesh_comm_unlock(comm);
 	mesh_peer_send(mesh_path_peer(over), &frame, MESH_FRAME_RESUME);
@@ -233,7 +231,7 @@ static void resume_send(struct mesh_comm *comm, uint32_t seq)
 MESH_HOLDS(process)
 static void suspect_lose(const struct mesh_path *path, int cause)
 {
-	const char *futile = mesh_rejoin_judge(path) ? futile_hint : "";
+	const char *futile = mesh_path_is_futile(path) ? futile_hint : "";
 	char reason[MESH_PEER_REASON_MAX];
 
 	snprintf(reason, sizeof(reason), "an operation on it failed: %s%s", strerror(-cause),

@@ -3,8 +3,8 @@
  * rejoin.c - a path that was lost joins its comms again when its link works again.
  *
  * One end of each comm connects: the sending one. It tries the links that its comms have lost, one
- * attempt after the other, until one succeeds. When the new peer is up, JOIN asks for each comm's
- * path, with a new id at each end. How both ends make sure that nothing of the path's earlier life
+ * attempt after the other, until one succeeds. When the new peer is up, it is asked for each comm's
+ * path (attach.h). How both ends make sure that nothing of the path's earlier life
  * is on the way: control/link_settle.h.
  */
 #include <errno.h>
@@ -23,12 +23,12 @@
 #include "control/peer_send.h"
 #include "control/process.h"
 #include "fabric/flow.h"
+#include "transport/attach.h"
 #include "transport/comm_end.h"
 #include "transport/grants.h"
 #include "transport/path_find.h"
 #include "transport/path_state.h"
 #include "transport/rejoin.h"
-#include "transport/rejoin_frames.h"
 #include "transport/send.h"
 #include "wire/stats.h"
 
@@ -150,10 +150,17 @@ static bool may_wait(const struct mesh_rejoin *rejoin, const struct mesh_comm *c
  * All comms of a link lose it at the same time. The first attempt comes after a pause from the
  * second loss on: a link that keeps failing only disturbs the others.
  */
-static void loss_note(struct mesh_rejoin *rejoin, uint64_t lost_ms)
+MESH_HOLDS(process)
+static void loss_note(struct mesh_rejoin *rejoin, const struct mesh_path *path)
 {
+	uint64_t lost_ms = mesh_path_peer(path)->state_ms;
+
 	if (rejoin->losses && rejoin->lost_ms == lost_ms)
 		return;
+	if (mesh_path_is_futile(path))
+		rejoin->futile_lives++;
+	else if (mesh_flow_has_carried(path->direct.flow))
+		rejoin->futile_lives = 0;
 	if (rejoin->up_ms && lost_ms >= rejoin->up_ms + STEADY_MS && !rejoin->futile_lives)
 		rejoin->losses = rejoin->pause_ms = 0;
 	if (rejoin->losses++)
@@ -176,20 +183,6 @@ static struct mesh_rejoin *rejoin_get(const struct mesh_path *path)
 	return rejoin ? rejoin : rejoin_make(peer, index, &peer->address);
 }
 
-bool mesh_rejoin_judge(const struct mesh_path *path)
-{
-	struct mesh_rejoin *rejoin;
-	bool futile;
-
-	if (path->through_relay)
-		return false; /* it says nothing about the link to the relay */
-	futile = path->is_acknowledged && mesh_flow_is_futile(path->direct.flow);
-	rejoin = rejoin_get(path);
-	if (rejoin)
-		rejoin->futile_lives = futile ? rejoin->futile_lives + 1 : 0;
-	return futile;
-}
-
 void mesh_rejoin_want(struct mesh_path *path)
 {
 	struct mesh_process *process = path->comm->process;
@@ -198,9 +191,7 @@ void mesh_rejoin_want(struct mesh_path *path)
 	mesh_process_assert_locked(process);
 	if (!rejoin)
 		return; /* without memory for it the path stays down */
-	if (mesh_flow_has_carried(path->direct.flow))
-		rejoin->futile_lives = 0;
-	loss_note(rejoin, mesh_path_peer(path)->state_ms);
+	loss_note(rejoin, path);
 	mesh_engine_timer_set(&process->engine, &rejoin->timer, rejoin->not_before_ms);
 	/* The comm's other links may wait to be steady, and it has had no path since just now. */
 	LIST_FOREACH(rejoin, &process->rejoins, entry) {
@@ -327,15 +318,19 @@ static bool all_may_wait(const struct mesh_rejoin *rejoin)
 }
 
 MESH_HOLDS(process)
-static void joins_send(const struct mesh_rejoin *rejoin)
+static void paths_attach(const struct mesh_rejoin *rejoin)
 {
 	struct mesh_comm *comm = NULL;
 	struct mesh_path *path = NULL;
 
-	while ((path = path_next(rejoin, path)))
-		mesh_join_send(path, rejoin->dial.peer);
+	while ((path = path_next(rejoin, path))) {
+		if (path->comm->sending)
+			mesh_attach_begin(path, rejoin->dial.peer, false);
+		else
+			mesh_attach_ask(path, rejoin->dial.peer);
+	}
 	while ((comm = grower_next(rejoin, comm)))
-		mesh_join_late(comm, rejoin->dial.peer);
+		mesh_attach_late(comm, rejoin->dial.peer);
 }
 
 MESH_HOLDS(process)
@@ -352,7 +347,7 @@ static void attempt_look(struct mesh_rejoin *rejoin, uint64_t look_ms, uint64_t 
 	if (!peer)
 		return; /* no carrier, or no memory now */
 	if (mesh_dial_look(dial, now_ms) == MESH_DIAL_UP && peer->process_id == rejoin->way.cookie)
-		joins_send(rejoin);
+		paths_attach(rejoin);
 	else if (peer->state == MESH_PEER_CONNECTING &&
 		 mesh_clock_elapsed_ms(peer->state_ms, now_ms) >= ATTEMPT_LOOKS * look_ms)
 		mesh_peer_hasten(peer);
@@ -579,10 +574,4 @@ void mesh_rejoin_peer_up(struct mesh_peer *peer)
 			mesh_peer_hasten(rejoin->dial.peer); /* the other direction works already */
 		mesh_engine_timer_set(&peer->process->engine, &rejoin->timer, 0);
 	}
-}
-
-bool mesh_rejoin_admits(const struct mesh_process *process, const struct mesh_frame_hello *hello)
-{
-	return !hello->listen_id && hello->cookie == process->process_id &&
-	       mesh_process_is_known(process, hello->process_id);
 }

@@ -16,20 +16,11 @@
 
 /**
  * A path is lost: its link is tried until the path is up again. The receiving end of a comm tries
- * it only if the comm has no other path.
+ * it only if the comm has no other path. A link over which no large write arrives again and again,
+ * although small messages do, is tried ever more seldom, also for comms without another path.
  */
 MESH_HOLDS(process)
 void mesh_rejoin_want(struct mesh_path *path);
-
-/**
- * An operation on the path has failed, and its link is about to be lost: judges the link. One over
- * which no large write arrives again and again, although small messages do, is tried ever more
- * seldom, also for comms without another path.
- *
- * Returns true if none has arrived since the link came up, though some were posted; on verbs.
- */
-MESH_HOLDS(process)
-bool mesh_rejoin_judge(const struct mesh_path *path);
 
 /**
  * A NIC has joined, here or at the peer: comms that send to @peer's process may get a path over the
@@ -42,10 +33,6 @@ void mesh_rejoin_new(const struct mesh_peer *peer, int index,
 /** The NIC has a carrier: its links that were lost are tried at once. */
 MESH_HOLDS(process)
 void mesh_rejoins_hasten(struct mesh_process *process, const struct mesh_domain *domain);
-
-/** True for a HELLO of a process that had a path to this one, and names this one. */
-MESH_HOLDS(process)
-bool mesh_rejoin_admits(const struct mesh_process *process, const struct mesh_frame_hello *hello);
 
 /** A peer is up: a lost link may be back with it. Takes domain->lock. */
 MESH_HOLDS(process)

@@ -10,9 +10,9 @@
 #include "neighbours/neighbours.h"
 #include "relay/circuits.h"
 #include "relay/relay.h"
+#include "transport/attach.h"
 #include "transport/circuit_end.h"
 #include "transport/path_find.h"
-#include "transport/reroute.h"
 #include "transport/stopped.h"
 
 /* Between two questions: a part of the time that the comm has waited, within bounds. */
@@ -177,11 +177,10 @@ static void other_left(struct mesh_comm *comm, const struct mesh_frame_circuit *
 		return;
 	}
 	path = &comm->paths[left->writes];
-	if (comm->sending && left->epoch == comm->epoch && mesh_reroute_is_asked(path) &&
-	    !comm->opener)
-		mesh_reroute_end(path); /* OPENED, if it comes, is answered with CIRCUIT */
 	if (left->epoch != path->epoch)
 		return;
+	if (comm->sending && mesh_attach_is_asked(path) && !comm->opener)
+		mesh_attach_end(path); /* OPENED, if it comes, is answered with CIRCUIT */
 	event.unclean = 0;
 	if (is_up(path))
 		mesh_path_circuit_lost(path, &event);

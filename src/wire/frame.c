@@ -61,7 +61,6 @@ static size_t frame_payload_size(uint8_t type)
 	case MESH_FRAME_REFUSE:
 		return sizeof(struct mesh_frame_refuse);
 	case MESH_FRAME_CONNECT:
-	case MESH_FRAME_JOIN:
 		return sizeof(struct mesh_frame_connect);
 	case MESH_FRAME_WITHDRAW:
 		return sizeof(struct mesh_frame_withdraw);
@@ -155,7 +154,8 @@ static int park_check(const struct mesh_frame_park *park)
 
 static int connect_check(const struct mesh_frame_connect *connect)
 {
-	if (connect->num_paths > MESH_PATHS_MAX || connect->path >= connect->num_paths)
+	if (connect->num_paths > MESH_PATHS_MAX ||
+	    connect->path >= (connect->epoch ? MESH_PATHS_MAX : connect->num_paths))
 		return -EPROTO;
 	if (!mesh_text_ends(connect->origin, sizeof(connect->origin)) ||
 	    !mesh_text_ends(connect->via, sizeof(connect->via)))
@@ -214,7 +214,6 @@ static int payload_check(const struct mesh_frame *frame)
 	case MESH_FRAME_HELLO:
 		return hello_check(&frame->hello, frame->header.length);
 	case MESH_FRAME_CONNECT:
-	case MESH_FRAME_JOIN:
 		return connect_check(&frame->connect);
 	case MESH_FRAME_OPEN:
 		return open_check(&frame->open);
@@ -246,7 +245,6 @@ static void texts_clean(struct mesh_frame *frame)
 		hello_texts_clean(&frame->hello);
 		break;
 	case MESH_FRAME_CONNECT:
-	case MESH_FRAME_JOIN:
 		mesh_text_clean(frame->connect.origin);
 		mesh_text_clean(frame->connect.via);
 		break;

@@ -15,7 +15,7 @@
 enum mesh_frame_type {
 	MESH_FRAME_HELLO = 1, /* first in each direction: the sender and its endpoint's name */
 	MESH_FRAME_REFUSE,    /* HELLO or CONNECT is refused, with the reason */
-	MESH_FRAME_CONNECT,   /* connector: open a comm with this listener, or add a path to it */
+	MESH_FRAME_CONNECT,   /* connector: open a comm, or a path of it; a path's next life */
 	MESH_FRAME_ACCEPT,    /* listener: the path is accepted; carries the path's id */
 	MESH_FRAME_CLOSE,    /* the sender's end of this comm closes: start nothing new, and poll */
 	MESH_FRAME_CLOSED,   /* the sender's end is closed: it has nothing in flight */
@@ -25,7 +25,6 @@ enum mesh_frame_type {
 	MESH_FRAME_WITHDRAW, /* connector: it drops a comm that its NCCL never had, or gives up */
 	MESH_FRAME_RESUME,   /* sending end: fence what is lost, then say what you have */
 	MESH_FRAME_HAVE,     /* receiving end: the answer */
-	MESH_FRAME_JOIN,     /* sending end: a path of this comm joins again; ACCEPT answers */
 	MESH_FRAME_OPEN,     /* towards the listener: open a circuit through this relay */
 	MESH_FRAME_OPENED,   /* relay: the answer, once the listener has accepted */
 	MESH_FRAME_CIRCUIT,  /* an end or a relay of a circuit: it has ended, or is broken */
@@ -48,7 +47,7 @@ enum mesh_refusal {
 	MESH_REFUSAL_BROKEN = 8,    /* a connection on this link broke; the process lives */
 	/* The connector has ended an attempt that it does not know to have succeeded. */
 	MESH_REFUSAL_LEFT = 10,
-	MESH_REFUSAL_ENDED = 11, /* JOIN: the comm has ended here */
+	MESH_REFUSAL_ENDED = 11, /* CONNECT: the comm has ended here */
 	/* OPEN: the relay forwards nothing for this job; has no cable to the next node of the
 	 * route; has no memory for another circuit; finds the route too long, or itself in it. */
 	MESH_REFUSAL_RELAY_JOB = 13,
@@ -105,9 +104,9 @@ struct mesh_frame_hello {
 	char node_name[MESH_NODE_NAME_MAX];
 	uint64_t node_id;
 	uint64_t process_id; /* mesh_one_way() of a secret; tells processes of a node apart */
-	/* Of the listener; 0 in the answer. For a JOIN or a relay: the addressee's process_id. */
+	/* Of the listener; 0 in the answer. For a lost link, a relay: the other's process_id. */
 	uint64_t cookie;
-	uint32_t listen_id; /* for a JOIN 0, for a relay MESH_LISTEN_RELAY */
+	uint32_t listen_id; /* for a lost link 0, for a relay MESH_LISTEN_RELAY */
 	uint32_t peer_id;   /* a GREET to the sender carries these two */
 	uint32_t peer_token;
 	uint8_t provider; /* enum mesh_provider_id of this link */
@@ -162,24 +161,22 @@ static inline uint32_t mesh_link_name(uint8_t refusers_nic, uint8_t other_nic, u
 }
 
 /*
- * CONNECT: one for each path, over that path's control connection, in order. JOIN: over the new
- * control connection of the link that the path had.
+ * CONNECT: one for each path that the comm begins with, over that path's control connection, in
+ * order. Later one for each further life of a path, over the control connection of that life.
  */
 struct mesh_frame_connect {
-	uint64_t cookie;    /* of the listener; JOIN: the receiver's process id */
+	uint64_t cookie;    /* of the listener; 0: for a comm that has had no relay */
 	uint64_t comm_key;  /* random, the same on all paths of the comm */
-	uint32_t listen_id; /* of the same listener; JOIN: 0 */
+	uint32_t listen_id; /* of the same listener; 0: as above */
 	uint32_t comm;	    /* the sender's comm id on this path */
 	uint32_t token;	    /* the sender's token: each message to this comm carries it */
 	uint8_t path;	    /* index of this path, from 0 */
-	uint8_t num_paths;  /* the comm is whole when all of them have connected */
-	/* JOIN: 1 if the comm's receiving end only asks whether the comm lives; else 0. */
-	uint8_t asks;
-	uint8_t alone; /* of a relay: as in OPEN; else 0 */
-	/* Of a relay, which connects for another node: as in OPEN; else 0. */
-	uint32_t epoch;
-	uint32_t reserved; /* 0 */
-	/* Of a relay: that node, and the relays. Else "". */
+	uint8_t num_paths;  /* the comm is whole when so many have connected */
+	uint8_t asks;	    /* 1: a receiving end only asks whether the comm lives; else 0 */
+	uint8_t alone;	    /* as in OPEN */
+	uint32_t epoch;	    /* as in OPEN */
+	uint32_t reserved;  /* 0 */
+	/* The connecting node; of a relay: the relays, else "". */
 	char origin[MESH_NODE_NAME_MAX];
 	char via[MESH_VIA_MAX];
 };
@@ -208,10 +205,10 @@ _Static_assert(sizeof(struct mesh_frame_withdraw) == 24, "wire format");
  * path.
  */
 struct mesh_frame_accept {
-	uint32_t to_comm;  /* the id that CONNECT carried */
-	uint32_t comm;	   /* the sender's comm id on this path */
-	uint32_t token;	   /* the sender's token: each message to this comm carries it */
-	uint32_t reserved; /* 0 */
+	uint32_t to_comm; /* the id that CONNECT carried */
+	uint32_t comm;	  /* the sender's comm id on this path */
+	uint32_t token;	  /* the sender's token: each message to this comm carries it */
+	uint32_t lives;	  /* of paths that the sender has accepted, behind the first ones */
 };
 _Static_assert(sizeof(struct mesh_frame_accept) == 16, "wire format");
 
@@ -260,13 +257,12 @@ _Static_assert(sizeof(struct mesh_frame_port) == 8, "wire format");
  */
 struct mesh_frame_resume {
 	uint32_t to_comm;
-	uint32_t seq;	/* of the message */
-	uint32_t round; /* counts the sender's lost paths; HAVE repeats it */
-	uint32_t dead;	/* bits: paths, by their index */
-	/* Of those paths: the receiver's id that the sender used; through relays: the epoch. */
-	uint32_t ids[MESH_PATHS_MAX];
+	uint32_t seq;			 /* of the message */
+	uint32_t round;			 /* counts the sender's lost paths; HAVE repeats it */
+	uint32_t dead;			 /* bits: paths, by their index */
+	uint32_t epochs[MESH_PATHS_MAX]; /* of those paths: the lives up to this one are over */
 };
-_Static_assert(offsetof(struct mesh_frame_resume, ids) == 16, "wire format");
+_Static_assert(offsetof(struct mesh_frame_resume, epochs) == 16, "wire format");
 _Static_assert(sizeof(struct mesh_frame_resume) == 48, "wire format");
 
 /* HAVE: nothing more arrives over the dead paths, and this has arrived. */
@@ -296,7 +292,7 @@ struct mesh_frame_open {
 	uint8_t num_relays;  /* in route */
 	uint8_t alone;	     /* 1: the connector has lost all other paths; else 0 */
 	uint8_t reserved[3]; /* 0 */
-	/* Counts the circuits that the connector has asked for; 0: one of the comm's first ones. */
+	/* Counts the lives of paths that the connector has asked for; 0: the path's first one. */
 	uint32_t epoch;
 	uint32_t reserved_too;		 /* 0 */
 	uint64_t job;			 /* mesh_job_key() of the origin */
@@ -321,10 +317,24 @@ struct mesh_frame_opened {
 	uint64_t key;
 	uint32_t granule;	/* bytes */
 	uint32_t limit;		/* granules that may always be used, from the first on */
+	uint32_t lives;		/* as in ACCEPT */
+	uint32_t reserved;	/* 0 */
 	char via[MESH_VIA_MAX]; /* names of this relay and those behind it */
 };
-_Static_assert(offsetof(struct mesh_frame_opened, via) == 40, "wire format");
-_Static_assert(sizeof(struct mesh_frame_opened) == 168, "wire format");
+_Static_assert(offsetof(struct mesh_frame_opened, via) == 48, "wire format");
+_Static_assert(sizeof(struct mesh_frame_opened) == 176, "wire format");
+
+/** What OPENED says as ACCEPT does, for the connecting end. */
+static inline struct mesh_frame_accept
+mesh_frame_opened_accept(const struct mesh_frame_opened *opened)
+{
+	return (struct mesh_frame_accept){
+		.to_comm = opened->to_comm,
+		.comm = opened->comm,
+		.token = opened->token,
+		.lives = opened->lives,
+	};
+}
 
 enum mesh_circuit_event {
 	MESH_CIRCUIT_SHUT = 1,	/* from the connecting end: it has closed its end */
@@ -358,7 +368,7 @@ struct mesh_frame_circuit {
 	char lost[MESH_NODE_NAME_MAX];
 	char by[MESH_NODE_NAME_MAX]; /* its neighbour, which reports it */
 	uint64_t lost_node, by_node; /* their node ids; 0 where unknown */
-	uint32_t epoch;		     /* LEFT: of the path's circuit; else 0 */
+	uint32_t epoch;		     /* LEFT: of the path's life; else 0 */
 	uint32_t reserved;	     /* 0 */
 };
 _Static_assert(offsetof(struct mesh_frame_circuit, lost) == 16, "wire format");

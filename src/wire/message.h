@@ -33,7 +33,7 @@ struct mesh_message_header {
 	uint32_t seq;
 	union {
 		uint32_t size;	/* WRITTEN, RELAYED: bytes of the whole message */
-		uint32_t epoch; /* GRANT: of the latest circuit that has a target in it */
+		uint32_t lives; /* GRANT: as in ACCEPT. It has the targets of these. */
 				/* In all others 0. */
 	};
 };

@@ -22,7 +22,6 @@ static const size_t frame_bytes[MESH_FRAME_TYPES] = {
 	[MESH_FRAME_WITHDRAW] = sizeof(struct mesh_frame_withdraw),
 	[MESH_FRAME_RESUME] = sizeof(struct mesh_frame_resume),
 	[MESH_FRAME_HAVE] = sizeof(struct mesh_frame_have),
-	[MESH_FRAME_JOIN] = 32,
 	[MESH_FRAME_OPEN] = sizeof(struct mesh_frame_open),
 	[MESH_FRAME_OPENED] = sizeof(struct mesh_frame_opened),
 	[MESH_FRAME_CIRCUIT] = 16,
@@ -41,14 +40,12 @@ static void frame_aim(struct mesh_frame *frame, enum mesh_frame_type type)
 		frame->refuse.comm = frame->refuse.comm ? take_id() : 0;
 	else if (type == MESH_FRAME_PARK || type == MESH_FRAME_PORT)
 		return;
-	else if (type != MESH_FRAME_JOIN && type != MESH_FRAME_CONNECT)
+	else if (type != MESH_FRAME_CONNECT)
 		frame->to_comm = take_id();
-	if (type == MESH_FRAME_JOIN) {
-		frame->connect.cookie = OWN_ID;
+	if (type == MESH_FRAME_CONNECT) {
 		frame->connect.comm_key = (uint64_t)i + 1;
 		frame->connect.path %= MESH_PATHS_MAX;
-		if (frame->connect.alone)
-			frame->connect.num_paths = frame->connect.path + 1;
+		frame->connect.epoch = 1 + frame->connect.alone / 2;
 		if (frame->connect.alone % 2 && comm)
 			frame->connect.num_paths = (uint8_t)comm->wanted_paths;
 		frame->connect.alone = frame->connect.asks = 0;
@@ -56,7 +53,7 @@ static void frame_aim(struct mesh_frame *frame, enum mesh_frame_type type)
 	if (type == MESH_FRAME_RESUME) {
 		frame->resume.seq = take_seq(comm);
 		for (k = 0; comm && k < comm->num_paths; k++)
-			frame->resume.ids[k] = comm->paths[k].sink.id;
+			frame->resume.epochs[k] = comm->paths[k].epoch;
 	}
 	if (type == MESH_FRAME_HAVE) {
 		frame->have.seq = take_seq(comm);

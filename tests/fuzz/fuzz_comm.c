@@ -347,8 +347,8 @@ static struct mesh_comm *comm_open(int key, int num_paths)
 	for (i = 1; i < num_paths; i++)
 		check_equal(mesh_comm_path_add(comm, &fixture.peers[i]), 0);
 	for (i = 0; i < num_paths; i++)
-		mesh_path_accepted(&comm->paths[i], FIXTURE_REMOTE_ID + (uint32_t)i,
-				   FIXTURE_REMOTE_TOKEN);
+		fixture_accept(&comm->paths[i], FIXTURE_REMOTE_ID + (uint32_t)i,
+			       FIXTURE_REMOTE_TOKEN);
 	mesh_lock_release(&process->lock);
 	fixture_register(comm, fixture_memory, FIXTURE_MEMORY);
 	return comm;

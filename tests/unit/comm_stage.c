@@ -113,6 +113,31 @@ int fixture_teardown(void)
 	return fake_teardown();
 }
 
+MESH_HOLDS(process)
+void fixture_accept(struct mesh_path *path, uint32_t id, uint32_t token)
+{
+	const struct mesh_frame_accept accept = {
+		.comm = id,
+		.token = token,
+		.lives = fixture.lives,
+	};
+
+	mesh_path_accepted(path, &accept);
+}
+
+MESH_NOT_ANALYSED
+void fixture_live_again(struct mesh_path *path, uint32_t id, uint32_t token)
+{
+	mesh_lock_take(&fixture.setup.process.lock);
+	mesh_comm_lock(path->comm);
+	mesh_path_state_set(path, MESH_PATH_SUSPECT);
+	mesh_path_state_set(path, MESH_PATH_DOWN);
+	mesh_path_state_set(path, MESH_PATH_JOINING);
+	mesh_comm_unlock(path->comm);
+	fixture_accept(path, id, token);
+	mesh_lock_release(&fixture.setup.process.lock);
+}
+
 struct mesh_comm *fixture_comm_open(bool sending)
 {
 	struct mesh_comm *comm = NULL;
@@ -125,8 +150,8 @@ struct mesh_comm *fixture_comm_open(bool sending)
 	for (i = 1; i < fixture.num_paths; i++)
 		check_equal(mesh_comm_path_add(comm, &fixture.peers[i]), 0);
 	for (i = 0; i < fixture.num_paths; i++)
-		mesh_path_accepted(&comm->paths[i], FIXTURE_REMOTE_ID + (uint32_t)i,
-				   FIXTURE_REMOTE_TOKEN + (uint32_t)i);
+		fixture_accept(&comm->paths[i], FIXTURE_REMOTE_ID + (uint32_t)i,
+			       FIXTURE_REMOTE_TOKEN + (uint32_t)i);
 	mesh_lock_release(&fixture.setup.process.lock);
 	fixture_register(comm, fixture_memory, FIXTURE_MEMORY);
 	return comm;
@@ -311,7 +336,7 @@ void fixture_grant(struct mesh_comm *comm, uint32_t seq, int count, uint64_t siz
 		.paths = (uint8_t)fixture.num_paths,
 		.acked = fixture.acked,
 		.seq = seq,
-		.epoch = fixture.epoch,
+		.lives = fixture.lives,
 	};
 	struct mesh_grant grant = {.size = size};
 	int i;

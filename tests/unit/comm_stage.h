@@ -34,8 +34,8 @@ struct comm_fixture {
 	struct mesh_peer peers[FIXTURE_PATHS];
 	int frames; /* the peer's end of the first control connection; -1: not read */
 	int num_paths;
-	uint32_t epoch;			       /* in grants */
 	uint8_t acked;			       /* in grants and POSTED */
+	uint32_t lives;			       /* in grants, and when a path is accepted */
 	int sends_completed, writes_completed; /* of fake.sends, fake.writes */
 	char payload[FIXTURE_EAGER_LIMIT];     /* what the peer's small messages contain */
 };
@@ -58,6 +58,12 @@ void fixture_peer_enter(struct mesh_peer *peer, uint64_t process_id, uint16_t co
 
 /** A comm over all of them, with fixture_memory registered. */
 struct mesh_comm *fixture_comm_open(bool sending);
+
+/** The other end has accepted the path, and knows it by @id. process->lock held. */
+void fixture_accept(struct mesh_path *path, uint32_t id, uint32_t token);
+
+/** A path that is up is lost, and has another life. */
+void fixture_live_again(struct mesh_path *path, uint32_t id, uint32_t token);
 
 /** Both; a receiver's memory is zero. */
 struct mesh_comm *fixture_open(enum mesh_provider_id provider, int num_paths, bool sending);

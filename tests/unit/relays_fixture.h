@@ -119,7 +119,7 @@ static inline void relayed_sender_open(int relays, int num_paths)
 		assert_int_equal(mesh_path_relayed_opened(&comm->paths[i], &opened), 0);
 	mesh_comm_paths_learn(comm);
 	for (i = 0; i < num_paths; i++)
-		mesh_path_accepted(&comm->paths[i], REMOTE_ID(i), FIXTURE_REMOTE_TOKEN);
+		fixture_accept(&comm->paths[i], REMOTE_ID(i), FIXTURE_REMOTE_TOKEN);
 	comm->handle = calloc(1, sizeof(*comm->handle));
 	process_release();
 	fixture_register(comm, fixture_memory, FIXTURE_MEMORY);
@@ -138,7 +138,7 @@ static inline void relayed_receiver_open(int relays, int num_paths)
 		assert_int_equal(mesh_comm_path_add(comm, &fixture.peers[i]), 0);
 	for (i = 0; i < num_paths; i++) {
 		assert_int_equal(mesh_path_received_via(&comm->paths[i], &request), 0);
-		mesh_path_accepted(&comm->paths[i], REMOTE_ID(i), FIXTURE_REMOTE_TOKEN);
+		fixture_accept(&comm->paths[i], REMOTE_ID(i), FIXTURE_REMOTE_TOKEN);
 	}
 	comm->cookie = COOKIE;
 	process_release();

@@ -10,6 +10,7 @@
 #include "base/clock.h"
 #include "control/peer.h"
 #include "control/peer_end.h"
+#include "setup/events.h"
 #include "setup/listener.h"
 #include "setup/setup.h"
 #include "transport/comm.h"
@@ -424,10 +425,11 @@ static struct mesh_frame_connect connect_of(const struct mesh_listener *listener
 static int replay(const struct mesh_listener *listener, struct mesh_peer *peer,
 		  const struct mesh_frame_connect *request)
 {
+	const struct mesh_frame frame = {.connect = *request};
 	int waiting;
 
 	mesh_lock_take(&peer->process->lock);
-	mesh_listener_connect(peer, request);
+	mesh_setup_events.frames[MESH_FRAME_CONNECT](peer, &frame);
 	waiting = listener->num_waiting;
 	mesh_lock_release(&peer->process->lock);
 	return waiting;
@@ -435,7 +437,7 @@ static int replay(const struct mesh_listener *listener, struct mesh_peer *peer,
 
 /*
  * A CONNECT that comes twice makes one comm: before accept(), after it, and when the comm has
- * ended; also over another connection.
+ * ended; also over another connection. Nor does one for a further life of its path make another.
  */
 TEST(connect_is_replayed)
 {
@@ -464,6 +466,11 @@ TEST(connect_is_replayed)
 	assert_int_equal(v->close_receive(link->receive), 0);
 	assert_int_equal(replay(listener, peer, &request), 0);
 	assert_int_equal(replay(listener, &other, &request), 0);
+	request.epoch = 1;
+	request.token++;
+	assert_int_equal(replay(listener, peer, &request), 0);
+	snprintf(request.via, sizeof(request.via), "c");
+	assert_int_equal(replay(listener, peer, &request), 0);
 	assert_int_equal(v->close_listen(link->listen), 0);
 	link_accept(v, beside);
 	link_close_send(v, beside);

@@ -147,6 +147,34 @@ TEST(grant_for_other_paths)
 	fixture_comm_close(comm);
 }
 
+/*
+ * It may lead over another NIC: what was granted before does not count, and comes again. A grant
+ * may overtake the answer, or be late.
+ */
+TEST(grants_of_an_earlier_life)
+{
+	comm = fixture_open(MESH_PROVIDER_TCP, 2, true);
+	fixture_grant(comm, 0, 1, LARGE);
+	fixture.lives = 1;
+	fixture_grant(comm, 1, 1, LARGE);
+	fixture.lives = 0;
+	fixture_grant(comm, 1, 1, SMALL);
+	fixture.lives = 1;
+	fixture_live_again(&comm->paths[1], FIXTURE_REMOTE_ID + 1, FIXTURE_REMOTE_TOKEN + 1);
+	fixture_post(comm, LARGE);
+	fixture_post(comm, LARGE);
+	assert_int_equal(fake.writes.num, 0); /* the second one waits for a push */
+	fixture.lives = 0;
+	fixture_grant(comm, 0, 1, LARGE);
+	assert_int_equal(fake.writes.num, 1);
+	assert_int_equal(mesh_immediate_decode(fake.writes.posts[0].data).seq, 1);
+	fixture.lives = 1;
+	fixture_grant(comm, 0, 1, LARGE);
+	assert_int_equal(mesh_send_count(comm), 2);
+	fixture_writes_complete(fake.writes.num);
+	fixture_comm_close(comm);
+}
+
 TEST(wrong_kind_of_message)
 {
 	comm = fixture_open(MESH_PROVIDER_TCP, 1, true);

@@ -55,8 +55,7 @@ static void question_comes(struct mesh_comm *comm)
 	frame.resume.to_comm = comm_path(comm, 0).sink->id;
 	frame.resume.round = 1;
 	frame.resume.dead = 1 << 1;
-	frame.resume.ids[1] = comm->paths[1].through_relay ? comm->paths[1].epoch
-							   : comm_path(comm, 1).sink->id;
+	frame.resume.epochs[1] = comm->paths[1].epoch;
 	process_take();
 	mesh_resume_frame_handle(&fixture.peers[0], &frame);
 	process_release();

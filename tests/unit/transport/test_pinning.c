@@ -15,7 +15,7 @@
 #include "base/threads.h"
 #include "fabric/mr.h"
 #include "setup/events.h"
-#include "transport/reroute.h"
+#include "transport/attach.h"
 #include "transport/route_wait.h"
 
 #define RELAYS_PROVIDER MESH_PROVIDER_VERBS_RXM
@@ -123,7 +123,7 @@ static int begin(void)
 	int ret;
 
 	hold();
-	ret = mesh_reroute_begin(&comm->paths[0], &fixture.peers[1]);
+	ret = mesh_attach_begin(&comm->paths[0], &fixture.peers[1], true);
 	let_go();
 	return ret;
 }
@@ -131,10 +131,13 @@ static int begin(void)
 /* The sending end asks for the circuit, and has it. */
 static void sender_goes_on(void)
 {
+	struct mesh_frame_opened answer = opened;
+
 	assert_int_equal(begin(), 0);
 	assert_ptr_equal(mesh_mr_domain(registered()), fixture.domains[1]);
+	answer.to_comm = comm->paths[0].sink.id;
 	hold();
-	assert_true(mesh_reroute_opened(&comm->paths[0], &opened));
+	assert_true(mesh_attach_opened(&fixture.peers[1], &answer));
 	let_go();
 	assert_int_equal(comm->paths[0].state, MESH_PATH_UP);
 }
@@ -219,9 +222,9 @@ static void connect_comes(void)
 {
 	struct mesh_frame_connect connect = request;
 
-	connect.epoch = comm->epoch + 1;
+	connect.epoch = comm->paths[0].epoch + 1;
 	hold();
-	assert_true(mesh_reroute_came(&fixture.peers[1], &connect));
+	assert_true(mesh_attach_came(&fixture.peers[1], &connect));
 	let_go();
 }
 

@@ -102,7 +102,7 @@ TEST(segments_stay)
 	fixture_paths_open(MESH_PROVIDER_TCP, 2);
 	process_take();
 	assert_int_equal(mesh_comm_open(&fixture.net, true, &fixture.peers[0], 1, 2, &comm), 0);
-	mesh_path_accepted(&comm->paths[0], FIXTURE_REMOTE_ID, FIXTURE_REMOTE_TOKEN);
+	fixture_accept(&comm->paths[0], FIXTURE_REMOTE_ID, FIXTURE_REMOTE_TOKEN);
 	process_release();
 	fixture_register(comm, fixture_memory, FIXTURE_MEMORY);
 	fixture_post(comm, 3 * MIB);
@@ -110,7 +110,7 @@ TEST(segments_stay)
 	assert_int_equal(fake.writes.num, 1); /* the second one waits for the next poll */
 	process_take();
 	assert_int_equal(mesh_comm_path_add(comm, &fixture.peers[1]), 0);
-	mesh_path_accepted(&comm->paths[1], FIXTURE_REMOTE_ID + 1, FIXTURE_REMOTE_TOKEN + 1);
+	fixture_accept(&comm->paths[1], FIXTURE_REMOTE_ID + 1, FIXTURE_REMOTE_TOKEN + 1);
 	assert_int_equal(mesh_comm_path_add(comm, &fixture.peers[0]), -ENOSPC);
 	process_release();
 	fixture_writes_complete(1);

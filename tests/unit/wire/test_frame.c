@@ -231,12 +231,12 @@ TEST(frame_lengths)
 {
 	/* HELLO with two NICs; 0: not a type. */
 	static const uint16_t lengths[256] = {
-		[MESH_FRAME_HELLO] = 296,   [MESH_FRAME_REFUSE] = 16, [MESH_FRAME_CONNECT] = 232,
-		[MESH_FRAME_ACCEPT] = 16,   [MESH_FRAME_CLOSE] = 8,   [MESH_FRAME_CLOSED] = 20,
-		[MESH_FRAME_ASK] = 8,	    [MESH_FRAME_SENT] = 8,    [MESH_FRAME_PORT] = 8,
-		[MESH_FRAME_WITHDRAW] = 24, [MESH_FRAME_RESUME] = 48, [MESH_FRAME_HAVE] = 144,
-		[MESH_FRAME_JOIN] = 232,    [MESH_FRAME_OPEN] = 480,  [MESH_FRAME_OPENED] = 168,
-		[MESH_FRAME_CIRCUIT] = 168, [MESH_FRAME_NICS] = 392,  [MESH_FRAME_PARK] = 8,
+		[MESH_FRAME_HELLO] = 296,   [MESH_FRAME_REFUSE] = 16,  [MESH_FRAME_CONNECT] = 232,
+		[MESH_FRAME_ACCEPT] = 16,   [MESH_FRAME_CLOSE] = 8,    [MESH_FRAME_CLOSED] = 20,
+		[MESH_FRAME_ASK] = 8,	    [MESH_FRAME_SENT] = 8,     [MESH_FRAME_PORT] = 8,
+		[MESH_FRAME_WITHDRAW] = 24, [MESH_FRAME_RESUME] = 48,  [MESH_FRAME_HAVE] = 144,
+		[MESH_FRAME_OPEN] = 480,    [MESH_FRAME_OPENED] = 176, [MESH_FRAME_CIRCUIT] = 168,
+		[MESH_FRAME_NICS] = 392,    [MESH_FRAME_PARK] = 8,
 	};
 	uint8_t bytes[8 + UINT16_MAX];
 	struct mesh_frame frame, got;
@@ -432,6 +432,11 @@ TEST(connect)
 			assert_int_equal(size, 8 + 232);
 			assert_int_equal(mesh_frame_decode(&frame, size, &got),
 					 num <= MESH_PATHS_MAX && path < num ? 8 + 232 : -EPROTO);
+			/* A life that is not its first one: perhaps of a path that joins late. */
+			frame.connect.epoch = 1;
+			assert_int_equal(mesh_frame_decode(&frame, size, &got),
+					 num <= MESH_PATHS_MAX && path < MESH_PATHS_MAX ? 8 + 232
+											: -EPROTO);
 		}
 	}
 }
@@ -486,7 +491,7 @@ TEST(opened)
 
 	ROUND_TRIP(frame.opened = ((struct mesh_frame_opened){
 			   .to_comm = 1, .granule = 4096, .limit = MESH_GRANULES, .via = "b,c"}),
-		   MESH_FRAME_OPENED, 168);
+		   MESH_FRAME_OPENED, 176);
 	DECODES(MESH_FRAME_OPENED, frame.opened.granule = 0, -EPROTO);
 	DECODES(MESH_FRAME_OPENED, frame.opened.granule = 65536, 0);
 	DECODES(MESH_FRAME_OPENED, frame.opened.granule = UINT32_MAX / MESH_GRANULES, 0);

@@ -1,0 +1,536 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * attach.c - a path of a comm gets another life, whether other paths carry on or not.
+ *
+ * The comm keeps its paths. One that is down is given to a peer: over the link that it had, or over
+ * another way, with relays or without. Before that its earlier life is over: the sending end begins
+ * when no operation of its own is in flight, and the receiving end accepts when that life is
+ * fenced. Each life has its own ids at both ends, so nothing that is late finds the comm. What
+ * follows is always the same: the receiver sends its grants again, the sender its small messages,
+ * and about large ones it asks.
+ *
+ * The sending end counts the lives that it asks for: the epoch. Another path may deliver late what
+ * was said before: the receiver accepts only a life behind the path's last one, and RESUME or LEFT
+ * about an earlier one ends none. The receiver counts those that it has accepted: a grant with a
+ * smaller count names memory and keys of the NICs that the paths had, and does not count any more
+ * once the answer has come.
+ */
+#include <errno.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/random.h"
+#include "control/peer_index.h"
+#include "control/peer_send.h"
+#include "control/process.h"
+#include "transport/attach.h"
+#include "transport/comm_end.h"
+#include "transport/counters.h"
+#include "transport/path_find.h"
+#include "transport/path_late.h"
+#include "transport/path_relayed.h"
+#include "transport/path_state.h"
+#include "transport/question_wait.h"
+#include "transport/receive.h"
+#include "transport/recovery.h"
+#include "transport/registration.h"
+#include "transport/route_wait.h"
+#include "transport/send.h"
+
+/* Lines about comms that have another route, within MESH_LOG_LIMIT_PERIOD_MS. */
+#define ROUTE_LINES 4
+
+/* ---- both ends ----------------------------------------------------------------------------- */
+
+static int index_of(const struct mesh_path *path)
+{
+	return (int)(path - path->comm->paths);
+}
+
+/* True if nothing of the path's earlier life is in flight at this end, or may arrive. */
+MESH_HOLDS(process)
+static bool path_rests(const struct mesh_path *path)
+{
+	bool rests;
+
+	mesh_comm_lock(path->comm);
+	rests = path->state == MESH_PATH_DOWN && !path->unfinished;
+	mesh_comm_unlock(path->comm);
+	return rests;
+}
+
+/*
+ * Gives the path, which rests and is prepared, to another peer: a @relay, or the process at the
+ * other end. So what the path is fits its peer, also if it does not get up.
+ */
+MESH_HOLDS(process)
+static int path_give(struct mesh_path *path, struct mesh_peer *peer, bool relay)
+{
+	struct mesh_peer *before = mesh_path_peer(path);
+	struct mesh_comm *comm = path->comm;
+	bool was_straight = path->straight;
+	int ret;
+
+	if (path->relayed)
+		mesh_path_straight_set(path, !relay);
+	else
+		path->straight = !relay;
+	ret = mesh_random(&path->sink.token, sizeof(path->sink.token));
+	if (!ret)
+		ret = mesh_path_move(path, peer);
+	if (ret) {
+		path->straight = was_straight;
+		return ret;
+	}
+	path->known = false;
+	path->broken = false;
+	path->drained = false;
+	path->drain_asked_ms = 0;
+	mesh_silence_clear(&path->silence);
+	mesh_peer_user_remove(before, &path->user);
+	mesh_peer_user_add(peer, &path->user);
+	mesh_comm_lock(comm);
+	mesh_path_state_set(path, MESH_PATH_JOINING);
+	mesh_comm_unlock(comm);
+	ret = mesh_registrations_move(comm, index_of(path));
+	if (ret)
+		mesh_attach_end(path);
+	return ret;
+}
+
+/* What was fixed when the comm was made fits this life. */
+static bool path_suffices(const struct mesh_path *path, size_t eager_limit)
+{
+	const struct mesh_comm *comm = path->comm;
+
+	return path->segment_max >= comm->segment_max &&
+	       (path->immediate_bits >= 64 || comm->announces) &&
+	       path->payload_max >= comm->eager_limit && eager_limit >= comm->eager_limit;
+}
+
+MESH_HOLDS(process)
+static void route_log(const struct mesh_path *path, bool alone)
+{
+	const struct mesh_comm *comm = path->comm;
+	char more[MESH_LOG_LIMIT_TEXT_MAX];
+
+	if (mesh_log_limit_pass(&comm->process->limits.rerouted, ROUTE_LINES, mesh_clock_ms(),
+				more))
+		mesh_warn("%s node %s: another route leads there: its messages go over it%s (path "
+			  "via %s)%s",
+			  comm->sending ? "sending to" : "receiving from", comm->peer_name,
+			  alone ? " now" : ", too", mesh_path_describe(path).via_text, more);
+}
+
+/* Both ends know the new life: whatever waited goes on. */
+MESH_HOLDS(process)
+static void path_up(struct mesh_path *path, const struct mesh_frame_accept *accept)
+{
+	struct mesh_comm *comm = path->comm;
+	bool alone = mesh_comm_is_cut(comm), is_first = !path->remote_id;
+
+	if (path->through_relay) {
+		comm->rerouted = true;
+		comm->routeless_ms = 0;
+	}
+	mesh_comm_lock(comm);
+	if (comm->segment_bytes > path->segment_bytes)
+		comm->segment_bytes = path->segment_bytes;
+	mesh_comm_unlock(comm);
+	mesh_path_accepted(path, accept);
+	mesh_comm_lock(comm);
+	if (comm->sending)
+		mesh_send_push(comm);
+	else
+		mesh_receive_grants_resend(comm, comm->next_seq - 1);
+	mesh_comm_unlock(comm);
+	if (path->through_relay)
+		route_log(path, alone);
+	if (path->through_relay || is_first)
+		mesh_path_log(path);
+	mesh_comm_recover_soon(comm);
+}
+
+/* The peer has ended the comm while no path led there. */
+MESH_HOLDS(process)
+static void comm_abandon(struct mesh_comm *comm)
+{
+	struct mesh_log_limit *limit = &comm->process->limits.abandoned;
+	char more[MESH_LOG_LIMIT_TEXT_MAX];
+	bool used = mesh_comm_end(comm, -ECONNRESET, "the peer has ended it meanwhile");
+
+	comm->abandoned = true;
+	/* What waits for accept() may never have been complete for its connector (listener.h). */
+	if (used && !comm->waits && mesh_log_limit_pass(limit, 1, mesh_clock_ms(), more))
+		mesh_warn("node %s is reached again, and had ended a connection meanwhile: it "
+			  "failed here, too. Its log has the reason.%s",
+			  comm->peer_name, more);
+}
+
+/* ---- the sending end ----------------------------------------------------------------------- */
+
+/* CONNECT about a path, but for what tells its life. */
+MESH_HOLDS(process)
+static struct mesh_frame request_of(const struct mesh_path *path)
+{
+	const struct mesh_comm *comm = path->comm;
+	struct mesh_frame frame;
+
+	memset(&frame, 0, sizeof(frame));
+	frame.connect.comm_key = comm->key;
+	frame.connect.comm = path->sink.id;
+	frame.connect.path = (uint8_t)index_of(path);
+	frame.connect.num_paths = (uint8_t)comm->wanted_paths;
+	frame.connect.epoch = path->epoch;
+	memcpy(frame.connect.origin, comm->process->name, sizeof(frame.connect.origin));
+	return frame;
+}
+
+MESH_HOLDS(process)
+static void request_send(const struct mesh_path *path, struct mesh_peer *peer)
+{
+	const struct mesh_comm *comm = path->comm;
+	struct mesh_frame frame = request_of(path);
+
+	if (comm->handle) {
+		frame.connect.cookie = comm->handle->cookie;
+		frame.connect.listen_id = comm->handle->listen_id;
+	}
+	frame.connect.token = path->sink.token;
+	frame.connect.alone = mesh_comm_lacks_route(comm);
+	mesh_peer_send(peer, &frame, MESH_FRAME_CONNECT);
+}
+
+int mesh_attach_begin(struct mesh_path *path, struct mesh_peer *peer, bool relay)
+{
+	struct mesh_comm *comm = path->comm;
+	int ret;
+
+	mesh_process_assert_locked(comm->process);
+	if (!path_rests(path))
+		return -EAGAIN;
+	ret = mesh_registrations_prepare(comm, index_of(path), peer->domain);
+	if (ret)
+		return ret;
+	path->epoch = ++comm->epoch;
+	path->refusal = 0;
+	ret = path_give(path, peer, relay);
+	if (ret || relay)
+		return ret;
+	if (!path_suffices(path, peer->eager_limit)) {
+		mesh_attach_end(path);
+		return -EOPNOTSUPP;
+	}
+	request_send(path, peer);
+	return 0;
+}
+
+int mesh_attach_late(struct mesh_comm *comm, struct mesh_peer *peer)
+{
+	struct mesh_path *path = &comm->paths[comm->num_paths];
+	int ret;
+
+	mesh_process_assert_locked(comm->process);
+	ret = mesh_comm_path_add_late(comm, peer);
+	if (ret)
+		return ret;
+	path->epoch = ++comm->epoch;
+	request_send(path, peer);
+	return 0;
+}
+
+bool mesh_attach_is_asked(const struct mesh_path *path)
+{
+	bool asked;
+
+	mesh_comm_lock(path->comm);
+	asked = path->state == MESH_PATH_JOINING;
+	mesh_comm_unlock(path->comm);
+	return asked && !path->known;
+}
+
+void mesh_attach_end(struct mesh_path *path)
+{
+	struct mesh_domain *domain = mesh_path_peer(path)->domain;
+
+	mesh_domain_lock(domain);
+	mesh_path_sink_remove(path);
+	mesh_comm_lock(path->comm);
+	if (path->state == MESH_PATH_JOINING)
+		mesh_path_state_set(path, MESH_PATH_DOWN);
+	mesh_comm_unlock(path->comm);
+	mesh_domain_unlock(domain);
+}
+
+/* The path that waits for an answer under this id, or NULL. */
+MESH_HOLDS(process)
+static struct mesh_path *path_asked(struct mesh_peer *peer, uint32_t id)
+{
+	struct mesh_path *path = mesh_comm_path_find(peer, id);
+
+	if (!path || !path->comm->sending || mesh_comm_is_opening(path->comm))
+		return NULL;
+	return mesh_attach_is_asked(path) ? path : NULL;
+}
+
+/* It may lead over other NICs than before. */
+MESH_HOLDS(process)
+static void path_begin(struct mesh_path *path, const struct mesh_frame_accept *accept)
+{
+	if (path->through_relay) {
+		mesh_path_counters_close(path);
+		mesh_path_counters_open(path);
+	}
+	path_up(path, accept);
+}
+
+bool mesh_attach_accepted(struct mesh_peer *peer, const struct mesh_frame_accept *accept)
+{
+	struct mesh_path *path = path_asked(peer, accept->to_comm);
+
+	if (!path || mesh_path_has_relay(path))
+		return false; /* a relay answers with OPENED */
+	path_begin(path, accept);
+	return true;
+}
+
+bool mesh_attach_opened(struct mesh_peer *peer, const struct mesh_frame_opened *opened)
+{
+	const struct mesh_frame_accept accept = mesh_frame_opened_accept(opened);
+	struct mesh_path *path = path_asked(peer, opened->to_comm);
+
+	if (!path || !mesh_path_has_relay(path))
+		return false; /* it is late, and is given back */
+	if (mesh_path_relayed_opened(path, opened) || !path_suffices(path, opened->eager_limit)) {
+		mesh_attach_end(path);
+		return false;
+	}
+	path_begin(path, &accept);
+	return true;
+}
+
+/*
+ * The path of a receiving comm that asked over this link whether its comm lives, or NULL. Ids are
+ * those of a domain: on another link the same one may be another comm's.
+ */
+MESH_HOLDS(process)
+static struct mesh_path *path_asking(const struct mesh_peer *peer, uint32_t id)
+{
+	const struct mesh_process *process = peer->process;
+	const struct mesh_peer *lost;
+	struct mesh_comm *comm;
+	int i;
+
+	for (comm = mesh_comm_next(process, NULL); comm; comm = mesh_comm_next(process, comm)) {
+		if (comm->sending || comm->error || !comm->resumes || !mesh_comm_is_cut(comm))
+			continue;
+		for (i = 0; i < comm->num_paths; i++) {
+			lost = mesh_path_peer(&comm->paths[i]);
+			if (comm->paths[i].sink.id == id && !comm->paths[i].through_relay &&
+			    lost->process_id == peer->process_id &&
+			    mesh_peer_shares_link(lost, peer))
+				return &comm->paths[i];
+		}
+	}
+	return NULL;
+}
+
+bool mesh_attach_refused(struct mesh_peer *peer, const struct mesh_frame_refuse *refuse)
+{
+	struct mesh_path *path = path_asked(peer, refuse->comm), *asking;
+	bool ended = refuse->refusal == MESH_REFUSAL_ENDED;
+
+	asking = !path && ended ? path_asking(peer, refuse->comm) : NULL;
+	if (asking)
+		comm_abandon(asking->comm);
+	if (!path)
+		return asking;
+	path->refusal = (enum mesh_refusal)refuse->refusal;
+	mesh_attach_end(path); /* the next attempt may succeed */
+	ended |= path->through_relay && refuse->refusal == MESH_REFUSAL_COOKIE;
+	/* Over a path that leads there CLOSED comes, and says how it has ended. */
+	if (ended && (!path->through_relay || mesh_comm_lacks_route(path->comm)))
+		comm_abandon(path->comm);
+	return true;
+}
+
+/* ---- the receiving end --------------------------------------------------------------------- */
+
+void mesh_attach_ask(const struct mesh_path *path, struct mesh_peer *peer)
+{
+	struct mesh_frame frame = request_of(path);
+
+	mesh_process_assert_locked(peer->process);
+	frame.connect.asks = 1;
+	mesh_peer_send(peer, &frame, MESH_FRAME_CONNECT);
+}
+
+bool mesh_attach_admits(const struct mesh_process *process, const struct mesh_frame_hello *hello)
+{
+	const struct mesh_comm *comm;
+
+	if (!hello->listen_id && hello->cookie == process->process_id)
+		return mesh_process_is_known(process, hello->process_id);
+	for (comm = mesh_comm_next(process, NULL); comm; comm = mesh_comm_next(process, comm)) {
+		if (comm->cookie && comm->cookie == hello->cookie)
+			return true;
+	}
+	return false;
+}
+
+/* True if the frame comes from the comm's other end, or from a relay for it. */
+MESH_HOLDS(process)
+static bool is_of_comm(const struct mesh_peer *peer, const struct mesh_frame_connect *request,
+		       const struct mesh_comm *comm)
+{
+	if (comm->key != request->comm_key || comm->sending != request->asks)
+		return false;
+	if (comm->cookie)
+		return comm->cookie == request->cookie && !strcmp(comm->peer_name, request->origin);
+	return mesh_path_peer(&comm->paths[0])->process_id == peer->process_id;
+}
+
+/*
+ * Our end of the comm that the frame names, if it is whole; else NULL. One that lingers has what
+ * the sending end may be in doubt about.
+ */
+MESH_HOLDS(process)
+static struct mesh_comm *comm_named(const struct mesh_peer *peer,
+				    const struct mesh_frame_connect *request)
+{
+	struct mesh_comm *comm;
+
+	for (comm = mesh_comm_next(peer->process, NULL); comm;
+	     comm = mesh_comm_next(peer->process, comm)) {
+		if (is_of_comm(peer, request, comm) && comm->num_paths >= comm->wanted_paths &&
+		    comm->wanted_paths == request->num_paths)
+			return comm;
+	}
+	return NULL;
+}
+
+/* The sending end has no other path: what goes over one that still seems to be up is lost. */
+MESH_HOLDS(process)
+static void others_give_up(const struct mesh_path *path)
+{
+	struct mesh_comm *comm = path->comm;
+	bool up;
+	int i;
+
+	for (i = 0; i < comm->num_paths; i++) {
+		mesh_comm_lock(comm);
+		up = comm->paths[i].state == MESH_PATH_UP;
+		mesh_comm_unlock(comm);
+		if (up && &comm->paths[i] != path)
+			mesh_path_given_up(&comm->paths[i]);
+	}
+}
+
+/*
+ * A request that comes late must not end the life that the sending end has asked for since. The
+ * last relay may repeat the first one over another link.
+ */
+MESH_HOLDS(process)
+static bool is_latest(const struct mesh_path *path, const struct mesh_frame_connect *request)
+{
+	if (!request->epoch)
+		return !path->epoch && path->comm->num_paths == 1;
+	return mesh_seq_before(path->epoch, request->epoch);
+}
+
+/* Takes the life of a path that the comm has. Returns 0 or the refusal. */
+MESH_HOLDS(process)
+static enum mesh_refusal path_take(struct mesh_path *path, struct mesh_peer *peer,
+				   const struct mesh_frame_connect *request)
+{
+	if (!is_latest(path, request))
+		return MESH_REFUSAL_RESOURCES;
+	path->comm->rerouted |= path->through_relay && request->epoch; /* its NCCL has the comm */
+	mesh_path_given_up(path);
+	if (request->alone)
+		others_give_up(path);
+	/* First: what pins memory, while the earlier life is being fenced. */
+	if (peer->state != MESH_PEER_UP ||
+	    mesh_registrations_prepare(path->comm, request->path, peer->domain) ||
+	    !path_rests(path) || path_give(path, peer, *request->via))
+		return MESH_REFUSAL_RESOURCES;
+	if (!path_suffices(path, peer->eager_limit) ||
+	    (path->through_relay && mesh_path_received_via(path, request))) {
+		mesh_attach_end(path);
+		return MESH_REFUSAL_RESOURCES;
+	}
+	return 0;
+}
+
+/* The same for a path that the comm did not have: the next one. */
+MESH_HOLDS(process)
+static enum mesh_refusal path_take_late(struct mesh_comm *comm, struct mesh_peer *peer,
+					const struct mesh_frame_connect *request)
+{
+	if (comm->waits || request->path != comm->num_paths || *request->via || !request->epoch ||
+	    peer->state != MESH_PEER_UP || mesh_comm_path_add_late(comm, peer))
+		return MESH_REFUSAL_RESOURCES;
+	return 0;
+}
+
+/* From now on each grant has the target of the path's new life. */
+MESH_HOLDS(process)
+static void life_accept(struct mesh_path *path, struct mesh_peer *peer,
+			const struct mesh_frame_connect *request)
+{
+	struct mesh_comm *comm = path->comm;
+	struct mesh_frame answer;
+
+	path->epoch = request->epoch;
+	mesh_questions_path_renewed(path);
+	memset(&answer, 0, sizeof(answer));
+	mesh_comm_lock(comm);
+	answer.accept.lives = ++comm->receive.lives;
+	mesh_comm_unlock(comm);
+	answer.accept.to_comm = request->comm;
+	answer.accept.comm = path->sink.id;
+	answer.accept.token = path->sink.token;
+	mesh_peer_send(peer, &answer, MESH_FRAME_ACCEPT);
+}
+
+/* Returns 0 or the refusal. */
+MESH_HOLDS(process)
+static enum mesh_refusal comm_attach(struct mesh_comm *comm, struct mesh_peer *peer,
+				     const struct mesh_frame_connect *request)
+{
+	const struct mesh_frame_accept other = {.comm = request->comm, .token = request->token};
+	struct mesh_path *path = &comm->paths[request->path];
+	enum mesh_refusal refusal;
+
+	if (comm->error)
+		return MESH_REFUSAL_ENDED;
+	if (!comm->resumes)
+		return MESH_REFUSAL_RESOURCES;
+	refusal = request->path < comm->num_paths ? path_take(path, peer, request)
+						  : path_take_late(comm, peer, request);
+	if (refusal)
+		return refusal;
+	life_accept(path, peer, request);
+	path_up(path, &other);
+	return 0;
+}
+
+bool mesh_attach_came(struct mesh_peer *peer, const struct mesh_frame_connect *request)
+{
+	enum mesh_refusal refusal = 0;
+	struct mesh_comm *comm;
+
+	if (!request->epoch && !request->asks && !*request->via)
+		return false;
+	comm = comm_named(peer, request);
+	if (!comm && !request->epoch && !request->asks)
+		return false;
+	if (!comm || (request->asks && comm->error))
+		refusal = MESH_REFUSAL_ENDED;
+	else if (!request->asks) /* else our own request is on its way, or follows */
+		refusal = comm_attach(comm, peer, request);
+	if (refusal)
+		mesh_peer_refuse(peer, refusal, request->comm);
+	return true;
+}
