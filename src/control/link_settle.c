@@ -149,15 +149,3 @@ bool mesh_link_was_lost(const struct mesh_peer *peer, bool *logged)
 	}
 	return lost;
 }
-
-bool mesh_link_flow_is_in_use(const struct mesh_peer *peer)
-{
-	struct mesh_peer *other = NULL;
-
-	while ((other = mesh_peer_of_process(peer, other))) {
-		if (other != peer && other->state == MESH_PEER_UP && other->remote &&
-		    other->remote->flow == peer->remote->flow)
-			return true;
-	}
-	return false;
-}

@@ -40,11 +40,4 @@ bool mesh_link_settle(struct mesh_peer *peer);
 MESH_HOLDS(process)
 bool mesh_link_was_lost(const struct mesh_peer *peer, bool *logged);
 
-/**
- * True if the other direction of the link is up: what its flow has carried is of this life.
- * process->lock held.
- */
-MESH_HOLDS(process)
-bool mesh_link_flow_is_in_use(const struct mesh_peer *peer);
-
 #endif

@@ -242,6 +242,22 @@ void mesh_peer_unfenced(struct mesh_peer *peer)
 		users_notify(peer);
 }
 
+/*
+ * True if the provider's connection with a lost peer is to be cut. A comm that goes on needs that;
+ * and without any the other end may have cut it, of which nothing is heard while the cable is away.
+ * Then the provider would refuse that end's next connection for as long as this one stays
+ * (xnet_process_connreq() of 1.17 to 2.6). On verbs that end has given its endpoint up, and its
+ * next connection comes from another address.
+ */
+MESH_HOLDS(process)
+static bool peer_is_cut_off(const struct mesh_peer *peer)
+{
+	if (mesh_peer_is_resumed(peer))
+		return true;
+	return peer->remote && !peer->over && peer->domain->provider != MESH_PROVIDER_VERBS_RXM &&
+	       !mesh_peer_flow_is_shared(peer);
+}
+
 void mesh_peer_bury(struct mesh_peer *peer)
 {
 	mesh_process_assert_locked(peer->process);
@@ -250,7 +266,7 @@ void mesh_peer_bury(struct mesh_peer *peer)
 	peer->buried = true;
 	mesh_peer_urgent_set(peer, false);
 	mesh_peer_drain_end(peer);
-	if (mesh_peer_is_resumed(peer)) {
+	if (peer_is_cut_off(peer)) {
 		/* First, so that no thread posts to it and connects it again. */
 		mesh_peer_greeting_drop(peer);
 		mesh_peer_fence(peer);

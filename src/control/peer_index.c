@@ -2,6 +2,7 @@
 /* peer_index.c - finds peers by the process at the other end, and by their address. */
 #include "control/peer_index.h"
 #include "control/process.h"
+#include "fabric/remote.h"
 
 /* Spreads the bits of @key; the multiplier is 2^64 divided by the golden ratio. */
 static unsigned int bucket_of(uint64_t key)
@@ -67,6 +68,18 @@ struct mesh_peer *mesh_peer_of_process(const struct mesh_peer *peer, struct mesh
 	       (other == peer || !peer->process_id || other->process_id != peer->process_id))
 		other = LIST_NEXT(other, process_entry);
 	return other;
+}
+
+bool mesh_peer_flow_is_shared(const struct mesh_peer *peer)
+{
+	struct mesh_peer *other = NULL;
+
+	while ((other = mesh_peer_of_process(peer, other))) {
+		if (other != peer && other->state == MESH_PEER_UP && other->remote &&
+		    other->remote->flow == peer->remote->flow)
+			return true;
+	}
+	return false;
 }
 
 bool mesh_process_is_known(const struct mesh_process *process, uint64_t process_id)

@@ -39,6 +39,10 @@ void mesh_peer_index_remove(struct mesh_peer *peer);
 MESH_HOLDS(process)
 struct mesh_peer *mesh_peer_of_process(const struct mesh_peer *peer, struct mesh_peer *previous);
 
+/** True if another peer that is up, as of the link's other direction, has the peer's flow. */
+MESH_HOLDS(process)
+bool mesh_peer_flow_is_shared(const struct mesh_peer *peer);
+
 /** True if a comm of ours has, or had, a path to the process, which has not ended. */
 MESH_HOLDS(process)
 bool mesh_process_is_known(const struct mesh_process *process, uint64_t process_id);

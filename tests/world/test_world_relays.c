@@ -15,6 +15,9 @@ static const struct test_case cases[] = {
 		    ENDS(16000)}},
 	{"killed-only", "chain", 3000,
 	 .events = {IS_KILLED(1000, 1), STARTS(3000, 1), ENDS(12000)}},
+	/* c has cut its connection with b, of which b has heard nothing: it has none to lose. */
+	{"end-killed", "line", 2000,
+	 .events = {IS_KILLED(3000, 0), DOWN(3200, 1), UP(3230, 1), STARTS(6000, 0), ENDS(14000)}},
 	{"without-descriptors", "diamond", 2000,
 	 .events = {NO_FILES(1000, 1), RESETS(1500, 0), HAS_FILES(6000, 1), ENDS(9000)}},
 	{"cable", "diamond", 1000,
