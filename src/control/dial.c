@@ -95,18 +95,22 @@ static void domain_look(struct mesh_dial *dial, bool again, uint64_t now_ms)
 	state_set(dial, MESH_DIAL_TRYING, now_ms);
 }
 
-void mesh_dial_begin(struct mesh_dial *dial, struct mesh_process *process,
-		     const struct mesh_way *way, bool again, uint64_t now_ms)
+int mesh_dial_begin(struct mesh_dial *dial, struct mesh_process *process,
+		    const struct mesh_way *way, bool again, uint64_t now_ms)
 {
+	int ret = -ENETDOWN;
+
 	mesh_process_assert_locked(process);
 	dial->process = process;
 	dial->way = *way;
-	dial->error = 0;
 	state_set(dial, MESH_DIAL_OPENING, now_ms);
-	if (lacks_carrier(dial))
-		dead_set(dial, -ENETDOWN, now_ms);
-	else
+	if (!lacks_carrier(dial)) {
 		domain_look(dial, again, now_ms);
+		ret = dial->error;
+	}
+	if (ret)
+		mesh_dial_end(dial);
+	return ret;
 }
 
 enum mesh_dial_state mesh_dial_look(struct mesh_dial *dial, uint64_t now_ms)

@@ -59,10 +59,12 @@ struct mesh_dial {
  * Begins to dial @way. The dial is at rest.
  *
  * @again: our domain is opened also if that has failed a moment ago
+ *
+ * Returns 0, or what is said of mesh_dial.error: then the dial is at rest again.
  */
 MESH_HOLDS(process)
-void mesh_dial_begin(struct mesh_dial *dial, struct mesh_process *process,
-		     const struct mesh_way *way, bool again, uint64_t now_ms);
+int mesh_dial_begin(struct mesh_dial *dial, struct mesh_process *process,
+		    const struct mesh_way *way, bool again, uint64_t now_ms);
 
 /** Learns what has become of it. Returns its state. */
 MESH_HOLDS(process)

@@ -228,16 +228,15 @@ static void way_next(struct mesh_circuit *circuit, uint64_t now_ms)
 	struct mesh_dial *dial = &opening->dial;
 
 	mesh_circuit_down_close(circuit);
+	mesh_dial_end(dial);
 	opening->asked_ms = 0;
 	do {
-		mesh_dial_end(dial);
 		if (opening->tried == opening->num_nexts) {
 			circuit_refuse(circuit, opening->refusal);
 			return;
 		}
-		mesh_dial_begin(dial, circuit->relay->process,
-				&opening->nexts[opening->tried++].way, false, now_ms);
-	} while (dial->state == MESH_DIAL_DEAD);
+	} while (mesh_dial_begin(dial, circuit->relay->process,
+				 &opening->nexts[opening->tried++].way, false, now_ms));
 }
 
 /* The candidate is not asked yet. May free the circuit. */

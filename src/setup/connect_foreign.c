@@ -33,14 +33,14 @@ static bool is_told(const struct mesh_connect *connect)
 	return false;
 }
 
-/* True if each peer is refused: the next try dials anew. */
+/* True if no dial goes on: the next try dials anew. */
 MESH_HOLDS(process)
-static bool is_refused(const struct mesh_connect *connect)
+static bool is_idle(const struct mesh_connect *connect)
 {
 	int i;
 
 	for (i = 0; i < connect->num_dials; i++) {
-		if (!connect->dials[i].peer || !connect->dials[i].peer->refusal)
+		if (connect->dials[i].state != MESH_DIAL_DEAD)
 			return false;
 	}
 	return connect->num_dials;
@@ -77,7 +77,7 @@ int mesh_connect_foreign_advance(struct mesh_connect *connect, uint64_t now_ms)
 		verdict = mesh_connect_judge(connect, now_ms);
 	if (is_told(connect) || is_over(connect, now_ms) || !connect->choice.num_candidates)
 		return -EPROTONOSUPPORT;
-	if (is_refused(connect))
+	if (is_idle(connect))
 		mesh_connect_try_end(connect);
 	if (!connect->num_dials ||
 	    (verdict == MESH_VERDICT_NEXT && connect->dialled < connect->choice.num_candidates))

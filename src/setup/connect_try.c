@@ -79,14 +79,10 @@ static int pair_dial(struct mesh_connect *connect, struct mesh_path_candidate pa
 	if (!mesh_way_of_pair(process, &connect->handle, &pair, &way))
 		return -ENODEV;
 	way.index = mesh_process_lane_index(process, mesh_way_dev(&way), pair.provider, lane);
-	mesh_dial_begin(dial, process, &way, true, now_ms);
-	ret = dial->state == MESH_DIAL_DEAD ? dial->error : 0;
-	if (ret) {
-		mesh_dial_end(dial);
-		return ret;
-	}
-	connect->pairs[connect->num_dials++] = pair;
-	return 0;
+	ret = mesh_dial_begin(dial, process, &way, true, now_ms);
+	if (!ret)
+		connect->pairs[connect->num_dials++] = pair;
+	return ret;
 }
 
 /* Says that there is no memory, or no id, for a dial. */

@@ -134,13 +134,11 @@ static void first_hop_dial(struct mesh_relay_try *relay, const struct mesh_route
 		}
 		mesh_relay_tried_get(&relay->tried,
 				     &nexts[i]); /* it is known: the connection has hope */
-		mesh_dial_begin(dial, process, &nexts[i].way, false, now_ms);
-		if (dial->state != MESH_DIAL_DEAD) {
+		if (!mesh_dial_begin(dial, process, &nexts[i].way, false, now_ms)) {
 			relay->nexts[relay->num_dials] = nexts[i];
 			relay->routes[relay->num_dials++] = *route;
 			return;
 		}
-		mesh_dial_end(dial);
 		unusable |= 1u << i; /* over another link, perhaps */
 	}
 }

@@ -106,7 +106,8 @@ static void try_begin(struct mesh_straight *straight, const struct mesh_comm *co
 		if (comm->eager_limit > mesh_process_eager_limit(process, pair->provider) ||
 		    !mesh_way_of_pair(process, straight->handle, pair, &way))
 			continue;
-		mesh_dial_begin(&straight->dial, process, &way, false, now_ms);
+		if (mesh_dial_begin(&straight->dial, process, &way, false, now_ms))
+			continue;
 		straight->reason = pair->reason;
 		if (straight->dial.state == MESH_DIAL_TRYING)
 			return;

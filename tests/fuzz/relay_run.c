@@ -32,8 +32,8 @@ struct relay_run relay_run;
 
 /* ---- what the relay sees of other layers ---------------------------------------------------- */
 
-void __wrap_mesh_dial_begin(struct mesh_dial *dial, struct mesh_process *process,
-			    const struct mesh_way *way, bool again, uint64_t now_ms);
+int __wrap_mesh_dial_begin(struct mesh_dial *dial, struct mesh_process *process,
+			   const struct mesh_way *way, bool again, uint64_t now_ms);
 enum mesh_dial_state __real_mesh_dial_look(struct mesh_dial *dial, uint64_t now_ms);
 enum mesh_dial_state __wrap_mesh_dial_look(struct mesh_dial *dial, uint64_t now_ms);
 void __wrap_mesh_neighbours_ask(struct mesh_neighbours *neighbours);
@@ -62,15 +62,21 @@ static void dial_step(struct mesh_dial *dial)
 	mesh_peer_use(dial->peer);
 }
 
-void __wrap_mesh_dial_begin(struct mesh_dial *dial, struct mesh_process *process,
-			    const struct mesh_way *way, bool again, uint64_t now_ms)
+int __wrap_mesh_dial_begin(struct mesh_dial *dial, struct mesh_process *process,
+			   const struct mesh_way *way, bool again, uint64_t now_ms)
 {
+	int ret;
+
 	(void)again;
 	check(dial->state == MESH_DIAL_REST);
 	check(way->index >= 0 && mesh_way_dev(way) < RELAY_NICS);
 	*dial = (struct mesh_dial){.process = process, .way = *way, .since_ms = now_ms};
 	dial->state = MESH_DIAL_OPENING;
 	dial_step(dial);
+	ret = dial->state == MESH_DIAL_DEAD ? dial->error : 0;
+	if (ret)
+		mesh_dial_end(dial);
+	return ret;
 }
 
 enum mesh_dial_state __wrap_mesh_dial_look(struct mesh_dial *dial, uint64_t now_ms)

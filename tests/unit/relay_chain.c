@@ -206,10 +206,10 @@ uint64_t __wrap_mesh_neighbours_waited_ms(const struct mesh_neighbours *neighbou
 }
 
 /* The NIC is open. */
-void __wrap_mesh_dial_begin(struct mesh_dial *dial, struct mesh_process *process,
-			    const struct mesh_way *way, bool again, uint64_t now_ms);
-void __wrap_mesh_dial_begin(struct mesh_dial *dial, struct mesh_process *process,
-			    const struct mesh_way *way, bool again, uint64_t now_ms)
+int __wrap_mesh_dial_begin(struct mesh_dial *dial, struct mesh_process *process,
+			   const struct mesh_way *way, bool again, uint64_t now_ms);
+int __wrap_mesh_dial_begin(struct mesh_dial *dial, struct mesh_process *process,
+			   const struct mesh_way *way, bool again, uint64_t now_ms)
 {
 	int node = (int)(process->node_id - CHAIN_NODE_ID(0));
 
@@ -222,6 +222,7 @@ void __wrap_mesh_dial_begin(struct mesh_dial *dial, struct mesh_process *process
 		.peer = &chain_end_of(node, way->index ? node + 1 : node - 1)->peers[0],
 	};
 	mesh_peer_use(dial->peer);
+	return 0;
 }
 
 int __wrap_mesh_relay_thread_start(struct mesh_relay_thread *thread);
