@@ -106,7 +106,7 @@ TEST(parallel)
 	}
 }
 
-/* With these hints and any spread; "" for the paths behind those that are known. */
+/* With these hints and any spread the first @known of @num paths are these; -1: all. */
 static void always(const char *a, const char *b, int local_nic, int remote_nic, const char *paths,
 		   int known, int num)
 {
