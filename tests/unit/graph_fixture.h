@@ -3,8 +3,6 @@
 #ifndef MESH_TESTS_GRAPH_FIXTURE_H
 #define MESH_TESTS_GRAPH_FIXTURE_H
 
-#include <string.h>
-
 #include "nic/graph_routes.h"
 
 #include "printed.h"

@@ -6,9 +6,6 @@
 #ifndef TEST_PLUGIN_FIXTURE_H
 #define TEST_PLUGIN_FIXTURE_H
 
-#include <stdio.h>
-#include <string.h>
-
 #include "base/log.h"
 
 #include "fake_net.h"

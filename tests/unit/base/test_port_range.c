@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* test_port_range.c - ranges of ports: what is read, and that each port is tried once. */
-#include <errno.h>
-#include <string.h>
-
 #include "base/port_range.h"
 
 #include "unit.h"

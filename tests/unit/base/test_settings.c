@@ -1,9 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* test_settings.c - what the plugin does with settings that it cannot use. */
-#include <errno.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "setup/net.h"
 
 #include "log_capture.h"

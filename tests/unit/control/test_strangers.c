@@ -2,14 +2,9 @@
 /* test_strangers.c - the control connection with a client that violates the protocol. */
 #include <arpa/inet.h>
 #include <netinet/tcp.h>
-#include <errno.h>
 #include <stdatomic.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/socket.h>
 #include <sys/time.h>
-#include <unistd.h>
 
 #include "base/version.h"
 #include "setup/listener.h"

@@ -4,7 +4,6 @@
  * every version: connections and messages. Each test_trap_* is named after a way in which NCCL
  * punishes a plugin.
  */
-#include <errno.h>
 #include <limits.h>
 #include <pthread.h>
 

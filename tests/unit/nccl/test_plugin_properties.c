@@ -4,8 +4,6 @@
  * the NICs' properties, results and log lines. Each test_trap_* is named after a way in which NCCL
  * punishes a plugin.
  */
-#include <errno.h>
-
 #include "base/log.h"
 
 #include "plugin_fixture.h"

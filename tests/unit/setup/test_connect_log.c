@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* test_connect_log.c - which reason the message about an attempt that was given up names. */
-#include <stdio.h>
-#include <string.h>
-
 #include "nic/addr.h"
 #include "setup/connect_log.h"
 #include "setup/relay_try.h"

@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* test_announce.c - how a sending comm announces its writes: immediates, and messages behind. */
-#include <errno.h>
-#include <string.h>
-
 #include <rdma/fi_errno.h>
 
 #include "transport/place.h"

@@ -3,8 +3,6 @@
  * test_announce_again.c - where messages announce the writes, a lost path may have dropped some of
  * them although the writes themselves have arrived: they are announced again over another path.
  */
-#include <string.h>
-
 #include <rdma/fi_errno.h>
 
 #include "transport/path_state.h"

@@ -1,9 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* test_credit.c - what a sending comm may send: small messages ahead, large ones by grants. */
-#include <errno.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include <rdma/fi_errno.h>
 
 #include "transport/request.h"

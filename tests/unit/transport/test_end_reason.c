@@ -4,8 +4,6 @@
  * before a call returns the error, however many connections have ended: NCCL keeps the last WARN
  * for ncclGetLastError(). At an orderly end there is none.
  */
-#include <errno.h>
-
 #include "control/peer_end.h"
 #include "transport/answer.h"
 

@@ -3,9 +3,6 @@
  * test_fence_fails.c - the provider's connections with a lost peer cannot be cut: the comms into
  * whose memory something late may be written fail, with one WARN, and no other comm does.
  */
-#include <errno.h>
-#include <string.h>
-
 #include "control/link_settle.h"
 #include "control/peer_end.h"
 #include "fabric/socket_table.h"

@@ -2,10 +2,6 @@
 /*
  * test_receive.c - what a receiving comm accepts of arriving messages, and what it does with them.
  */
-#include <errno.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "transport/receive.h"
 #include "transport/request.h"
 

@@ -1,9 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* test_receive_grants.c - what a receiving comm sends to its sender, and when. */
-#include <errno.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "fabric/mr.h"
 #include "transport/receive.h"
 #include "transport/stall.h"

@@ -1,9 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* test_request.c - requests and registrations: what is refused, and what a failure spares. */
-#include <errno.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include <rdma/fi_errno.h>
 
 #include "transport/comm_end.h"

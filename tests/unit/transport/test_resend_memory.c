@@ -3,9 +3,6 @@
  * test_resend_memory.c - memory for the segments that a lost path may have dropped: a message has
  * it before its first write leaves, or does not begin.
  */
-#include <errno.h>
-#include <stdlib.h>
-
 #include <rdma/fi_errno.h>
 
 #include "transport/resend.h"
