@@ -156,10 +156,9 @@ TEST_EACH(errors_become_results)
 		{-EREMOTEIO, NCCL_RESULT_REMOTE_ERROR},
 		{-EDOM, NCCL_RESULT_INTERNAL_ERROR},
 	};
-	size_t i;
 	int done;
 
-	for (i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+	FOR_EACH(i, cases) {
 		fake.error = cases[i].error;
 		assert_int_equal(v->test(FAKE_REQUEST, &done, NULL), cases[i].result);
 	}

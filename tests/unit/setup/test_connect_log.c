@@ -208,10 +208,9 @@ static const struct {
 TEST_BARE(lines)
 {
 	const char *text;
-	size_t i;
 	int k;
 
-	for (i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+	FOR_EACH(i, cases) {
 		setup();
 		attempt_change(cases[i].how);
 		switch (cases[i].when) {

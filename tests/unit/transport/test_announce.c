@@ -55,9 +55,8 @@ TEST_BARE(each_provider)
 	};
 	struct mesh_message_written written;
 	struct mesh_message_header header;
-	size_t i;
 
-	for (i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+	FOR_EACH(i, cases) {
 		const struct fake_post *write = &fake.writes.posts[0];
 
 		fixture_setup();
@@ -111,10 +110,9 @@ TEST_BARE(flags_follow)
 	struct mesh_message_written written;
 	struct mesh_message_header header;
 	const uint64_t none = 0;
-	size_t i;
 	int j;
 
-	for (i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+	FOR_EACH(i, cases) {
 		fixture_setup();
 		fake.cq_data_size = i < 2 ? 8 : 4;
 		lines_fill(LARGE, 7);

@@ -187,9 +187,8 @@ TEST(grants_of_a_stream)
 {
 	static const size_t sizes[] = {64 << 10, 512 << 10, ROOM};
 	int grants;
-	size_t i;
 
-	for (i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
+	FOR_EACH(i, sizes) {
 		comm = fixture_open(MESH_PROVIDER_VERBS_RXM, 1, false);
 		grants = grants_of_stream(sizes[i], 8);
 		if (grants > 2048 / 4 + 4)
