@@ -89,10 +89,8 @@ TEST(link_lost)
 	for (i = 0; i < 3; i++)
 		question_comes(comms[i]);
 	assert_int_equal(log_captured_lines(MESH_LOG_WARN), 2); /* "lost node b" is the other */
-	for (i = 0; i < 3; i++) {
+	for (i = 0; i < 3; i++)
 		assert_int_not_equal(comms[i]->paths[1].state, MESH_PATH_DOWN);
-		fixture_comm_close(comms[i]);
-	}
 }
 
 /* The first fence succeeded, and then a RESUME asks for another. */
@@ -106,7 +104,6 @@ TEST(question)
 	question_comes(comm);
 	assert_fails(comm);
 	assert_int_not_equal(comm->paths[1].state, MESH_PATH_DOWN);
-	fixture_comm_close(comm);
 }
 
 /* The link is about to be used again: not before it is fenced. */
@@ -126,7 +123,6 @@ TEST(link_settles)
 	back->domain = fixture.domains[0];
 	process_release();
 	assert_fails(comm);
-	fixture_comm_close(comm);
 }
 
 /* A comm that is reached through a relay fails with the link to the relay. */
@@ -138,7 +134,6 @@ TEST(relayed)
 	visits_fail = true;
 	second_lose();
 	assert_fails(comm);
-	fixture_comm_close(comm);
 }
 
 static int end(void)

@@ -67,7 +67,6 @@ TEST(lost_without_memory)
 	assert_int_equal(request->send.num_lost, SEGMENTS);
 	assert_true(mesh_send_awaits_have(comm));
 	mesh_lock_release(&comm->lock);
-	fixture_comm_close(comm);
 }
 
 TEST(no_memory_to_begin)
@@ -81,5 +80,4 @@ TEST(no_memory_to_begin)
 	assert_int_equal(fake.writes.num, 0);
 	assert_failed(comm, -ENOMEM, "no memory to send segments again");
 	fixture_request_fails(request, -ENOMEM);
-	fixture_comm_close(comm);
 }
