@@ -1,9 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* asking_fixture.c - NICs and what they have heard, without a network. */
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "asking_fixture.h"
 #include "unit.h"
 

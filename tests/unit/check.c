@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* check.c - a check of a fixture fails the unit test that runs. */
-#include <stdlib.h>
-
 #include "check.h"
 #include "unit.h"
 

@@ -6,9 +6,6 @@
 #ifndef MESH_TESTS_CIRCUIT_FIXTURE_H
 #define MESH_TESTS_CIRCUIT_FIXTURE_H
 
-#include <errno.h>
-#include <string.h>
-
 #include <rdma/fi_errno.h>
 
 #include "nic/rdma_error.h"

@@ -97,8 +97,11 @@ void fixture_peer_enter(struct mesh_peer *peer, uint64_t process_id, uint16_t co
 
 int fixture_teardown(void)
 {
+	struct mesh_comm *comm;
 	int i;
 
+	while ((comm = LIST_FIRST(&fixture.setup.process.comms)))
+		fixture_comm_close(comm);
 	log_capture_stop();
 	for (i = 0; i < fixture.num_paths; i++) {
 		mesh_remote_close(fixture.domains[i], fixture.peers[i].remote);

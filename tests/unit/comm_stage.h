@@ -43,7 +43,10 @@ struct comm_fixture {
 extern struct comm_fixture fixture;
 extern char fixture_memory[FIXTURE_MEMORY];
 
-/** A test's setup: a node without paths; and teardown. Log lines are captured meanwhile. */
+/**
+ * A test's setup: a node without paths; and teardown, which closes the comms that the test has left
+ * open. Log lines are captured meanwhile.
+ */
 int fixture_setup(void);
 int fixture_teardown(void);
 

@@ -3,10 +3,9 @@
 #ifndef MESH_TESTS_GRAPH_FIXTURE_H
 #define MESH_TESTS_GRAPH_FIXTURE_H
 
-#include <string.h>
-
 #include "nic/graph_routes.h"
 
+#include "printed.h"
 #include "unit.h"
 
 static struct mesh_graph graph;
@@ -93,18 +92,45 @@ static inline void site_set(const char *nodes, uint32_t site)
  */
 static inline void routes_are(const char *wanted)
 {
-	char text[512] = "";
-	int i, k, len = 0;
+	FILE *file = print_file();
+	int i, k;
 
+	assert_true(num_routes >= 0);
 	for (i = 0; i < num_routes; i++) {
-		len += i ? sprintf(text + len, " ") : 0;
+		fputs(i ? " " : "", file);
 		for (k = 0; k <= routes[i].num_relays; k++)
-			text[len++] = (char)routes[i].hops[k];
-		len += sprintf(text + len, ":%u%s%s%s%s", routes[i].width_mbps,
-			       routes[i].standby ? "-" : "", routes[i].rdma ? "+" : "",
-			       routes[i].leaves ? "^" : "", routes[i].doubtful ? "?" : "");
+			fputc((int)routes[i].hops[k], file);
+		fprintf(file, ":%u%s%s%s%s", routes[i].width_mbps, routes[i].standby ? "-" : "",
+			routes[i].rdma ? "+" : "", routes[i].leaves ? "^" : "",
+			routes[i].doubtful ? "?" : "");
 	}
-	assert_string_equal(text, wanted);
+	assert_string_equal(printed(), wanted);
+}
+
+static inline void find(char from, char to, int relays_max)
+{
+	num_routes = mesh_graph_routes(&graph, (uint64_t)from, (uint64_t)to, relays_max, 1000,
+				       routes, MESH_ROUTES_MAX);
+	assert_true(num_routes >= 0);
+}
+
+static inline void finds(char from, char to, int relays_max, const char *wanted)
+{
+	find(from, to, relays_max);
+	routes_are(wanted);
+}
+
+/* The routes that pass none of these nodes. */
+static inline void finds_beside(char from, char to, const char *avoided, const char *wanted)
+{
+	uint64_t ids[8];
+	int num;
+
+	for (num = 0; avoided[num]; num++)
+		ids[num] = (uint64_t)avoided[num];
+	num_routes = mesh_graph_routes_beside(&graph, (uint64_t)from, (uint64_t)to, 15, 1000, ids,
+					      num, routes, MESH_ROUTES_MAX);
+	routes_are(wanted);
 }
 
 #endif

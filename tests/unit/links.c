@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* links.c - links that are simulated, for tests of pace.h. */
-#include <string.h>
-
 #include "links.h"
 
 struct links mesh;

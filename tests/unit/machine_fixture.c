@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* machine_fixture.c - a machine that `fi_mesh check` examines: recorded files, and its NICs. */
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 
 #include "check/checks.h"

@@ -1,9 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* mesh_simulation.c - a mesh whose nodes pass questions on. */
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "mesh_simulation.h"
 #include "unit.h"
 

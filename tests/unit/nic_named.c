@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* nic_named.c - makes and finds NICs by name, for tests of lists and tables of NICs. */
-#include <stdio.h>
-#include <string.h>
-
 #include "nic_named.h"
 #include "unit.h"
 

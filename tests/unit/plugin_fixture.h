@@ -6,9 +6,6 @@
 #ifndef TEST_PLUGIN_FIXTURE_H
 #define TEST_PLUGIN_FIXTURE_H
 
-#include <stdio.h>
-#include <string.h>
-
 #include "base/log.h"
 
 #include "fake_net.h"
@@ -47,26 +44,48 @@ logger(enum nccl_level level, unsigned long flags, const char *file, int line, c
 		logged.warnings++;
 }
 
-static int plugin_setup(void **state)
-{
-	const struct version *v = *state;
+static struct version versions[VERSIONS];
+static const struct version *v; /* of the test that runs */
 
+void tests_begin(void)
+{
+	versions_get(versions);
+}
+
+/* Before init. */
+static int bare_setup(void)
+{
+	v = NULL;
 	fake_net_reset();
 	mesh_log_sink_set(NULL); /* init must set it */
 	context = NULL;
-	if (v && v->init(logger, &context))
-		return -1;
-	fake.calls = 0;
 	memset(&logged, 0, sizeof(logged));
 	return 0;
 }
 
-static int plugin_teardown(void **state)
+static int version_say(void)
 {
-	const struct version *v = *state;
+	if (v)
+		print_error("with the table of v%d\n", v->number);
+	return 0;
+}
 
-	fake.error = 0;
-	return v && v->finalize ? (int)v->finalize(context) : 0;
+static void each_version_run(void (*run)(void))
+{
+	int i;
+
+	for (i = 0; i < VERSIONS; i++) {
+		bare_setup();
+		v = &versions[i];
+		assert_int_equal(v->init(logger, &context), NCCL_RESULT_SUCCESS);
+		fake.calls = 0;
+		memset(&logged, 0, sizeof(logged));
+		run();
+		fake.error = 0;
+		if (v->finalize)
+			assert_int_equal(v->finalize(context), NCCL_RESULT_SUCCESS);
+	}
+	v = NULL;
 }
 
 static void assert_refused_in_words(enum nccl_result result)
@@ -76,28 +95,16 @@ static void assert_refused_in_words(enum nccl_result result)
 	assert_int_equal(fake.calls, 0);
 }
 
-/* Runs each of @tests with every version as its state; returns the number of failures. */
-static int plugin_run(const struct CMUnitTest *tests, size_t num_tests)
-{
-	struct CMUnitTest versioned[40];
-	struct version versions[VERSIONS];
-	char group[32];
-	int failed = 0;
-	size_t i, v;
+/* A TEST is without a version, and before init. */
+TESTS_USE(bare_setup, version_say);
 
-	assert_true(num_tests <= sizeof(versioned) / sizeof(versioned[0]));
-	versions_get(versions);
-	memcpy(versioned, tests, num_tests * sizeof(*tests));
-	for (v = 0; v < VERSIONS; v++) {
-		for (i = 0; i < num_tests; i++) {
-			versioned[i].setup_func = plugin_setup;
-			versioned[i].teardown_func = plugin_teardown;
-			versioned[i].initial_state = &versions[v];
-		}
-		snprintf(group, sizeof(group), "table v%d", versions[v].number);
-		failed += _cmocka_run_group_tests(group, versioned, num_tests, NULL, NULL);
-	}
-	return failed;
-}
+/** A test that runs with the table of each version, @v. */
+#define TEST_EACH(name)                                                                            \
+	static void each_##name(void);                                                             \
+	TEST(name)                                                                                 \
+	{                                                                                          \
+		each_version_run(each_##name);                                                     \
+	}                                                                                          \
+	static void each_##name(void)
 
 #endif

@@ -14,6 +14,7 @@ static json_t *document;
 
 FILE *print_file(void)
 {
+	printed();
 	free(text);
 	text = NULL;
 	file = open_memstream(&text, &size);
@@ -123,9 +124,11 @@ void json_is(const json_t *root, const char *const *pairs)
 {
 	for (; *pairs; pairs += 2) {
 		const json_t *at = json_at(root, pairs[0]);
-		char *value = at ? json_dumps(at, JSON_ENCODE_ANY | JSON_COMPACT) : NULL, count[16];
+		char *value = at ? json_dumps(at, JSON_ENCODE_ANY | JSON_COMPACT) : NULL;
+		char count[16] = "";
 
-		snprintf(count, sizeof(count), "#%zu", json_array_size(at));
+		if (json_is_array(at))
+			snprintf(count, sizeof(count), "#%zu", json_array_size(at));
 		if (!value || strcmp(*pairs[1] == '#' ? count : value, pairs[1]))
 			fail_msg("%s is %s, not %s", pairs[0], value ? value : "missing", pairs[1]);
 		free(value);

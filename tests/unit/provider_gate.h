@@ -5,8 +5,6 @@
 
 #include <pthread.h>
 #include <semaphore.h>
-#include <stdbool.h>
-#include <string.h>
 #include <time.h>
 
 #include "fake_fabric.h"

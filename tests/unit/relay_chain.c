@@ -1,9 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* relay_chain.c - a line of nodes in one process, of which the relays are the product's. */
-#include <errno.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "base/clock.h"
 #include "fabric/fence.h"
 #include "relay/circuit.h"

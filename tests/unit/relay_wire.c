@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* relay_wire.c - what the nodes of relay_chain.h post, until it has arrived and is complete. */
-#include <stdlib.h>
-#include <string.h>
-
 #include <rdma/fi_errno.h>
 
 #include "fabric/sink.h"

@@ -6,10 +6,7 @@
 #ifndef MESH_TESTS_RELAYS_FIXTURE_H
 #define MESH_TESTS_RELAYS_FIXTURE_H
 
-#include <stdlib.h>
-#include <string.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
 #include "transport/circuit_end.h"
 #include "transport/comm_open.h"

@@ -1,11 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* stranger_fixture.c - a listener, and a stranger that connects to its control port. */
 #include <arpa/inet.h>
-#include <errno.h>
-#include <string.h>
 #include <sys/socket.h>
 #include <sys/time.h>
-#include <unistd.h>
 
 #include "base/one_way.h"
 #include "base/threads.h"

@@ -3,9 +3,7 @@
 #include <arpa/inet.h>
 #include <linux/filter.h>
 #include <netinet/tcp.h>
-#include <stdio.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
 #include "base/clock.h"
 #include "system/tcp_look.h"

@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* transport_pair.c - both ends of a connection in one process, over the loopback interface. */
-#include <stdlib.h>
-#include <string.h>
-
 #include "base/clock.h"
 #include "setup/connect.h"
 #include "setup/listener.h"

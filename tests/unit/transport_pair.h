@@ -3,8 +3,6 @@
 #ifndef TRANSPORT_PAIR_H
 #define TRANSPORT_PAIR_H
 
-#include <stdbool.h>
-
 #include "setup/net.h"
 
 #include "unit.h"

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* test_array.c - arrays that grow by one. */
-#include <stdlib.h>
-
 #include "base/array.h"
 
 #include "unit.h"

@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* test_bytes.c - a copy in pieces has every byte, and no other. */
-#include <stdlib.h>
-#include <string.h>
-
 #include "base/bytes.h"
 
 #include "unit.h"

@@ -1,10 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* test_config.c - the settings: every type, every limit, and the table itself. */
-#include <errno.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "base/config.h"
 
 #include "log_capture.h"
@@ -196,9 +191,8 @@ TEST(overflow)
 		"17592186044417M",	 "17179869185G",
 		"18446744073709551615G",
 	};
-	size_t i;
 
-	for (i = 0; i < sizeof(huge) / sizeof(huge[0]); i++) {
+	FOR_EACH(i, huge) {
 		refuses("NCCL_MESH_SEGMENT_SIZE", huge[i]);
 		refuses("NCCL_MESH_EAGER_LIMIT", huge[i]);
 	}
@@ -212,9 +206,8 @@ TEST(number_syntax)
 		"8KB", "8KK",	"8Ki",	 "8T",	  "8.5K",  "0x2000", "1e4",	  "8192x",  "8 ",
 		"8\v", "8\xcb", "8\x01", "8,192", "--8",   "8-",     "8192,4096",
 	};
-	size_t i;
 
-	for (i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+	FOR_EACH(i, bad) {
 		refuses("NCCL_MESH_EAGER_LIMIT", bad[i]);
 		refuses("NCCL_MESH_DEAD_PEER_TIMEOUT", bad[i]);
 	}
@@ -230,10 +223,9 @@ TEST(text)
 					    "NCCL_MESH_PROVIDER", "NCCL_MESH_NODE_NAME"};
 	char text[MESH_CONFIG_TEXT_MAX + 1];
 	struct mesh_config config;
-	size_t i;
 
 	memset(text, 'e', sizeof(text));
-	for (i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+	FOR_EACH(i, names) {
 		const char *member = (const char *)&config + setting_named(names[i])->offset;
 
 		assert_int_equal(load(names[i], "^=eth0, mlx5_1:1 ", &config), 0);

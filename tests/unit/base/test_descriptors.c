@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* test_descriptors.c - the lack of file descriptors is noticed, and its end as well. */
-#include <errno.h>
 #include <sys/eventfd.h>
 #include <sys/resource.h>
-#include <unistd.h>
 
 #include "base/descriptors.h"
 

@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* test_port_range.c - ranges of ports: what is read, and that each port is tried once. */
-#include <errno.h>
-#include <string.h>
-
 #include "base/port_range.h"
 
 #include "unit.h"
@@ -23,13 +20,12 @@ TEST(parse)
 					  " 1",	   "a",	   "1-2-3",	  "+1",	   "0x10",
 					  "1,2",   "1--2", "99999999999", "1-0",   "40000:40100"};
 	struct mesh_port_range range;
-	size_t i;
 
 	reads("", 0, 0);
 	reads("40000-40100", 40000, 40100);
 	reads("1-65535", 1, 65535);
 	reads("7", 7, 7);
-	for (i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+	FOR_EACH(i, bad) {
 		if (mesh_port_range_parse(bad[i], &range) != -EINVAL)
 			fail_msg("\"%s\" is read", bad[i]);
 		assert_int_equal(range.first, 0);

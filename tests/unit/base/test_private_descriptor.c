@@ -1,11 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* test_private_descriptor.c - a forked child has none of the hidden descriptors, and all others. */
-#include <errno.h>
 #include <fcntl.h>
-#include <stdbool.h>
 #include <sys/eventfd.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
 #include "base/private_descriptor.h"
 

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* test_random.c - random bytes fill exactly what was asked for, and differ. */
-#include <string.h>
-
 #include "base/random.h"
 
 #include "unit.h"

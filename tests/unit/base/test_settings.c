@@ -1,9 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* test_settings.c - what the plugin does with settings that it cannot use. */
-#include <errno.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "setup/net.h"
 
 #include "log_capture.h"
@@ -16,11 +12,10 @@ TEST(list_too_long)
 					    "NCCL_MESH_PROVIDER"};
 	struct mesh_net *net;
 	char list[600];
-	size_t i;
 
 	memset(list, 'e', sizeof(list) - 1);
 	list[sizeof(list) - 1] = '\0';
-	for (i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+	FOR_EACH(i, names) {
 		setenv(names[i], list, 1);
 		log_capture_start();
 		assert_int_equal(mesh_net_open(&net), -E2BIG);

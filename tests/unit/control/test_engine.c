@@ -2,7 +2,6 @@
 /* test_engine.c - which events the plugin's own thread watches for. */
 #include <sys/epoll.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
 #include "base/lock.h"
 #include "control/engine.h"

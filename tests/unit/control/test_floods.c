@@ -1,11 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* test_floods.c - messages that unknown clients can cause at any rate are limited. */
 #include <arpa/inet.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
 #include "setup/listener.h"
 #include "setup/net.h"

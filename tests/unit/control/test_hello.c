@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* test_hello.c - the messages about a HELLO that is refused. */
-#include <errno.h>
 #include <stdatomic.h>
-#include <stdlib.h>
 
 #include "setup/setup.h"
 #include "control/peer.h"

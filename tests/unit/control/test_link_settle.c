@@ -4,8 +4,6 @@
  * carries nothing but circuits of other nodes: what came over it is fenced before the link is used
  * again, and not later.
  */
-#include <string.h>
-
 #include "control/link.h"
 #include "control/link_settle.h"
 #include "control/peer_index.h"

@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* test_peer_frames.c - the frames of an accepted control connection, and its socket. */
-#include <errno.h>
-#include <string.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
 #include "control/peer.h"
 #include "control/peer_life.h"

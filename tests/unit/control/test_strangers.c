@@ -2,14 +2,9 @@
 /* test_strangers.c - the control connection with a client that violates the protocol. */
 #include <arpa/inet.h>
 #include <netinet/tcp.h>
-#include <errno.h>
 #include <stdatomic.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/socket.h>
 #include <sys/time.h>
-#include <unistd.h>
 
 #include "base/version.h"
 #include "setup/listener.h"
@@ -270,9 +265,8 @@ TEST(frames_for_no_comm)
 		MESH_FRAME_CLOSE, MESH_FRAME_CLOSED, MESH_FRAME_ASK,	 MESH_FRAME_SENT,
 		MESH_FRAME_PORT,  MESH_FRAME_ACCEPT, MESH_FRAME_WITHDRAW};
 	struct mesh_frame frame;
-	size_t i;
 
-	for (i = 0; i < sizeof(types) / sizeof(types[0]); i++) {
+	FOR_EACH(i, types) {
 		memset(&frame, 0, sizeof(frame));
 		frame.to_comm = NO_COMM;
 		stranger_send(&frame, types[i]);

@@ -106,26 +106,21 @@ static bool is_idle(void)
 	return idle;
 }
 
-/* Polls until @peer is connected, or all that it was to send has ended. */
-static void connection_await(struct mesh_remote *peer)
+/*
+ * True once @peer is connected, or all that it was to send has ended. Polls while the connector is
+ * idle.
+ */
+static bool is_settled(struct mesh_remote *peer)
 {
-	uint64_t limit_ms = mesh_clock_ms() + LIMIT_MS;
-	bool over = false;
+	bool over;
 
-	while (!over) {
-		assert_true(mesh_clock_ms() < limit_ms);
-		if (!is_idle())
-			continue;
-		mesh_domain_poll(domain);
-		mesh_lock_take(&domain->transmit_lock);
-		over = peer->flow->connected || TAILQ_EMPTY(&peer->backlog);
-		mesh_lock_release(&domain->transmit_lock);
-	}
-}
-
-static void idle_await(void)
-{
-	AWAIT(is_idle());
+	if (!is_idle())
+		return false;
+	mesh_domain_poll(domain);
+	mesh_lock_take(&domain->transmit_lock);
+	over = peer->flow->connected || TAILQ_EMPTY(&peer->backlog);
+	mesh_lock_release(&domain->transmit_lock);
+	return over;
 }
 
 /* The gate is closed; a message to @peer is inside. */
@@ -140,7 +135,7 @@ static void let_go(void)
 {
 	gate.closed = false;
 	sem_post(&gate.open);
-	idle_await();
+	AWAIT(is_idle());
 }
 
 /* Only sends on this NIC wait, and none of them holds a lock. */
@@ -204,7 +199,7 @@ TEST(repeated)
 
 	fake_fail(FAKE_SEND, 0, 3, -FI_EAGAIN);
 	message_send(peer);
-	connection_await(peer);
+	AWAIT(is_settled(peer));
 	assert_int_equal(fake.on[FAKE_SEND].calls, 4);
 	assert_int_equal(fake.sends.num, 1);
 	assert_true(fake.on[FAKE_CQ_READ].calls >= 3);
@@ -217,13 +212,13 @@ TEST(refused)
 
 	fake_fail(FAKE_SEND, 0, 1, -FI_EHOSTUNREACH);
 	message_send(peer);
-	idle_await();
+	AWAIT(is_idle());
 	assert_int_equal(sent, 0);
 	poll_once();
 	assert_int_equal(sent, 1);
 	assert_int_equal(errors, 1);
 	message_send(peer);
-	connection_await(peer);
+	AWAIT(is_settled(peer));
 	assert_int_equal(fake.sends.num, 1);
 }
 
@@ -244,7 +239,7 @@ TEST(resolved_before)
 	assert_int_equal(fake.on[FAKE_SEND].calls, 1);
 	assert_int_equal(fake.sends.num, 1);
 	atomic_store(&is_unknown, false);
-	connection_await(peer);
+	AWAIT(is_settled(peer));
 	assert_true(peer->flow->connected);
 	assert_int_equal(fake.sends.num, 2);
 }
@@ -257,14 +252,14 @@ TEST(never_resolved)
 
 	atomic_store(&is_unknown, true);
 	message_send(peer);
-	connection_await(peer);
+	AWAIT(is_settled(peer));
 	assert_in_range(mesh_clock_ms() - begin_ms, 2000, LIMIT_MS);
 	assert_int_equal(errors, 1);
 	assert_int_equal(last_error, -FI_EHOSTUNREACH);
 	assert_int_equal(fake.on[FAKE_SEND].calls, 0);
 	atomic_store(&is_unknown, false);
 	message_send(peer);
-	connection_await(peer);
+	AWAIT(is_settled(peer));
 	assert_int_equal(fake.sends.num, 1);
 }
 
@@ -314,8 +309,8 @@ TEST(turns)
 	assert_true(third->flow->connected);
 	poll_once();
 	assert_int_equal(mesh_verbs_fence_step(fence), 0);
-	connection_await(first);
-	connection_await(second);
+	AWAIT(is_settled(first));
+	AWAIT(is_settled(second));
 }
 
 /* An operation that fails has broken its connection: the next message connects again. */
@@ -343,7 +338,7 @@ TEST(write_connects)
 	struct mesh_op op = {0};
 
 	assert_int_equal(mesh_domain_write(domain, peer, &write, &op), -EAGAIN);
-	idle_await();
+	AWAIT(is_idle());
 	assert_int_equal(fake.sends.num, 1);
 	assert_int_equal(fake.sends.posts[0].size, 0);
 	assert_int_equal(mesh_domain_write(domain, peer, &write, &op), 0);

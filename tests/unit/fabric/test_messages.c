@@ -213,7 +213,7 @@ TEST(lost_remote)
 /* Two peers at one endpoint (we connect, and are connected to): the end of one spares the other. */
 TEST(remotes_at_one_endpoint)
 {
-	struct mesh_remote *a = fake_remote_open(domain, 1), *b = fake_remote_open(domain, 1);
+	struct mesh_remote *a = fake_remote_open(domain, 2), *b = fake_remote_open(domain, 2);
 
 	assert_ptr_not_equal(a, b);
 	remote_lose(a);
@@ -227,7 +227,7 @@ TEST(remotes_at_one_endpoint)
 /* What waits for a remote that was closed ends with an error; then it is freed (ASan). */
 TEST(remote_closed_with_backlog)
 {
-	struct mesh_remote *a = fake_remote_open(domain, 1);
+	struct mesh_remote *a = fake_remote_open(domain, 2);
 
 	fake_fail(FAKE_SEND, 0, 1, -FI_EAGAIN);
 	message_send(a, 1);
@@ -236,9 +236,10 @@ TEST(remote_closed_with_backlog)
 	mesh_domain_poll(domain);
 	assert_int_equal(ends.num, 1);
 	assert_int_equal(ends.errors[0], -ECONNRESET);
-	mesh_remote_close(domain, fake_remote_open(domain, 2));
+	mesh_remote_close(domain, fake_remote_open(domain, 3));
 	assert_ptr_equal(LIST_FIRST(&domain->remotes), remote); /* the fixture's */
 	assert_null(LIST_NEXT(remote, entry));
+	assert_int_equal(domain->num_flows, 1);
 }
 
 TEST(remote_refused)

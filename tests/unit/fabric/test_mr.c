@@ -196,7 +196,6 @@ TEST_WITH(cache_cannot_be_left, fake_setup, domain_teardown)
 	assert_true(log_captured(MESH_LOG_WARN, "FI_MR_CACHE_MAX_COUNT=0"));
 	assert_int_equal(fake.open[FAKE_MR], 1); /* the messages' */
 	assert_true(fake.mrs[0].flags == 0);
-	domain_close();
 }
 
 /* tcp has no cache: it is not asked, and gets no flag that it may not know. */

@@ -63,9 +63,8 @@ TEST(parts)
 	static const uint64_t largest[] = {0, 8, 8192, 20480, MIB + 1};
 	struct options options = {0};
 	uint32_t every;
-	size_t i;
 
-	for (i = 0; i < sizeof(largest) / sizeof(largest[0]); i++) {
+	FOR_EACH(i, largest) {
 		options.check_max = largest[i];
 		for (every = 1; every <= 64; every++) {
 			check_parts(options, every, 0);

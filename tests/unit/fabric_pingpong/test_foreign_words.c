@@ -49,9 +49,8 @@ TEST_WITH(frames, pair_make, pair_free)
 	static const enum frame_type types[] = {FRAME_LOADED, FRAME_BYE, FRAME_FAIL, FRAME_ABORT,
 						FRAME_PAIR_FAIL};
 	struct frame *frame;
-	size_t i;
 
-	for (i = 0; i < sizeof(types) / sizeof(types[0]); i++) {
+	FOR_EACH(i, types) {
 		frame = carried(frame_new_text(types[i], 0, 1, 0, UNCLEAN));
 		assert_string_equal((char *)frame->body, CLEAN);
 		free(frame);

@@ -142,8 +142,17 @@ TEST(node_names)
 
 /* ---- what is printed -------------------------------------------------------------------- */
 
-static void plan_of(const char *shape, const char *names, const char *ports, bool infiniband,
-		    struct mesh_plan *plan)
+static struct mesh_plan plan;
+
+static int plan_free(void)
+{
+	mesh_plan_free(&plan);
+	return 0;
+}
+
+TESTS_USE(NULL, plan_free);
+
+static void plan_of(const char *shape, const char *names, const char *ports, bool infiniband)
 {
 	struct mesh_plan_request request = {.infiniband = infiniband};
 	struct plan_nodes nodes = {.num_nodes = 0};
@@ -154,49 +163,43 @@ static void plan_of(const char *shape, const char *names, const char *ports, boo
 		assert_int_equal(plan_nodes_ports(&nodes, ports), 0);
 	request.nodes = nodes.nodes;
 	request.num_nodes = nodes.num_nodes;
-	assert_int_equal(mesh_plan_make(&request, plan), 0);
+	plan_free();
+	assert_int_equal(mesh_plan_make(&request, &plan), 0);
 }
 
-static void files_are(const struct mesh_plan *plan, const char *format, int node,
-		      const char *wanted)
+static void files_are(const char *format, int node, const char *wanted)
 {
 	struct plan_ports ports;
 
-	assert_int_equal(plan_ports_load(plan, &ports), 0);
-	plan_files_print(print_file(), plan, &ports, plan_format_find(format), node);
+	assert_int_equal(plan_ports_load(&plan, &ports), 0);
+	plan_files_print(print_file(), &plan, &ports, plan_format_find(format), node);
 	plan_ports_free(&ports);
 	assert_string_equal(printed(), wanted);
 }
 
 TEST(formats)
 {
-	struct mesh_plan plan;
-
-	plan_of("line", "a,b", "eth1", false, &plan);
-	files_are(&plan, "ip", 1,
+	plan_of("line", "a,b", "eth1", false);
+	files_are("ip", 1,
 		  "#!/bin/sh\nset -e\n# cable 1, to a eth1\nip link set dev eth1 mtu 9000 up\n"
 		  "ip address replace 192.168.100.2/24 dev eth1\n");
-	files_are(&plan, "networkd", 0,
+	files_are("networkd", 0,
 		  "# a: /etc/systemd/network/60-mesh-eth1.network\n# cable 1, to b eth1\n"
 		  "[Match]\nName=eth1\n\n[Link]\nMTUBytes=9000\nRequiredForOnline=no\n\n"
 		  "[Network]\nAddress=192.168.100.1/24\nDHCP=no\nIPv6AcceptRA=no\nLLDP=no\n");
-	mesh_plan_free(&plan);
-	plan_of("line", "a,b", NULL, true, &plan);
-	files_are(&plan, "nm", 0,
+	plan_of("line", "a,b", NULL, true);
+	files_are("nm", 0,
 		  "# a: /etc/NetworkManager/system-connections/mesh-mesh0.nmconnection\n"
 		  "# cable 1, to b mesh0\n[connection]\nid=mesh-mesh0\ntype=infiniband\n"
 		  "interface-name=mesh0\nautoconnect=true\nautoconnect-retries=0\n\n"
 		  "[infiniband]\nmtu=2044\ntransport-mode=datagram\n\n"
 		  "[ipv4]\nmethod=manual\naddress1=192.168.100.1/24\nnever-default=true\n\n"
 		  "[ipv6]\nmethod=link-local\n");
-	mesh_plan_free(&plan);
 }
 
 TEST(text)
 {
-	struct mesh_plan plan;
-
-	plan_of("triangle", "A,B,C", NULL, false, &plan);
+	plan_of("triangle", "A,B,C", NULL, false);
 	plan_print(print_file(), &plan);
 	PRINTED_HAS("triangle: 3 nodes, 3 cables, 2 ports on each node\n",
 		    "1      A     mesh0  192.168.100.1/24  C   mesh1  192.168.100.2/24\n"
@@ -215,51 +218,42 @@ TEST(text)
 	plan_print(print_file(), &plan);
 	PRINTED_HAS("export NCCL_SOCKET_IFNAME='=eno1'\n", "export GLOO_SOCKET_IFNAME='eno1'\n");
 	assert_lacks(printed(), "--management");
-	mesh_plan_free(&plan);
 	/* A ring excludes trees; for a line the output explains what does not work. */
-	plan_of("ring", "n[1-6]", "x,y", false, &plan);
+	plan_of("ring", "n[1-6]", "x,y", false);
 	plan_print(print_file(), &plan);
 	PRINTED_HAS("9 of 15 pairs of nodes have no cable of their own",
 		    "  n1 - n4  2       n2,n3 and n6,n5  ", "export NCCL_ALGO='Ring'\n");
 	assert_lacks(printed(), "stand for ports");
-	mesh_plan_free(&plan);
-	plan_of("line", "n[1-5]", NULL, false, &plan);
+	plan_of("line", "n[1-5]", NULL, false);
 	plan_print(print_file(), &plan);
 	PRINTED_HAS("line: 5 nodes, 4 cables, up to 2 ports on each node\n",
 		    "these cables hold no ring through all nodes.\n",
 		    "NCCL's rings pass through such a pair here",
 		    "  n1 - n5  3       n2,n3,n4  17 % of a cable\n");
 	assert_lacks(printed(), "NCCL_ALGO");
-	mesh_plan_free(&plan);
 }
 
 TEST(json)
 {
-	struct mesh_plan plan;
 	json_t *root;
 
-	plan_of("torus:3x3", "n[1-9]", NULL, false, &plan);
+	plan_of("torus:3x3", "n[1-9]", NULL, false);
 	root = plan_json(&plan);
 	JSON_IS(root, "plan", "1", "shape", "\"torus:3x3\"", "cables", "#18", "ranks", "#9",
 		"pairs_apart", "18", "pairs", "#36", "pairs[3].relays", "1", "pairs[3].via",
 		"[[\"n2\"],[\"n4\"]]", "pairs[3].gbps_left", "null", "rank_order", "\"ring\"",
 		"cables[17].subnet", "\"192.168.117.0/24\"", "cables[17].ends[0].node", "\"n3\"");
 	json_decref(root);
-	mesh_plan_free(&plan);
 }
 
 /* A thousand nodes are planned within a second, also fully meshed. */
 TEST(thousand)
 {
-	struct mesh_plan plan;
-
-	plan_of("full", "n[1-1000]", NULL, false, &plan);
+	plan_of("full", "n[1-1000]", NULL, false);
 	assert_int_equal(plan.topology.num_cables, 499500);
 	assert_string_equal(mesh_plan_port_name(&plan, 499499, 0), "mesh998");
-	mesh_plan_free(&plan);
-	plan_of("torus:10x10x10", "n[1-1000]", NULL, false, &plan);
+	plan_of("torus:10x10x10", "n[1-1000]", NULL, false);
 	assert_int_equal(plan.order.kind, MESH_ORDER_RING);
-	mesh_plan_free(&plan);
 }
 
 /* Two sites, each node of which is cabled to each: the ranks of each follow each other. */
@@ -267,7 +261,6 @@ TEST(sites)
 {
 	struct mesh_plan_request request = {.num_nodes = 0};
 	struct plan_nodes nodes = {.num_nodes = 0};
-	struct mesh_plan plan;
 	json_t *root;
 
 	assert_int_equal(mesh_shape_parse("full", &request.shape), 0);
@@ -286,7 +279,6 @@ TEST(sites)
 	root = plan_json(&plan);
 	JSON_IS(root, "site_crossings", "2", "nodes[1].site", "\"west\"");
 	json_decref(root);
-	mesh_plan_free(&plan);
 }
 
 /* Only routers join the sites; inside each of them, cables have to. */

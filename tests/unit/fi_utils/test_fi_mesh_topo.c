@@ -70,6 +70,8 @@ static void report_read(const char *nics, const char *source)
 			*end == '~' ? "virtual" : "physical");
 		if (!kinds[(int)*end] || kinds[(int)*end][8] == 't')
 			fprintf(file, "\"source\":\"%.*s\",", len, nics);
+		else
+			fputs("\"source\":null,", file);
 		fputs(kinds[(int)*end] ? kinds[(int)*end] : kinds[' '], file);
 		end += strspn(end, "+-*~");
 		fputs(*end == ' ' ? "," : "", file);

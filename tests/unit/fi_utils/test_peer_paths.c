@@ -15,6 +15,7 @@
 #include "unit.h"
 
 #define NICS 2
+#define IFINDEX 11 /* of our first NIC */
 
 static struct peer_checker checker;
 static struct peer peer;
@@ -42,9 +43,12 @@ bool __wrap_mesh_route_leads(const struct mesh_addr *from, unsigned int ifindex,
 bool __wrap_mesh_route_leads(const struct mesh_addr *from, unsigned int ifindex,
 			     const struct mesh_addr *to)
 {
-	(void)from;
-	(void)ifindex;
-	(void)to;
+	const struct mesh_check_nic *theirs = peer.hello.nics;
+
+	assert_in_range(ifindex, IFINDEX, IFINDEX + NICS - 1);
+	assert_true(mesh_addr_equal(from, &nics[ifindex - IFINDEX].source));
+	assert_true(!memcmp(to->bytes, theirs[0].addr, sizeof(to->bytes)) ||
+		    !memcmp(to->bytes, theirs[1].addr, sizeof(to->bytes)));
 	return routed;
 }
 
@@ -73,6 +77,7 @@ static int setup(void)
 		assert_int_equal(mesh_addr_parse(text, &nics[i].source), 0);
 		nics[i].addrs[0] = nics[i].source;
 		nics[i].num_addrs = 1;
+		nics[i].ifindex = IFINDEX + (unsigned int)i;
 		snprintf(nics[i].netdev, sizeof(nics[i].netdev), "n%d", i);
 		snprintf(text, sizeof(text), "10.9.%d.1/31", i + 1);
 		theirs_set(i, text);

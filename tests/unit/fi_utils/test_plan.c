@@ -153,6 +153,18 @@ TEST(cable_list_refused)
 
 /* ---- plans ------------------------------------------------------------------------------ */
 
+static struct mesh_plan plan;
+static struct mesh_cable_list list; /* that a request is made of */
+
+static int all_free(void)
+{
+	mesh_plan_free(&plan);
+	mesh_cable_list_free(&list);
+	return 0;
+}
+
+TESTS_USE(NULL, all_free);
+
 static struct mesh_plan_request request_of(const char *shape, int num_nodes)
 {
 	struct mesh_plan_request request = {.num_nodes = num_nodes};
@@ -168,24 +180,23 @@ static struct mesh_plan_request request_of(const char *shape, int num_nodes)
 	return request;
 }
 
-static void plan_made(struct mesh_plan_request *request, struct mesh_plan *plan)
+static void plan_made(struct mesh_plan_request *request)
 {
-	assert_int_equal(mesh_plan_make(request, plan), 0);
+	mesh_plan_free(&plan);
+	assert_int_equal(mesh_plan_make(request, &plan), 0);
 	assert_null(request->nodes);
 }
 
-static void addr_is(const struct mesh_plan *plan, int cable, int end, const char *node,
-		    const char *port, const char *addr)
+static void addr_is(int cable, int end, const char *node, const char *port, const char *addr)
 {
-	struct mesh_addr found = mesh_plan_addr(plan, cable, end);
+	struct mesh_addr found = mesh_plan_addr(&plan, cable, end);
 	char text[MESH_ADDR_TEXT_MAX];
 
-	assert_string_equal(mesh_plan_node_name(plan, cable, end), node);
-	assert_string_equal(mesh_plan_port_name(plan, cable, end), port);
+	assert_string_equal(mesh_plan_node_name(&plan, cable, end), node);
+	assert_string_equal(mesh_plan_port_name(&plan, cable, end), port);
 	assert_string_equal(mesh_addr_text_prefix(&found, text), addr);
 }
 
-/* The reference triangle: A-B .101, A-C .100, B-C .102, without any option. */
 TEST(names_repeated)
 {
 	const char *names[] = {"b", "c", "a", "aa", "b1"}, *twice[] = {"x", "b", "a", "b"};
@@ -197,34 +208,33 @@ TEST(names_repeated)
 	assert_null(mesh_names_repeated(twice, 0));
 }
 
+/* The reference triangle: A-B .101, A-C .100, B-C .102, without any option. */
 TEST(triangle)
 {
 	struct mesh_plan_request request = request_of("triangle", 3);
-	struct mesh_plan plan;
 
-	plan_made(&request, &plan);
-	addr_is(&plan, 0, 0, "n0", "mesh0", "192.168.100.1/24");
-	addr_is(&plan, 0, 1, "n2", "mesh1", "192.168.100.2/24");
-	addr_is(&plan, 1, 0, "n0", "mesh1", "192.168.101.1/24");
-	addr_is(&plan, 1, 1, "n1", "mesh0", "192.168.101.2/24");
-	addr_is(&plan, 2, 0, "n1", "mesh1", "192.168.102.1/24");
-	addr_is(&plan, 2, 1, "n2", "mesh0", "192.168.102.2/24");
+	plan_made(&request);
+	addr_is(0, 0, "n0", "mesh0", "192.168.100.1/24");
+	addr_is(0, 1, "n2", "mesh1", "192.168.100.2/24");
+	addr_is(1, 0, "n0", "mesh1", "192.168.101.1/24");
+	addr_is(1, 1, "n1", "mesh0", "192.168.101.2/24");
+	addr_is(2, 0, "n1", "mesh1", "192.168.102.1/24");
+	addr_is(2, 1, "n2", "mesh0", "192.168.102.2/24");
 	assert_int_equal(plan.mtu, 9000);
 	assert_int_equal(plan.order.kind, MESH_ORDER_RING);
 	assert_int_equal(mesh_plan_pairs_apart(&plan), 0);
 	assert_false(plan.ports_named);
-	mesh_plan_free(&plan);
 }
 
 /* All addresses of a plan are different, and each subnet holds its two only. */
-static void addresses_distinct(const struct mesh_plan *plan)
+static void addresses_distinct(void)
 {
 	struct mesh_addr last = {.family = MESH_FAMILY_NONE}, a, b;
 	int i;
 
-	for (i = 0; i < plan->topology.num_cables; i++) {
-		a = mesh_plan_addr(plan, i, 0);
-		b = mesh_plan_addr(plan, i, 1);
+	for (i = 0; i < plan.topology.num_cables; i++) {
+		a = mesh_plan_addr(&plan, i, 0);
+		b = mesh_plan_addr(&plan, i, 1);
 		assert_true(mesh_addr_same_subnet(&a, &b));
 		assert_false(mesh_addr_equal(&a, &b));
 		if (i) /* they ascend: the one before is enough */
@@ -252,27 +262,25 @@ TEST(ranges)
 	};
 	struct mesh_plan_request request;
 	char text[MESH_ADDR_TEXT_MAX];
-	struct mesh_plan plan;
 
 	FOR_EACH(i, cases) {
 		request = request_of(cases[i].shape, cases[i].num_nodes);
 		request.ipv6 = cases[i].ipv6;
-		plan_made(&request, &plan);
+		plan_made(&request);
 		assert_int_equal(plan.subnets.prefix_len, cases[i].prefix_len);
 		if (cases[i].first)
 			assert_string_equal(mesh_addr_text_prefix(&plan.subnets.first, text),
 					    cases[i].first);
-		addresses_distinct(&plan);
-		mesh_plan_free(&plan);
+		addresses_distinct();
 	}
 }
 
 static void refused(struct mesh_plan_request *request, int error, const char *words)
 {
-	struct mesh_plan plan;
+	struct mesh_plan none;
 
 	log_capture_start();
-	assert_int_equal(mesh_plan_make(request, &plan), error);
+	assert_int_equal(mesh_plan_make(request, &none), error);
 	if (!log_captured(MESH_LOG_WARN, words))
 		fail_msg("the log has no \"%s\"", words);
 	log_capture_stop();
@@ -313,7 +321,6 @@ static void ports_add(struct mesh_plan_node *node, const char *a, const char *b)
 TEST(ports)
 {
 	struct mesh_plan_request request = request_of("full", 4);
-	struct mesh_plan plan;
 	int i;
 
 	request.num_ports = 2;
@@ -326,19 +333,17 @@ TEST(ports)
 	request = request_of("ring", 3);
 	for (i = 0; i < 3; i++)
 		ports_add(&request.nodes[i], "left", "right");
-	plan_made(&request, &plan);
+	plan_made(&request);
 	assert_true(plan.ports_named);
-	addr_is(&plan, 1, 0, "n0", "right", "192.168.101.1/24");
-	addr_is(&plan, 1, 1, "n1", "left", "192.168.101.2/24");
-	mesh_plan_free(&plan);
+	addr_is(1, 0, "n0", "right", "192.168.101.1/24");
+	addr_is(1, 1, "n1", "left", "192.168.101.2/24");
 	/* The ends of a line need one port less. */
 	request = request_of("line", 3);
 	ports_add(&request.nodes[0], "p0", NULL);
 	ports_add(&request.nodes[1], "p0", "p1");
 	ports_add(&request.nodes[2], "p0", NULL);
-	plan_made(&request, &plan);
+	plan_made(&request);
 	assert_int_equal(plan.order.kind, MESH_ORDER_LINE);
-	mesh_plan_free(&plan);
 }
 
 TEST(port_names)
@@ -358,53 +363,45 @@ TEST(port_names)
 	free(node.ports);
 }
 
-static struct mesh_plan_request request_listed(const char *text, int num_nodes,
-					       struct mesh_cable_list *list)
+static struct mesh_plan_request request_listed(const char *text, int num_nodes)
 {
 	struct mesh_plan_request request = request_of("cables", num_nodes);
 
-	assert_int_equal(mesh_cable_list_parse(text, strlen(text), list), 0);
-	request.cables = list;
+	mesh_cable_list_free(&list);
+	assert_int_equal(mesh_cable_list_parse(text, strlen(text), &list), 0);
+	request.cables = &list;
 	return request;
 }
 
 static void list_plan_refused(const char *text, int num_nodes, int error, const char *words)
 {
-	struct mesh_cable_list list;
-	struct mesh_plan_request request = request_listed(text, num_nodes, &list);
+	struct mesh_plan_request request = request_listed(text, num_nodes);
 
 	refused(&request, error, words);
-	mesh_cable_list_free(&list);
 }
 
 TEST(listed)
 {
 	struct mesh_plan_request request;
-	struct mesh_cable_list list;
-	struct mesh_plan plan;
 
 	/* Ends without a port take the first free one, also when a later line names ports. */
-	request = request_listed("n1 n0:x\nn2 n0\nn0:y n1:z\n", 3, &list);
-	plan_made(&request, &plan);
-	addr_is(&plan, 0, 0, "n0", "x", "192.168.100.1/24");
-	addr_is(&plan, 0, 1, "n1", "mesh1", "192.168.100.2/24");
-	addr_is(&plan, 1, 0, "n0", "mesh2", "192.168.101.1/24");
-	addr_is(&plan, 2, 0, "n0", "y", "192.168.102.1/24");
-	addr_is(&plan, 2, 1, "n1", "z", "192.168.102.2/24");
+	request = request_listed("n1 n0:x\nn2 n0\nn0:y n1:z\n", 3);
+	plan_made(&request);
+	addr_is(0, 0, "n0", "x", "192.168.100.1/24");
+	addr_is(0, 1, "n1", "mesh1", "192.168.100.2/24");
+	addr_is(1, 0, "n0", "mesh2", "192.168.101.1/24");
+	addr_is(2, 0, "n0", "y", "192.168.102.1/24");
+	addr_is(2, 1, "n1", "z", "192.168.102.2/24");
 	assert_false(plan.ports_named);
 	assert_int_equal(plan.order.kind, MESH_ORDER_LINE);
-	mesh_plan_free(&plan);
-	mesh_cable_list_free(&list);
-	request = request_listed("n1:p n0:p\n", 2, &list);
-	plan_made(&request, &plan);
+	request = request_listed("n1:p n0:p\n", 2);
+	plan_made(&request);
 	assert_true(plan.ports_named);
-	mesh_plan_free(&plan);
-	mesh_cable_list_free(&list);
 
 	list_plan_refused("n0 n7\n", 2, -EINVAL, "a cable to n7");
 	list_plan_refused("n0:p n1\nn0:p n1\n", 2, -EINVAL, "two cables end at port p of n0");
 	list_plan_refused("n0 n1\nn2 n3\n", 4, -EINVAL, "leave 2 parts");
-	request = request_listed("n0 n1\nn1 n2\n", 3, &list);
+	request = request_listed("n0 n1\nn1 n2\n", 3);
 	request.num_ports = 1;
 	refused(&request, -ENOSPC, "the list gives n1 2 cables, and it has 1 port");
 	request = request_of("cables", 2);
@@ -413,47 +410,39 @@ TEST(listed)
 	assert_int_equal(mesh_cable_list_parse("n0:q n1", 7, &list), 0);
 	ports_add(&request.nodes[0], "p", NULL);
 	refused(&request, -EINVAL, "n0 has no port q");
-	mesh_cable_list_free(&list);
 }
 
 /* Cables with addresses keep them, in either order of the ends; the others pass them by. */
 TEST(kept)
 {
 	struct mesh_plan_request request;
-	struct mesh_cable_list list;
-	struct mesh_plan plan;
 	struct mesh_addr subnet;
 	char text[MESH_ADDR_TEXT_MAX];
 
 	request = request_listed("n1:p=192.168.100.5/30 n0:q=192.168.100.6/30\n"
 				 "n0:r n2:s\nn1:t=fd77::1/64 n2:u=fd77::2/64\n",
-				 3, &list);
-	plan_made(&request, &plan);
-	addr_is(&plan, 0, 0, "n0", "q", "192.168.100.6/30");
-	addr_is(&plan, 0, 1, "n1", "p", "192.168.100.5/30");
-	addr_is(&plan, 1, 0, "n0", "r", "192.168.101.1/24");
-	addr_is(&plan, 1, 1, "n2", "s", "192.168.101.2/24");
-	addr_is(&plan, 2, 1, "n2", "u", "fd77::2/64");
+				 3);
+	plan_made(&request);
+	addr_is(0, 0, "n0", "q", "192.168.100.6/30");
+	addr_is(0, 1, "n1", "p", "192.168.100.5/30");
+	addr_is(1, 0, "n0", "r", "192.168.101.1/24");
+	addr_is(1, 1, "n2", "s", "192.168.101.2/24");
+	addr_is(2, 1, "n2", "u", "fd77::2/64");
 	subnet = mesh_plan_subnet(&plan, 0);
 	assert_string_equal(mesh_addr_text_prefix(&subnet, text), "192.168.100.4/30");
 	subnet = mesh_plan_subnet(&plan, 1);
 	assert_string_equal(mesh_addr_text_prefix(&subnet, text), "192.168.101.0/24");
-	mesh_plan_free(&plan);
-	mesh_cable_list_free(&list);
 
 	list_plan_refused("n0:p=10.1.0.1/16 n1:p=10.1.0.2/16\nn0:q=10.1.9.1/24 n1:q=10.1.9.2/24\n",
 			  2, -EINVAL, "two cables have addresses of one subnet: 10.1.0.1/16 and");
-	request = request_listed("n0:p=10.1.0.1/24 n1:p=10.1.0.2/24\nn0:q n1:q\nn0:r n1:r\n", 2,
-				 &list);
+	request = request_listed("n0:p=10.1.0.1/24 n1:p=10.1.0.2/24\nn0:q n1:q\nn0:r n1:r\n", 2);
 	mesh_addr_parse("10.1.0.0/22", &request.range);
 	request.prefix_len = 24;
-	plan_made(&request, &plan);
-	addr_is(&plan, 2, 0, "n0", "r", "10.1.2.1/24");
-	mesh_plan_free(&plan);
+	plan_made(&request);
+	addr_is(2, 0, "n0", "r", "10.1.2.1/24");
 	request = request_of("cables", 2);
 	request.cables = &list;
 	mesh_addr_parse("10.1.0.0/23", &request.range);
 	request.prefix_len = 24;
 	refused(&request, -ENOSPC, "10.1.0.0/23 has ");
-	mesh_cable_list_free(&list);
 }

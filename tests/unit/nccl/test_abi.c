@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* test_abi.c - which slots of the exported tables are filled, and which are empty on purpose. */
-#include <stdbool.h>
-#include <string.h>
 #include <strings.h>
 
 #include <nccl/net_v10.h>

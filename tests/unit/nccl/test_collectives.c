@@ -1,13 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* test_collectives.c - the parts of tests/nccl that need neither a GPU nor NCCL. */
-#include <errno.h>
 #include <netinet/in.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
 #include <tests/nccl/bandwidth.h>
 #include <tests/nccl/ranks.h>

@@ -4,7 +4,6 @@
  * every version: connections and messages. Each test_trap_* is named after a way in which NCCL
  * punishes a plugin.
  */
-#include <errno.h>
 #include <limits.h>
 #include <pthread.h>
 
@@ -12,17 +11,14 @@
 
 #include "plugin_fixture.h"
 
-static struct version versions[VERSIONS];
-
 /* --- init; the next four run first, in this order: v6 to v10 have no context yet --- */
 
-static void test_trap_calls_before_init_are_refused(void **state)
+TEST(trap_calls_before_init_are_refused)
 {
 	char handle[NCCL_HANDLE_SIZE];
 	void *comm;
 	int i;
 
-	(void)state;
 	for (i = 0; i < VERSIONS; i++) {
 		comm = STALE;
 		assert_int_equal(versions[i].listen(NULL, 0, handle, &comm),
@@ -37,11 +33,10 @@ static void test_trap_calls_before_init_are_refused(void **state)
 }
 
 /* NCCL 2.28 finalizes a context whose init failed. */
-static void test_trap_failed_init_leaves_no_context(void **state)
+TEST(trap_failed_init_leaves_no_context)
 {
 	int i;
 
-	(void)state;
 	fake.error = -ENODEV;
 	for (i = 0; i < VERSIONS; i++) {
 		context = STALE;
@@ -57,19 +52,18 @@ static void test_trap_failed_init_leaves_no_context(void **state)
 
 static void *init_in_thread(void *arg)
 {
-	const struct version *v = arg;
+	const struct version *version = arg;
 
-	return v->init(logger, NULL) ? arg : NULL;
+	return version->init(logger, NULL) ? arg : NULL;
 }
 
 /* v6 to v10 may be initialised again and again, and are never finalized. */
-static void test_trap_versions_without_context_share_one(void **state)
+TEST(trap_versions_without_context_share_one)
 {
 	pthread_t threads[2 * VERSIONS];
 	int i, n = 0;
 	void *failed;
 
-	(void)state;
 	for (i = 0; i < 2 * VERSIONS; i++)
 		if (!versions[i / 2].finalize)
 			assert_int_equal(pthread_create(&threads[n++], NULL, init_in_thread,
@@ -84,7 +78,7 @@ static void test_trap_versions_without_context_share_one(void **state)
 }
 
 /* isend, irecv or test. */
-static enum nccl_result message_call(const struct version *v, int call)
+static enum nccl_result message_call(int call)
 {
 	void *data = NULL, *registration = NULL, *request;
 	size_t size = 8;
@@ -101,35 +95,33 @@ static enum nccl_result message_call(const struct version *v, int call)
  * NCCL before 2.28 loses the error of a message, or repeats test() without end: its tables warn
  * once in a process, and return slowly.
  */
-static void test_trap_failed_messages_are_logged_and_slow(void **state)
+TEST(trap_failed_messages_are_logged_and_slow)
 {
 	uint64_t begin_ns;
-	int i, round, done;
+	int round, done;
 
-	(void)state;
-	for (i = 0; i < VERSIONS; i++) {
-		assert_int_equal(versions[i].init(logger, &context), NCCL_RESULT_SUCCESS);
+	for (v = versions; v < versions + VERSIONS; v++) {
+		assert_int_equal(v->init(logger, &context), NCCL_RESULT_SUCCESS);
 		memset(&logged, 0, sizeof(logged));
-		assert_int_equal(versions[i].test(FAKE_REQUEST, &done, NULL), NCCL_RESULT_SUCCESS);
+		assert_int_equal(v->test(FAKE_REQUEST, &done, NULL), NCCL_RESULT_SUCCESS);
 		assert_int_equal(logged.warnings, 0); /* nothing has failed */
 		fake.error = -ECONNRESET;
 		for (round = 0; round < 9; round++) {
 			begin_ns = now_ns();
-			assert_int_equal(message_call(&versions[i], round % 3),
-					 NCCL_RESULT_REMOTE_ERROR);
-			assert_true(versions[i].number > 10 || now_ns() - begin_ns >= NS_PER_MS);
+			assert_int_equal(message_call(round % 3), NCCL_RESULT_REMOTE_ERROR);
+			assert_true(v->number > 10 || now_ns() - begin_ns >= NS_PER_MS);
 		}
 		fake.error = 0;
-		assert_int_equal(logged.warnings, i == 0);
-		assert_true(i || strstr(logged.text, "2.28"));
-		if (versions[i].finalize)
-			versions[i].finalize(context);
+		assert_int_equal(logged.warnings, v == versions);
+		assert_true(v != versions || strstr(logged.text, "2.28"));
+		if (v->finalize)
+			v->finalize(context);
 	}
+	v = NULL;
 }
 
-static void test_trap_each_init_has_its_own_context(void **state)
+TEST_EACH(trap_each_init_has_its_own_context)
 {
-	const struct version *v = *state;
 	void *second = NULL;
 
 	if (!v->finalize)
@@ -140,10 +132,8 @@ static void test_trap_each_init_has_its_own_context(void **state)
 	assert_int_equal(fake.closed_nets, 1);
 }
 
-static void test_trap_finalize_of_null_succeeds(void **state)
+TEST_EACH(trap_finalize_of_null_succeeds)
 {
-	const struct version *v = *state;
-
 	if (v->finalize)
 		assert_int_equal(v->finalize(NULL), NCCL_RESULT_SUCCESS);
 	assert_int_equal(fake.closed_nets, 0);
@@ -151,9 +141,8 @@ static void test_trap_finalize_of_null_succeeds(void **state)
 
 /* --- listen, connect, accept --- */
 
-static void test_connection_calls_reach_the_transport(void **state)
+TEST_EACH(connection_calls_reach_the_transport)
 {
-	const struct version *v = *state;
 	char handle[NCCL_HANDLE_SIZE];
 	void *listener = STALE, *sender = STALE, *receiver = STALE;
 
@@ -173,9 +162,8 @@ static void test_connection_calls_reach_the_transport(void **state)
 	assert_ptr_equal(fake.comm, FAKE_LISTENER);
 }
 
-static void test_trap_connection_not_ready_is_success_with_null(void **state)
+TEST_EACH(trap_connection_not_ready_is_success_with_null)
 {
-	const struct version *v = *state;
 	char handle[NCCL_HANDLE_SIZE];
 	void *comm = STALE;
 
@@ -188,9 +176,8 @@ static void test_trap_connection_not_ready_is_success_with_null(void **state)
 }
 
 /* NCCL closes whatever stands in the output, twice. */
-static void test_trap_failed_connection_leaves_null(void **state)
+TEST_EACH(trap_failed_connection_leaves_null)
 {
-	const struct version *v = *state;
 	char handle[NCCL_HANDLE_SIZE];
 	void *comm = STALE;
 
@@ -206,9 +193,8 @@ static void test_trap_failed_connection_leaves_null(void **state)
 	assert_null(comm);
 }
 
-static void test_trap_device_handle_is_left_alone(void **state)
+TEST_EACH(trap_device_handle_is_left_alone)
 {
-	const struct version *v = *state;
 	char handle[NCCL_HANDLE_SIZE];
 	struct nccl_device_handle *device = NULL;
 	void *comm;
@@ -220,10 +206,8 @@ static void test_trap_device_handle_is_left_alone(void **state)
 }
 
 /* An error here stops NCCL from freeing everything else. */
-static void test_trap_closing_always_succeeds(void **state)
+TEST_EACH(trap_closing_always_succeeds)
 {
-	const struct version *v = *state;
-
 	fake.error = -EIO;
 	assert_int_equal(v->close_send(NULL), NCCL_RESULT_SUCCESS);
 	assert_int_equal(v->close_receive(NULL), NCCL_RESULT_SUCCESS);
@@ -241,9 +225,8 @@ static void test_trap_closing_always_succeeds(void **state)
 
 /* --- registrations --- */
 
-static void test_host_memory_is_registered(void **state)
+TEST_EACH(host_memory_is_registered)
 {
-	const struct version *v = *state;
 	void *registration = STALE;
 	char data[8];
 
@@ -261,9 +244,8 @@ static void test_host_memory_is_registered(void **state)
 	assert_null(registration);
 }
 
-static void test_trap_gpu_memory_is_refused_in_words(void **state)
+TEST_EACH(trap_gpu_memory_is_refused_in_words)
 {
-	const struct version *v = *state;
 	void *registration = STALE;
 	char data[8];
 
@@ -274,9 +256,8 @@ static void test_trap_gpu_memory_is_refused_in_words(void **state)
 			 NCCL_RESULT_INVALID_ARGUMENT);
 }
 
-static void test_trap_large_registrations_are_not_cut(void **state)
+TEST_EACH(trap_large_registrations_are_not_cut)
 {
-	const struct version *v = *state;
 	size_t size = (size_t)5 << 30;
 	void *registration;
 
@@ -289,7 +270,7 @@ static void test_trap_large_registrations_are_not_cut(void **state)
 
 /* --- send, receive, test --- */
 
-static enum nccl_result receive(const struct version *v, int n, size_t size, void **request)
+static enum nccl_result receive(int n, size_t size, void **request)
 {
 	static char memory[2][8];
 	void *data[] = {memory[0], memory[1]};
@@ -312,9 +293,8 @@ static void assert_message_started(void *request, size_t size)
 	fake.comm = fake.registration = NULL;
 }
 
-static void test_messages_reach_the_transport(void **state)
+TEST_EACH(messages_reach_the_transport)
 {
-	const struct version *v = *state;
 	const size_t sizes[] = {0, 1, INT_MAX, (size_t)1 << 31, (size_t)3 << 32};
 	/* v6 to v8 have no larger sizes than INT_MAX */
 	size_t i, n = v->number < 9 ? 3 : 5;
@@ -329,15 +309,14 @@ static void test_messages_reach_the_transport(void **state)
 		assert_ptr_equal(fake.data, data);
 		assert_message_started(request, sizes[i]);
 		request = OPTIONAL_COMPLETION;
-		assert_int_equal(receive(v, 1, sizes[i], &request), NCCL_RESULT_SUCCESS);
+		assert_int_equal(receive(1, sizes[i], &request), NCCL_RESULT_SUCCESS);
 		assert_message_started(request, sizes[i]);
 	}
 }
 
 /* NCCL would test the old request, or the address 1. */
-static void test_trap_stale_request_is_cleared(void **state)
+TEST_EACH(trap_stale_request_is_cleared)
 {
-	const struct version *v = *state;
 	void *stale[] = {STALE, OPTIONAL_COMPLETION};
 	const int errors[] = {0, -ECONNRESET};
 	void *request;
@@ -353,14 +332,13 @@ static void test_trap_stale_request_is_cleared(void **state)
 		assert_int_equal(v->isend(FAKE_COMM, NULL, 0, 0, NULL, &request), expected);
 		assert_null(request);
 		request = stale[i % 2];
-		assert_int_equal(receive(v, 1, 8, &request), expected);
+		assert_int_equal(receive(1, 8, &request), expected);
 		assert_null(request);
 	}
 }
 
-static void test_trap_grouped_receive_is_refused(void **state)
+TEST_EACH(trap_grouped_receive_is_refused)
 {
-	const struct version *v = *state;
 	const int counts[] = {2, 0, -1};
 	void *request;
 	size_t i;
@@ -368,7 +346,7 @@ static void test_trap_grouped_receive_is_refused(void **state)
 	for (i = 0; i < 3; i++) {
 		logged.warnings = 0;
 		request = OPTIONAL_COMPLETION;
-		assert_refused_in_words(receive(v, counts[i], 8, &request));
+		assert_refused_in_words(receive(counts[i], 8, &request));
 		assert_null(request);
 	}
 	/* nothing is read of arrays that are empty */
@@ -379,9 +357,8 @@ static void test_trap_grouped_receive_is_refused(void **state)
 }
 
 /* The older versions have int sizes. */
-static void test_trap_negative_sizes_are_refused(void **state)
+TEST_EACH(trap_negative_sizes_are_refused)
 {
-	const struct version *v = *state;
 	void *request = STALE, *registration = STALE;
 
 	if (v->number > 8)
@@ -390,7 +367,7 @@ static void test_trap_negative_sizes_are_refused(void **state)
 	assert_null(request);
 	logged.warnings = 0;
 	request = STALE;
-	assert_refused_in_words(receive(v, 1, (size_t)-1, &request));
+	assert_refused_in_words(receive(1, (size_t)-1, &request));
 	assert_null(request);
 	logged.warnings = 0;
 	if (v->number > 7)
@@ -400,18 +377,16 @@ static void test_trap_negative_sizes_are_refused(void **state)
 	assert_null(registration);
 }
 
-static void test_trap_flush_has_nothing_to_wait_for(void **state)
+TEST_EACH(trap_flush_has_nothing_to_wait_for)
 {
-	const struct version *v = *state;
 	void *request = STALE;
 
 	assert_int_equal(v->iflush(FAKE_COMM, 1, NULL, NULL, NULL, &request), NCCL_RESULT_SUCCESS);
 	assert_null(request);
 }
 
-static void test_trap_done_is_always_written(void **state)
+TEST_EACH(trap_done_is_always_written)
 {
-	const struct version *v = *state;
 	int sizes[2] = {-1, -1};
 	int done = -1;
 
@@ -433,9 +408,8 @@ static void test_trap_done_is_always_written(void **state)
 	assert_int_equal(sizes[1], -1);
 }
 
-static void test_trap_zero_bytes_complete_with_size_zero(void **state)
+TEST_EACH(trap_zero_bytes_complete_with_size_zero)
 {
-	const struct version *v = *state;
 	int size = -1, done = -1;
 
 	fake.done = true;
@@ -445,49 +419,12 @@ static void test_trap_zero_bytes_complete_with_size_zero(void **state)
 }
 
 /* The bootstrap path and flushes pass no sizes. */
-static void test_trap_test_without_sizes(void **state)
+TEST_EACH(trap_test_without_sizes)
 {
-	const struct version *v = *state;
 	int done = -1;
 
 	fake.done = true;
 	fake.done_size = 8;
 	assert_int_equal(v->test(FAKE_REQUEST, &done, NULL), NCCL_RESULT_SUCCESS);
 	assert_int_equal(done, 1);
-}
-
-int main(void)
-{
-	const struct CMUnitTest first[] = {
-		cmocka_unit_test_setup(test_trap_calls_before_init_are_refused, plugin_setup),
-		cmocka_unit_test_setup(test_trap_failed_init_leaves_no_context, plugin_setup),
-		cmocka_unit_test_setup(test_trap_versions_without_context_share_one, plugin_setup),
-		cmocka_unit_test_setup(test_trap_failed_messages_are_logged_and_slow, plugin_setup),
-	};
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_trap_each_init_has_its_own_context),
-		cmocka_unit_test(test_trap_finalize_of_null_succeeds),
-		cmocka_unit_test(test_connection_calls_reach_the_transport),
-		cmocka_unit_test(test_trap_connection_not_ready_is_success_with_null),
-		cmocka_unit_test(test_trap_failed_connection_leaves_null),
-		cmocka_unit_test(test_trap_device_handle_is_left_alone),
-		cmocka_unit_test(test_trap_closing_always_succeeds),
-		cmocka_unit_test(test_host_memory_is_registered),
-		cmocka_unit_test(test_trap_gpu_memory_is_refused_in_words),
-		cmocka_unit_test(test_trap_large_registrations_are_not_cut),
-		cmocka_unit_test(test_messages_reach_the_transport),
-		cmocka_unit_test(test_trap_stale_request_is_cleared),
-		cmocka_unit_test(test_trap_grouped_receive_is_refused),
-		cmocka_unit_test(test_trap_negative_sizes_are_refused),
-		cmocka_unit_test(test_trap_flush_has_nothing_to_wait_for),
-		cmocka_unit_test(test_trap_done_is_always_written),
-		cmocka_unit_test(test_trap_zero_bytes_complete_with_size_zero),
-		cmocka_unit_test(test_trap_test_without_sizes),
-	};
-	int failed;
-
-	versions_get(versions);
-	failed = cmocka_run_group_tests(first, NULL, NULL);
-	failed += plugin_run(tests, sizeof(tests) / sizeof(tests[0]));
-	return failed ? 1 : 0;
 }

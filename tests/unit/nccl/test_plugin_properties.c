@@ -4,24 +4,20 @@
  * the NICs' properties, results and log lines. Each test_trap_* is named after a way in which NCCL
  * punishes a plugin.
  */
-#include <errno.h>
-
 #include "base/log.h"
 
 #include "plugin_fixture.h"
 
-static void test_devices_are_counted(void **state)
+TEST_EACH(devices_are_counted)
 {
-	const struct version *v = *state;
 	int n = -1;
 
 	assert_int_equal(v->devices(&n), NCCL_RESULT_SUCCESS);
 	assert_int_equal(n, FAKE_NICS);
 }
 
-static void test_trap_unzeroed_properties_are_fully_written(void **state)
+TEST_EACH(trap_unzeroed_properties_are_fully_written)
 {
-	const struct version *v = *state;
 	uint64_t a[32], b[32];
 
 	assert_true(v->properties_size < sizeof(a));
@@ -35,7 +31,7 @@ static void test_trap_unzeroed_properties_are_fully_written(void **state)
 	assert_int_equal(((unsigned char *)b)[v->properties_size], 0x55);
 }
 
-static struct common_properties common_get(const struct version *v, int dev)
+static struct common_properties common_get(int dev)
 {
 	struct common_properties common;
 	uint64_t memory[32];
@@ -46,9 +42,9 @@ static struct common_properties common_get(const struct version *v, int dev)
 	return common;
 }
 
-static void test_properties_are_those_of_the_nic(void **state)
+TEST_EACH(properties_are_those_of_the_nic)
 {
-	struct common_properties common = common_get(*state, 1);
+	struct common_properties common = common_get(1);
 
 	assert_ptr_equal(common.identity.name, fake.nics[1].name);
 	assert_ptr_equal(common.identity.pci_path, fake.nics[1].pci_path);
@@ -61,30 +57,29 @@ static void test_properties_are_those_of_the_nic(void **state)
 	assert_int_equal(common.link.max_receives, 1);
 }
 
-static void test_trap_unknown_speed_is_10000(void **state)
+TEST_EACH(trap_unknown_speed_is_10000)
 {
 	fake.nics[0].speed_mbps = 0;
-	assert_int_equal(common_get(*state, 0).link.speed, 10000);
+	assert_int_equal(common_get(0).link.speed, 10000);
 	fake.nics[0].speed_mbps = -1;
-	assert_int_equal(common_get(*state, 0).link.speed, 10000);
+	assert_int_equal(common_get(0).link.speed, 10000);
 }
 
 /* NCCL copies the last component into 16 bytes. */
-static void test_trap_pci_path_that_nccl_cannot_take_is_null(void **state)
+TEST_EACH(trap_pci_path_that_nccl_cannot_take_is_null)
 {
 	strcpy(fake.nics[0].pci_path, "");
-	assert_null(common_get(*state, 0).identity.pci_path);
+	assert_null(common_get(0).identity.pci_path);
 	strcpy(fake.nics[0].pci_path, "/sys/devices/0123456789abcdef");
-	assert_null(common_get(*state, 0).identity.pci_path);
+	assert_null(common_get(0).identity.pci_path);
 	strcpy(fake.nics[0].pci_path, "/sys/devices/");
-	assert_null(common_get(*state, 0).identity.pci_path);
+	assert_null(common_get(0).identity.pci_path);
 	strcpy(fake.nics[0].pci_path, "/sys/devices/0123456789abcde");
-	assert_non_null(common_get(*state, 0).identity.pci_path);
+	assert_non_null(common_get(0).identity.pci_path);
 }
 
-static void test_trap_unknown_dev_is_refused(void **state)
+TEST_EACH(trap_unknown_dev_is_refused)
 {
-	const struct version *v = *state;
 	uint64_t memory[32], before[32];
 
 	memset(memory, 0xaa, sizeof(memory));
@@ -110,7 +105,7 @@ static void test_trap_unknown_dev_is_refused(void **state)
 	assert_int_equal(properties.v##n.limits.max_p2p_bytes, NCCL_MESSAGE_BYTES_MAX);            \
 	assert_int_equal(properties.v##n.limits.max_coll_bytes, NCCL_MESSAGE_BYTES_MAX)
 
-static void test_trap_newer_properties_are_legal(void **state)
+TEST(trap_newer_properties_are_legal)
 {
 	union {
 		struct nccl_net_properties_v7 v7;
@@ -120,7 +115,6 @@ static void test_trap_newer_properties_are_legal(void **state)
 		struct nccl_net_properties_v12 v12;
 	} properties;
 
-	(void)state;
 	ASSERT_DEVICE(7);
 	ASSERT_DEVICE(8);
 	assert_int_equal(properties.v8.registration_is_global, 0);
@@ -136,7 +130,7 @@ static void test_trap_newer_properties_are_legal(void **state)
 
 /* --- results and log --- */
 
-static void test_errors_become_results(void **state)
+TEST_EACH(errors_become_results)
 {
 	static const struct {
 		int error;
@@ -162,20 +156,17 @@ static void test_errors_become_results(void **state)
 		{-EREMOTEIO, NCCL_RESULT_REMOTE_ERROR},
 		{-EDOM, NCCL_RESULT_INTERNAL_ERROR},
 	};
-	const struct version *v = *state;
-	size_t i;
 	int done;
 
-	for (i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+	FOR_EACH(i, cases) {
 		fake.error = cases[i].error;
 		assert_int_equal(v->test(FAKE_REQUEST, &done, NULL), cases[i].result);
 	}
 }
 
 /* 7 is "in progress" and 8 is no result before NCCL 2.30. */
-static void test_trap_no_error_becomes_timeout_or_success(void **state)
+TEST_EACH(trap_no_error_becomes_timeout_or_success)
 {
-	const struct version *v = *state;
 	enum nccl_result result;
 	int done;
 
@@ -186,9 +177,8 @@ static void test_trap_no_error_becomes_timeout_or_success(void **state)
 	}
 }
 
-static void test_log_lines_reach_nccl(void **state)
+TEST_EACH(log_lines_reach_nccl)
 {
-	(void)state;
 	mesh_info("100%% of %s", "%n%s");
 	assert_int_equal(logged.level, NCCL_LEVEL_INFO);
 	assert_int_equal(logged.flags, NCCL_SUBSYSTEM_INIT | NCCL_SUBSYSTEM_NET);
@@ -198,27 +188,4 @@ static void test_log_lines_reach_nccl(void **state)
 	assert_string_equal(logged.text, "NET/Mesh : w");
 	mesh_trace("t");
 	assert_int_equal(logged.level, NCCL_LEVEL_TRACE);
-}
-
-int main(void)
-{
-	const struct CMUnitTest newer[] = {
-		cmocka_unit_test_setup(test_trap_newer_properties_are_legal, plugin_setup),
-	};
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_devices_are_counted),
-		cmocka_unit_test(test_trap_unzeroed_properties_are_fully_written),
-		cmocka_unit_test(test_properties_are_those_of_the_nic),
-		cmocka_unit_test(test_trap_unknown_speed_is_10000),
-		cmocka_unit_test(test_trap_pci_path_that_nccl_cannot_take_is_null),
-		cmocka_unit_test(test_trap_unknown_dev_is_refused),
-		cmocka_unit_test(test_errors_become_results),
-		cmocka_unit_test(test_trap_no_error_becomes_timeout_or_success),
-		cmocka_unit_test(test_log_lines_reach_nccl),
-	};
-	int failed;
-
-	failed = plugin_run(tests, sizeof(tests) / sizeof(tests[0]));
-	failed += cmocka_run_group_tests(newer, NULL, NULL);
-	return failed ? 1 : 0;
 }

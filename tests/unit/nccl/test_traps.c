@@ -4,11 +4,8 @@
  * transport has to bear. Those that src/nccl takes care of are in test_plugin.c.
  */
 #include <dlfcn.h>
-#include <errno.h>
 #include <pthread.h>
 #include <stdatomic.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "base/clock.h"
 #include "setup/connect.h"

@@ -3,11 +3,6 @@
  * test_tuner.c - the tuner's tables, as NCCL calls them: every version, with 6 and with 7
  * algorithms. No call fails, something that can be used is always left, and all ranks decide alike.
  */
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
-
 #include "nccl/plugin.h"
 #include "nccl/tuner.h"
 

@@ -3,10 +3,6 @@
  * test_explore.c - meshes of up to 512 nodes find out what they look like: large ones, random ones,
  * with losses, links that flap, and nodes that lie.
  */
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "nic/graph_routes.h"
 
 #include "mesh_simulation.h"

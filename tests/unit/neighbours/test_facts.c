@@ -1,9 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* test_facts.c - where the cables lead, in the words of the plugin's errors. */
-#include <errno.h>
-#include <stdio.h>
-#include <string.h>
-
 #include "neighbours/facts.h"
 
 #include "asking_fixture.h"

@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* test_member_report.c - a report of a process of this node, which may be another user's. */
-#include <stdlib.h>
-#include <string.h>
-
 #include "neighbours/member_report.h"
 
 #include "unit.h"

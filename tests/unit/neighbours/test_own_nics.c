@@ -1,9 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* test_own_nics.c - which NICs of its own node a process answers for as they come and go. */
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "neighbours/neighbours.h"
 
 #include "unit.h"

@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* test_rdma_hope.c - a neighbour that has not answered a search yet may lead on with RDMA. */
-#include <errno.h>
-#include <string.h>
-
 #include "neighbours/neighbours.h"
 
 #include "unit.h"

@@ -7,32 +7,6 @@
 
 TESTS_USE(setup, teardown);
 
-/* The routes that pass none of these nodes. */
-static void finds_beside(char from, char to, const char *avoided, const char *wanted)
-{
-	uint64_t ids[8];
-	int num;
-
-	for (num = 0; avoided[num]; num++)
-		ids[num] = (uint64_t)avoided[num];
-	num_routes = mesh_graph_routes_beside(&graph, (uint64_t)from, (uint64_t)to, 15, 1000, ids,
-					      num, routes, MESH_ROUTES_MAX);
-	routes_are(wanted);
-}
-
-static void find(char from, char to, int relays_max)
-{
-	num_routes = mesh_graph_routes(&graph, (uint64_t)from, (uint64_t)to, relays_max, 1000,
-				       routes, MESH_ROUTES_MAX);
-	assert_true(num_routes >= 0);
-}
-
-static void finds(char from, char to, int relays_max, const char *wanted)
-{
-	find(from, to, relays_max);
-	routes_are(wanted);
-}
-
 static uint32_t width(char a, char b)
 {
 	return mesh_graph_width(&graph, mesh_graph_find(&graph, (uint64_t)a),

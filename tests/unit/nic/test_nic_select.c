@@ -285,6 +285,7 @@ TEST(unknown_name)
 	selects("eth0,mlx5_9", "eth0");
 	assert_true(log_captured(MESH_LOG_INFO, "\"mlx5_9\""));
 	assert_int_equal(log_captured_times(MESH_LOG_INFO, "\"eth0\""), 0);
+	assert_int_equal(log_captured_lines(MESH_LOG_WARN), 0);
 }
 
 TEST(bad_settings)

@@ -30,11 +30,7 @@ TEST(vlan_beside)
 
 TEST(vlan_rdma)
 {
-	struct mesh_nic *nic = add("eth0", 100000, "fe80::1/64");
-
-	strcpy(nic->rdma.device, "mlx5_0");
-	nic->rdma.port = 1;
-	nic->rdma.active = true;
+	add_rdma("eth0", 100000, "fe80::1/64", "mlx5_0", 1);
 	add("mv0", 100000, "10.1.0.1/24")->lower = 1; /* a macvlan without a GID of its own */
 	selects("", "eth0");
 }
@@ -51,6 +47,9 @@ TEST(port)
 {
 	static const char *const kinds[] = {"bridge", "openvswitch", "bond", "team"};
 
+	add("eth0", 100000, "10.1.0.1/24")->master = 2; /* a VRF leaves it its own */
+	strcpy(add("red", 0, "")->link_kind, "vrf");
+	selects("", "eth0");
 	FOR_EACH(i, kinds) {
 		table.num_nics = 0;
 		memset(nics, 0, NICS_MAX * sizeof(*nics));
@@ -59,9 +58,4 @@ TEST(port)
 		selects("", "x");
 		assert_reason("eth0", "skipped: it is part of x, which receives its packets");
 	}
-	table.num_nics = 0;
-	memset(nics, 0, NICS_MAX * sizeof(*nics));
-	add("eth0", 100000, "10.1.0.1/24")->master = 2; /* a VRF leaves it its own */
-	strcpy(add("red", 0, "")->link_kind, "vrf");
-	selects("", "eth0");
 }

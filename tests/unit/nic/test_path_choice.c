@@ -12,6 +12,14 @@ static int choose(const char *a, const char *b, const struct mesh_path_hints *hi
 	return paths_choose(&local, &remote, NULL, hints);
 }
 
+/* The same without hints: it has these paths, and this says whether a provider rules one out. */
+static void chooses(const char *a, const char *b, const char *paths, bool differs)
+{
+	choose(a, b, &no_hints);
+	paths_are(paths, -1);
+	assert_int_equal(chosen.provider_differs, differs);
+}
+
 #define TRIANGLE_A "10.0.1.1/30 10.0.3.1/30"
 #define TRIANGLE_B "10.0.1.2/30 10.0.2.1/30"
 #define TRIANGLE_C "10.0.3.2/30 10.0.2.2/30"
@@ -55,12 +63,8 @@ TEST(cablings)
 	};
 
 	FOR_EACH(i, cases) {
-		choose(cases[i].a, cases[i].b, &no_hints);
-		paths_are(cases[i].paths, -1);
-		assert_false(chosen.provider_differs);
-		choose(cases[i].b, cases[i].a, &no_hints);
-		paths_are(cases[i].back, -1);
-		assert_false(chosen.provider_differs);
+		chooses(cases[i].a, cases[i].b, cases[i].paths, false);
+		chooses(cases[i].b, cases[i].a, cases[i].back, false);
 	}
 }
 
@@ -106,7 +110,7 @@ TEST(parallel)
 	}
 }
 
-/* With these hints and any spread; "" for the paths behind those that are known. */
+/* With these hints and any spread the first @known of @num paths are these; -1: all. */
 static void always(const char *a, const char *b, int local_nic, int remote_nic, const char *paths,
 		   int known, int num)
 {
@@ -174,20 +178,14 @@ TEST(largest)
 
 TEST(provider_mismatch)
 {
-	choose("10.0.1.1/24 10.0.2.1/24", "10.0.3.1/24 10.0.2.2/24!", &no_hints);
-	paths_are("", -1);
-	assert_true(chosen.provider_differs);
+	chooses("10.0.1.1/24 10.0.2.1/24", "10.0.3.1/24 10.0.2.2/24!", "", true);
 	assert_int_equal(chosen.differing.local, 1);
 	assert_int_equal(chosen.differing.remote, 1);
 	/* A working path is found as well, and the reason against the other is still reported. */
-	choose("10.0.1.1/24 10.0.2.1/24 10.0.3.2/24", "10.0.3.1/24 10.0.2.2/24!", &no_hints);
-	paths_are("2-0", -1);
-	assert_true(chosen.provider_differs);
+	chooses("10.0.1.1/24 10.0.2.1/24 10.0.3.2/24", "10.0.3.1/24 10.0.2.2/24!", "2-0", true);
 	/* Two nodes that share no subnet are not kept apart by a provider. */
-	choose("10.0.1.1/24 10.0.2.1/24 10.0.3.2/24", "10.0.9.1/24!", &no_hints);
-	assert_false(chosen.provider_differs);
-	choose(LOOPBACK, "127.0.0.1/8! 10.0.1.2/24 ::1/128", &no_hints);
-	assert_false(chosen.provider_differs);
+	chooses("10.0.1.1/24 10.0.2.1/24 10.0.3.2/24", "10.0.9.1/24!", "", false);
+	chooses(LOOPBACK, "127.0.0.1/8! 10.0.1.2/24 ::1/128", "1-1", false);
 }
 
 /* Equal choices rotate evenly with the spread. */
@@ -225,14 +223,10 @@ TEST(providers)
 		{"10.1.0.1/24+", "10.1.0.2/24", "0-0"},	 {"10.1.0.2/24!", "10.1.0.1/24", ""},
 		{"10.1.0.1/24+", "10.1.0.2/24~", ""},
 	};
-	size_t i, turn;
 
-	for (i = 0; i < 2 * sizeof(cases) / sizeof(cases[0]); i++) {
-		turn = i % 2;
-		choose(turn ? cases[i / 2].b : cases[i / 2].a,
-		       turn ? cases[i / 2].a : cases[i / 2].b, &no_hints);
-		paths_are(cases[i / 2].path, -1);
-		assert_int_equal(chosen.provider_differs, !*cases[i / 2].path);
+	FOR_EACH(i, cases) {
+		chooses(cases[i].a, cases[i].b, cases[i].path, !*cases[i].path);
+		chooses(cases[i].b, cases[i].a, cases[i].path, !*cases[i].path);
 	}
 }
 

@@ -2,9 +2,6 @@
 /*
  * test_hop.c - segments in the memory of the next relay, whose NIC reports them late.
  */
-#include <errno.h>
-#include <string.h>
-
 #include <rdma/fi_errno.h>
 
 #include "base/lock.h"

@@ -3,10 +3,6 @@
  * test_accept.c - what was sent, and closed, before accept() was polled: each version's table, over
  * the loopback interface. NCCL may be minutes late with accept().
  */
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "base/clock.h"
 #include "control/peer.h"
 #include "control/peer_end.h"

@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* test_connect_foreign.c - how long a listener of another protocol version is dialled. */
-#include <errno.h>
-#include <string.h>
-
 #include "control/peer.h"
 #include "control/peer_index.h"
 #include "nic/addr.h"

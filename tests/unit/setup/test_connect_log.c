@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* test_connect_log.c - which reason the message about an attempt that was given up names. */
-#include <stdio.h>
-#include <string.h>
-
 #include "nic/addr.h"
 #include "setup/connect_log.h"
 #include "setup/relay_try.h"
@@ -211,10 +208,9 @@ static const struct {
 TEST_BARE(lines)
 {
 	const char *text;
-	size_t i;
 	int k;
 
-	for (i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+	FOR_EACH(i, cases) {
 		setup();
 		attempt_change(cases[i].how);
 		switch (cases[i].when) {

@@ -3,10 +3,6 @@
  * test_net.c - the state of the process that mesh_net_open() makes: the settings are applied. A
  * node whose setting allows no message by copy, however small, gets none.
  */
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
-
 #include "transport/comm.h"
 #include "setup/setup.h"
 

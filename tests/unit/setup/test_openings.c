@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* test_openings.c - libfabric opens a domain slowly, and NCCL's calls do not wait. */
 #include <pthread.h>
-#include <stdlib.h>
-#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/threads.h"

@@ -85,6 +85,7 @@ static void machine_is(const char *wanted)
 			nic->wireless ? " wireless" : "");
 		if (*nic->pci_path) {
 			assert_memory_equal(nic->pci_path, machine.sysfs.root, root - 9);
+			assert_memory_equal(nic->pci_path + root - 9, "/devices/", 9);
 			fprintf(file, " %s", nic->pci_path + root);
 		}
 		if (!*nic->rdma.device)
@@ -174,7 +175,6 @@ TEST(plain)
 		   "lo 0");
 }
 
-/* A name like a PCI function's on another bus is no PCI function. */
 /* A machine without NUMA nodes writes -1. */
 TEST(numa_node)
 {
@@ -221,6 +221,7 @@ TEST(pci_link)
 	assert_int_equal(link.max_width, 0);
 }
 
+/* A name like a PCI function's on another bus is no PCI function. */
 TEST(other_bus)
 {
 	static const char device[] = "platform/0000:00:05.0";
@@ -246,8 +247,8 @@ TEST(lower)
 	sysfs_fixture_plain(&machine.fixture);
 	sysfs_fixture_netdev(&machine.fixture, "eth1.7", NULL, "52:54:00:00:00:02", "1000");
 	sysfs_fixture_file(&machine.fixture, "", "class/net/eth1.7/lower_eth1");
-	/* A circle of interfaces ends. */
 	machine_is("eth1.7 1000 pci0000:00/0000:00:04.0/0000:05:10.2");
+	/* A circle of interfaces ends. */
 	nic_add("a", "52:54:00:00:00:07", NULL);
 	sysfs_fixture_netdev(&machine.fixture, "a", NULL, "52:54:00:00:00:07", "1000");
 	sysfs_fixture_file(&machine.fixture, "", "class/net/a/lower_a");

@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* test_announce.c - how a sending comm announces its writes: immediates, and messages behind. */
-#include <errno.h>
-#include <string.h>
-
 #include <rdma/fi_errno.h>
 
 #include "transport/place.h"
@@ -58,9 +55,8 @@ TEST_BARE(each_provider)
 	};
 	struct mesh_message_written written;
 	struct mesh_message_header header;
-	size_t i;
 
-	for (i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+	FOR_EACH(i, cases) {
 		const struct fake_post *write = &fake.writes.posts[0];
 
 		fixture_setup();
@@ -82,7 +78,6 @@ TEST_BARE(each_provider)
 					 cases[i].in_immediate);
 		}
 		fixture_writes_complete(1);
-		fixture_comm_close(comm);
 		assert_int_equal(fixture_teardown(), 0);
 	}
 }
@@ -114,10 +109,9 @@ TEST_BARE(flags_follow)
 	struct mesh_message_written written;
 	struct mesh_message_header header;
 	const uint64_t none = 0;
-	size_t i;
 	int j;
 
-	for (i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+	FOR_EACH(i, cases) {
 		fixture_setup();
 		fake.cq_data_size = i < 2 ? 8 : 4;
 		lines_fill(LARGE, 7);
@@ -136,7 +130,6 @@ TEST_BARE(flags_follow)
 			assert_memory_equal(bytes + write->size - 8, &none, 8);
 		}
 		fixture_writes_complete(cases[i].writes);
-		fixture_comm_close(comm);
 		assert_int_equal(fixture_teardown(), 0);
 	}
 	memset(fixture_memory, 0, LARGE);
@@ -168,7 +161,6 @@ TEST(segments)
 	assert_int_equal(header.size, 4 * LARGE);
 	assert_int_equal(written.num_segments, 4);
 	fixture_writes_complete(4);
-	fixture_comm_close(comm);
 }
 
 /* The message is an operation of the request. If it fails, the comm does. */
@@ -183,7 +175,6 @@ TEST(message_fails)
 	assert_failed(comm, -ECONNRESET, "message 0 of 65536 bytes was not delivered");
 	fixture_request_fails(request, -ECONNRESET);
 	assert_int_equal(comm_path(comm, 0).counters->errors, 1);
-	fixture_comm_close(comm);
 }
 
 /* Both have to complete, in whichever order. */
@@ -195,7 +186,6 @@ TEST(message_completes)
 	assert_false(fixture_is_done(request));
 	fixture_writes_complete(1);
 	assert_true(fixture_is_done(request));
-	fixture_comm_close(comm);
 }
 
 /* What is not accepted directly behind its write leaves after the write has completed. */
@@ -213,7 +203,6 @@ TEST(message_waits_for_its_write)
 	assert_false(fixture_is_done(request));
 	fixture_sends_complete();
 	assert_true(fixture_is_done(request));
-	fixture_comm_close(comm);
 }
 
 /* A write that fails is never announced. */
@@ -228,7 +217,6 @@ TEST(write_fails_before_its_message)
 	fixture_poll();
 	assert_int_equal(fixture_sent(MESH_MESSAGE_WRITTEN), 0);
 	fixture_request_fails(request, -EIO);
-	fixture_comm_close(comm);
 }
 
 /* While other messages wait for the provider, a write that a message follows does not start. */
@@ -250,7 +238,6 @@ TEST(backlog_goes_first)
 	fixture_sends_complete();
 	assert_true(fixture_is_done(small));
 	assert_true(fixture_is_done(large));
-	fixture_comm_close(comm);
 }
 
 /* Attempts that fail keep no buffer. */
@@ -268,7 +255,6 @@ TEST(busy_writes)
 	fixture_writes_complete(1);
 	fixture_sends_complete();
 	assert_true(fixture_is_done(request));
-	fixture_comm_close(comm);
 }
 
 /* Without a buffer for the message the write does not start; the next poll tries again. */
@@ -290,7 +276,6 @@ TEST(no_buffer)
 	assert_int_equal(fake.writes.num, 1);
 	assert_int_equal(fixture_sent(MESH_MESSAGE_WRITTEN), 1);
 	fixture_writes_complete(1);
-	fixture_comm_close(comm);
 }
 
 /* Larger than its receive: nothing is written, and the receiver learns the size, too. */
@@ -312,5 +297,4 @@ TEST(larger_than_its_receive)
 	assert_int_equal(fake.writes.num, 0);
 	fixture_request_fails(fixture_post(comm, 8), -EMSGSIZE);
 	assert_int_equal(fake.writes.num + fixture_sent(MESH_MESSAGE_DATA), 0);
-	fixture_comm_close(comm);
 }

@@ -3,8 +3,6 @@
  * test_announce_again.c - where messages announce the writes, a lost path may have dropped some of
  * them although the writes themselves have arrived: they are announced again over another path.
  */
-#include <string.h>
-
 #include <rdma/fi_errno.h>
 
 #include "transport/path_state.h"
@@ -111,7 +109,6 @@ TEST(complete)
 	mesh_lock_release(&comm->lock);
 	fixture_sends_complete();
 	assert_int_equal(fixture_sent(MESH_MESSAGE_WRITTEN), 2 * SEGMENTS);
-	fixture_comm_close(comm);
 }
 
 /* A write that is in flight is not announced before it has arrived; then all of them are. */
@@ -140,7 +137,6 @@ TEST(open)
 	fixture_writes_complete(SEGMENTS);
 	assert_true(fixture_is_done(request));
 	assert_int_equal(fixture_sent(MESH_MESSAGE_WRITTEN), 3 * SEGMENTS);
-	fixture_comm_close(comm);
 }
 
 /* More than there are buffers for, or than the provider accepts. */
@@ -162,7 +158,6 @@ TEST(many)
 	second_lose();
 	assert_int_equal(fixture_sent(MESH_MESSAGE_WRITTEN), 2 * MANY * SEGMENTS);
 	assert_announced(MANY - 1);
-	fixture_comm_close(comm);
 }
 
 /* The provider accepts a write and not its announcement, and the write fails. */
@@ -187,5 +182,4 @@ TEST(write_alone)
 	assert_int_equal(request->send.num_lost, fake.writes.num);
 	assert_int_equal(comm->unfinished, 0);
 	assert_int_equal(*comm_inside(comm).error, 0);
-	fixture_comm_close(comm);
 }

@@ -1,9 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* test_credit.c - what a sending comm may send: small messages ahead, large ones by grants. */
-#include <errno.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include <rdma/fi_errno.h>
 
 #include "transport/request.h"
@@ -39,7 +35,6 @@ TEST(eager_limit)
 	assert_true(fixture_is_done(request));
 	fixture_post(comm, FIXTURE_EAGER_LIMIT + 1);
 	assert_int_equal(fixture_sent(MESH_MESSAGE_DATA), 1);
-	fixture_comm_close(comm);
 }
 
 /* The smaller limit of both ends holds. */
@@ -51,7 +46,6 @@ TEST(eager_limit_of_the_peer)
 	fixture_post(comm, 100);
 	fixture_post(comm, 101);
 	assert_int_equal(fixture_sent(MESH_MESSAGE_DATA), 1);
-	fixture_comm_close(comm);
 }
 
 /* A NIC with ofi_rxm may join a process whose others have tcp: its comms fit it, in any order. */
@@ -95,7 +89,6 @@ TEST(eager_window)
 	fixture_grant(comm, 2, 1, SMALL);
 	assert_int_equal(fixture_sent(MESH_MESSAGE_DATA), MESH_EAGER_WINDOW + 3);
 	assert_int_equal(*comm_inside(comm).peer_posted, 3);
-	fixture_comm_close(comm);
 }
 
 /* ---- grants -------------------------------------------------------------------------------- */
@@ -115,7 +108,6 @@ TEST(want)
 	assert_int_equal(fixture_sent(MESH_MESSAGE_WANT), 2); /* the second small one came after */
 	fixture_post(comm, LARGE);
 	assert_int_equal(fixture_sent(MESH_MESSAGE_WANT), 2);
-	fixture_comm_close(comm);
 }
 
 /* A large message that waits does not hold up those behind it. */
@@ -132,7 +124,6 @@ TEST(grant_of_the_next_message)
 	fixture_grant(comm, 0, 1, LARGE);
 	assert_int_equal(mesh_send_count(comm), 2);
 	fixture_poll();
-	fixture_comm_close(comm);
 }
 
 TEST(grant_for_other_paths)
@@ -144,7 +135,6 @@ TEST(grant_for_other_paths)
 	fixture.num_paths = 1;
 	assert_failed(comm, -EPROTO, "a grant for another number of paths");
 	assert_int_equal(fake.writes.num, 0);
-	fixture_comm_close(comm);
 }
 
 /*
@@ -180,7 +170,6 @@ TEST(wrong_kind_of_message)
 	comm = fixture_open(MESH_PROVIDER_TCP, 1, true);
 	fixture_message(comm, 0, MESH_MESSAGE_DATA, 0, fixture_memory, 8);
 	assert_failed(comm, -EPROTO, "a message of the wrong kind");
-	fixture_comm_close(comm);
 }
 
 /*

@@ -3,9 +3,6 @@
  * test_cut_segment.c - segments that are longer than the memory of their circuit: they pass the
  * relays in pieces, of which the receiver learns the last one only, when it has all others.
  */
-#include <errno.h>
-#include <string.h>
-
 #include "fabric/mr.h"
 #include "transport/recovery.h"
 #include "transport/send.h"

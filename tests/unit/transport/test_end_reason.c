@@ -4,8 +4,6 @@
  * before a call returns the error, however many connections have ended: NCCL keeps the last WARN
  * for ncclGetLastError(). At an orderly end there is none.
  */
-#include <errno.h>
-
 #include "control/peer_end.h"
 #include "transport/answer.h"
 
@@ -29,14 +27,6 @@ static void comms_open(bool sending)
 		comms[i] = fixture_comm_open(sending);
 }
 
-static void comms_close(void)
-{
-	int i;
-
-	for (i = 0; i < COMMS; i++)
-		fixture_comm_close(comms[i]);
-}
-
 /* As NCCL's abort there, and its orderly end, if nothing is in flight. */
 static void peer_ends_all(struct mesh_frame_closed closed)
 {
@@ -54,12 +44,14 @@ static void peer_ends_all(struct mesh_frame_closed closed)
 TEST(orderly)
 {
 	bool sending;
+	int i;
 
 	for (sending = false;; sending = true) {
 		comms_open(sending);
 		peer_ends_all((struct mesh_frame_closed){0});
 		assert_int_equal(*comm_inside(comms[0]).error, -EPIPE);
-		comms_close();
+		for (i = 0; i < COMMS; i++)
+			fixture_comm_close(comms[i]);
 		assert_int_equal(log_captured_lines(MESH_LOG_WARN), 0);
 		assert_int_equal(fixture.setup.process.own_counters.comms_failed, 0);
 		if (sending)
@@ -86,7 +78,6 @@ static void used_later(bool sending, const char *why)
 	}
 	assert_int_equal(log_captured_lines(MESH_LOG_WARN), 1);
 	assert_int_equal(fixture.setup.process.own_counters.comms_failed, COMMS);
-	comms_close();
 }
 
 TEST(send_later)
@@ -115,7 +106,6 @@ TEST(posted_before)
 		fixture_request_fails(requests[i], -EPIPE);
 	assert_int_equal(log_captured_lines(MESH_LOG_WARN), 1);
 	assert_int_equal(fixture.setup.process.own_counters.comms_failed, COMMS);
-	comms_close();
 }
 
 /* It aborts in mid-message, and its process ends before what it has sent is here. */
@@ -134,5 +124,4 @@ TEST(process_ends_after)
 	fixture_request_fails(request, -ECONNRESET);
 	assert_failed(comms[0], -ECONNRESET, "lost node b");
 	assert_int_equal(log_captured_lines(MESH_LOG_WARN), 1);
-	comms_close();
 }

@@ -3,9 +3,6 @@
  * test_fence_fails.c - the provider's connections with a lost peer cannot be cut: the comms into
  * whose memory something late may be written fail, with one WARN, and no other comm does.
  */
-#include <errno.h>
-#include <string.h>
-
 #include "control/link_settle.h"
 #include "control/peer_end.h"
 #include "fabric/socket_table.h"
@@ -91,10 +88,8 @@ TEST(link_lost)
 	for (i = 0; i < 3; i++)
 		question_comes(comms[i]);
 	assert_int_equal(log_captured_lines(MESH_LOG_WARN), 2); /* "lost node b" is the other */
-	for (i = 0; i < 3; i++) {
+	for (i = 0; i < 3; i++)
 		assert_int_not_equal(comms[i]->paths[1].state, MESH_PATH_DOWN);
-		fixture_comm_close(comms[i]);
-	}
 }
 
 /* The first fence succeeded, and then a RESUME asks for another. */
@@ -108,7 +103,6 @@ TEST(question)
 	question_comes(comm);
 	assert_fails(comm);
 	assert_int_not_equal(comm->paths[1].state, MESH_PATH_DOWN);
-	fixture_comm_close(comm);
 }
 
 /* The link is about to be used again: not before it is fenced. */
@@ -128,7 +122,6 @@ TEST(link_settles)
 	back->domain = fixture.domains[0];
 	process_release();
 	assert_fails(comm);
-	fixture_comm_close(comm);
 }
 
 /* A comm that is reached through a relay fails with the link to the relay. */
@@ -140,7 +133,6 @@ TEST(relayed)
 	visits_fail = true;
 	second_lose();
 	assert_fails(comm);
-	fixture_comm_close(comm);
 }
 
 static int end(void)

@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* test_flags.c - which messages have flags; lines without them, and the flags, make the whole. */
-#include <stdbool.h>
-#include <string.h>
-
 #include "transport/flags.h"
 #include "transport/place.h"
 

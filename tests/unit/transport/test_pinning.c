@@ -3,12 +3,9 @@
  * test_pinning.c - a path moves to another NIC on verbs, where the comm's memory is pinned for it,
  * for as long as the test wants: no thread that NCCL calls with waits for that.
  */
-#include <errno.h>
 #include <pthread.h>
 #include <semaphore.h>
-#include <string.h>
 #include <time.h>
-#include <unistd.h>
 
 #include <rdma/fi_errno.h>
 

@@ -2,10 +2,6 @@
 /*
  * test_receive.c - what a receiving comm accepts of arriving messages, and what it does with them.
  */
-#include <errno.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "transport/receive.h"
 #include "transport/request.h"
 
@@ -44,7 +40,6 @@ TEST(segments_are_counted)
 	assert_int_equal(comm_path(comm, 1).counters->messages, 0);
 	assert_int_equal(*comm_inside(comm).writes_arrived,
 			 6); /* those of the peer, to know when all are here */
-	fixture_comm_close(comm);
 }
 
 /* A round later: nothing is left of what its slot had before. */
@@ -76,7 +71,6 @@ TEST(segments_of_the_next_round)
 	assert_int_equal(comm_path(comm, 0).counters->segments, MESH_COMM_REQUESTS + 1);
 	fixture_written(comm, 0, (struct mesh_immediate){.seq = seq, .last = true});
 	assert_int_equal(fixture_test(request), 1000);
-	fixture_comm_close(comm);
 }
 
 /* A WRITTEN of a message of @size bytes. */
@@ -104,7 +98,6 @@ TEST(sizes)
 	assert_int_equal(fixture_test(request), 777);
 	assert_int_equal(*comm_inside(comm).writes_arrived, 3);
 	assert_int_equal(comm_path(comm, 0).counters->bytes, 1000 + 999 + 777);
-	fixture_comm_close(comm);
 }
 
 /* Segments in any order, twice, and announced in both forms: each counts once. */
@@ -127,7 +120,6 @@ TEST(written)
 	assert_int_equal(fixture_test(request), 777);
 	assert_int_equal(comm_path(comm, 0).counters->segments, 4);
 	assert_int_equal(*comm_inside(comm).writes_arrived, 8);
-	fixture_comm_close(comm);
 }
 
 /* The last 8 bytes of a line of what has been received. */
@@ -161,7 +153,6 @@ TEST(flags_come_last)
 	assert_int_equal(flag_of_line(1), 8);
 	assert_int_equal(flag_of_line(2), 7);
 	assert_int_equal(fixture_test(request), 256);
-	fixture_comm_close(comm);
 }
 
 /* In an immediate, in a WRITTEN, and in the one of a sender that has written nothing. */
@@ -181,7 +172,6 @@ TEST_BARE(size_beyond_the_receive)
 		assert_failed(comm, -EMSGSIZE,
 			      "message 0 of 1001 bytes is larger than the receive");
 		assert_int_equal(*comm_inside(comm).writes_arrived, i != 0);
-		fixture_comm_close(comm);
 		assert_int_equal(fixture_teardown(), 0);
 	}
 }
@@ -213,7 +203,6 @@ TEST(small_messages)
 	assert_int_equal(comm_path(comm, 0).counters->messages, 3);
 	assert_int_equal(comm_path(comm, 0).counters->small, 3);
 	assert_int_equal(comm_path(comm, 0).counters->bytes, 2 * (SMALL - 1));
-	fixture_comm_close(comm);
 }
 
 /* NCCL may have its memory back. */
@@ -226,7 +215,6 @@ TEST(small_message_while_closing)
 	fixture_data(comm, 0, SMALL);
 	assert_int_equal(fixture_memory[0], 0);
 	*comm_inside(comm).closing = false;
-	fixture_comm_close(comm);
 }
 
 /* Only messages within the window are kept: nothing else is valid, whatever a peer sends. */
@@ -241,7 +229,6 @@ TEST(has_all)
 	assert_true(mesh_receive_has_all(comm, MESH_EAGER_WINDOW));
 	assert_false(mesh_receive_has_all(comm, MESH_EAGER_WINDOW + 1));
 	mesh_lock_release(comm_inside(comm).lock);
-	fixture_comm_close(comm);
 }
 
 TEST(small_beyond_the_receive)
@@ -251,7 +238,6 @@ TEST(small_beyond_the_receive)
 	fixture_data(comm, 0, SMALL + 1);
 	assert_failed(comm, -EMSGSIZE, "message 0 of 65 bytes is larger than the receive");
 	assert_int_equal(fixture_memory[0], 0);
-	fixture_comm_close(comm);
 }
 
 /* One that comes twice before its receive is posted is kept once, and says nothing new. */
@@ -275,7 +261,6 @@ TEST(early_message_twice)
 	assert_int_equal(fixture_memory[0], 1);
 	fixture_data(comm, 3, SMALL);
 	assert_int_equal(*comm_inside(comm).eager_run, run);
-	fixture_comm_close(comm);
 }
 
 TEST(early_message_beyond_the_receive)
@@ -284,7 +269,6 @@ TEST(early_message_beyond_the_receive)
 	fixture_data(comm, 0, SMALL + 1);
 	fixture_post(comm, SMALL);
 	assert_failed(comm, -EMSGSIZE, "is larger than the receive");
-	fixture_comm_close(comm);
 }
 
 /* A peer that sends more than it has credit for, or a message that only a receiver sends. */
@@ -316,7 +300,6 @@ TEST_BARE(what_a_sender_must_not_do)
 			fixture_message(comm, 0, MESH_MESSAGE_POSTED, 1, NULL, 0);
 			assert_failed(comm, -EPROTO, "a message of the wrong kind");
 		}
-		fixture_comm_close(comm);
 		assert_int_equal(fixture_teardown(), 0);
 	}
 }
@@ -329,5 +312,4 @@ TEST(early_message_behind_a_hole)
 	fixture_fail(comm, -ECONNRESET);
 	fixture_request_fails(fixture_post(comm, SMALL), -ECONNRESET);
 	fixture_request_fails(fixture_post(comm, SMALL), -ECONNRESET);
-	fixture_comm_close(comm);
 }

@@ -1,9 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* test_receive_grants.c - what a receiving comm sends to its sender, and when. */
-#include <errno.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "fabric/mr.h"
 #include "transport/receive.h"
 #include "transport/stall.h"
@@ -54,7 +50,6 @@ TEST(grant_has_all_paths)
 	assert_int_equal(header.seq, 1);
 	memcpy(&grant, sent, mesh_grant_size(2));
 	assert_int_equal(grant.size + grant.targets[0].address + grant.targets[0].key, 0);
-	fixture_comm_close(comm);
 }
 
 /* The first leaves at once; those behind it with the next poll, in one message. */
@@ -75,7 +70,6 @@ TEST(grants_leave_together)
 	assert_int_equal(*comm_inside(comm).granted, 1 + 2 * MESH_GRANTS_PER_MESSAGE);
 	fixture_poll();
 	assert_int_equal(fixture_sent(MESH_MESSAGE_GRANT), 3);
-	fixture_comm_close(comm);
 }
 
 /* A message that fills its receive comes, and NCCL takes it. */
@@ -113,7 +107,6 @@ TEST(grants_that_may_wait)
 	assert_int_equal(*comm_inside(comm).granted, 5);
 	assert_int_equal(fixture_last_sent(MESH_MESSAGE_GRANT, NULL).seq, 6);
 	assert_int_equal(fixture_last_sent(MESH_MESSAGE_GRANT, NULL).count, 2);
-	fixture_comm_close(comm);
 }
 
 /* More than fit into one message never wait: a sender with 32 receives holds 24 grants at least. */
@@ -134,7 +127,6 @@ TEST(no_more_than_a_message_waits)
 			least = *comm_inside(comm).granted;
 	}
 	assert_true(least >= MESH_COMM_REQUESTS - MESH_GRANTS_PER_MESSAGE);
-	fixture_comm_close(comm);
 }
 
 /* What the fake keeps of messages that are done is forgotten: there is room for so many. */
@@ -160,7 +152,6 @@ TEST(short_messages_do_not_wait)
 		fixture_poll();
 		assert_true(*comm_inside(comm).granted >= 7);
 	}
-	fixture_comm_close(comm);
 }
 
 /* GRANT messages for 2,048 messages of @size with @depth receives posted, as NCCL reposts them. */
@@ -191,14 +182,12 @@ TEST(grants_of_a_stream)
 {
 	static const size_t sizes[] = {64 << 10, 512 << 10, ROOM};
 	int grants;
-	size_t i;
 
-	for (i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
+	FOR_EACH(i, sizes) {
 		comm = fixture_open(MESH_PROVIDER_VERBS_RXM, 1, false);
 		grants = grants_of_stream(sizes[i], 8);
 		if (grants > 2048 / 4 + 4)
 			fail_msg("%d GRANTs for 2048 messages of %zu bytes", grants, sizes[i]);
-		fixture_comm_close(comm);
 		assert_int_equal(fixture_teardown(), 0);
 		fixture_setup();
 	}
@@ -237,7 +226,6 @@ TEST(grants_are_held_back)
 	small_run(EAGER_RUN + 8, 8);
 	assert_int_equal(fixture_sent(MESH_MESSAGE_POSTED), 2);
 	assert_int_equal(fixture_sent(MESH_MESSAGE_GRANT), grants + 1);
-	fixture_comm_close(comm);
 }
 
 /* WANT is answered with the grants of all posted receives, and ends the run. */
@@ -270,7 +258,6 @@ TEST(want_ends_the_run)
 	fixture_poll();
 	header = fixture_last_sent(MESH_MESSAGE_GRANT, NULL);
 	assert_int_equal(header.seq, 2 * EAGER_RUN + 3);
-	fixture_comm_close(comm);
 }
 
 /* It may name what is not posted yet, with small messages behind it. */
@@ -288,7 +275,6 @@ TEST(want_comes_early)
 	fixture_post(comm, ROOM);
 	fixture_poll();
 	assert_int_equal(*comm_inside(comm).granted, 2);
-	fixture_comm_close(comm);
 }
 
 /* Grants that are held back do not delay POSTED: it leaves at once. */
@@ -303,7 +289,6 @@ TEST(posted_leaves_at_once)
 	for (i = 0; i < 8; i++)
 		fixture_post(comm, SMALL);
 	assert_int_equal(fixture_sent(MESH_MESSAGE_POSTED), 1);
-	fixture_comm_close(comm);
 }
 
 /* A large message ends the run as well: what was held back leaves. */
@@ -324,7 +309,6 @@ TEST(large_ends_the_run)
 			(struct mesh_immediate){.seq = EAGER_RUN - 1, .segment = 0, .size = ROOM});
 	header = fixture_last_sent(MESH_MESSAGE_GRANT, NULL);
 	assert_int_equal(header.seq, EAGER_RUN + 1);
-	fixture_comm_close(comm);
 }
 
 /* The rest of one that is half written may come over another path: it is granted again, too. */
@@ -348,7 +332,6 @@ TEST(grants_again_for_half_written)
 	fixture_written(comm, 1, (struct mesh_immediate){.segment = 1, .last = true});
 	assert_int_equal(fixture_test(request), ROOM);
 	assert_int_equal(*comm_inside(comm).granted, 0);
-	fixture_comm_close(comm);
 }
 
 /* A comm that has failed grants nothing more. */
@@ -360,5 +343,4 @@ TEST(nothing_is_granted_after_the_end)
 	fixture_fail(comm, -EPIPE);
 	fixture_poll();
 	assert_int_equal(fixture_sent(MESH_MESSAGE_GRANT), 1);
-	fixture_comm_close(comm);
 }

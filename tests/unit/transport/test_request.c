@@ -1,9 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* test_request.c - requests and registrations: what is refused, and what a failure spares. */
-#include <errno.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include <rdma/fi_errno.h>
 
 #include "transport/comm_end.h"
@@ -37,7 +33,6 @@ TEST(wrong_direction)
 		mesh_comm_receive(comm, fixture_memory, 8, fixture_registration(comm), &request),
 		-EINVAL);
 	assert_true(log_captured(MESH_LOG_WARN, "irecv was called on a connection that sends"));
-	fixture_comm_close(comm);
 }
 
 TEST(memory_that_is_not_registered)
@@ -56,7 +51,6 @@ TEST(memory_that_is_not_registered)
 	assert_int_equal(sent(fixture_memory, 1, NULL), -EINVAL);
 	assert_int_equal(sent(NULL, 0, NULL), 0); /* nothing is read */
 	assert_true(log_captured(MESH_LOG_WARN, "outside its registered memory"));
-	fixture_comm_close(comm);
 }
 
 /* NCCL's largest message, and a receive that has more room than that. */
@@ -77,7 +71,6 @@ TEST(largest_message)
 	assert_int_equal(
 		mesh_comm_receive(comm, fixture_memory, MESH_MESSAGE_MAX + 1, whole, &request), 0);
 	assert_non_null(request);
-	fixture_comm_close(comm);
 }
 
 TEST(no_more_than_32)
@@ -93,7 +86,6 @@ TEST(no_more_than_32)
 		0);
 	assert_null(request);
 	assert_int_equal(mesh_comm_request(comm, 0)->seq, 0);
-	fixture_comm_close(comm);
 }
 
 /* Requests done before the comm failed count; and a caller that tests keeps the engine awake. */
@@ -118,7 +110,6 @@ TEST(failure_spares_what_was_done)
 	assert_true(atomic_load(&fixture.setup.process.engine.awake));
 	fixture_request_fails(second, -EPIPE);
 	assert_int_equal(first->state, MESH_REQUEST_FREE);
-	fixture_comm_close(comm);
 }
 
 /* An expected failure, and a peer whose loss was reported, count differently. */
@@ -133,7 +124,6 @@ TEST(quiet_failures)
 	assert_int_equal(fixture.setup.process.own_counters.comms_failed, 1);
 	assert_int_equal(*comm_inside(comm).peer_end, MESH_END_UNCLEAN);
 	assert_false(mesh_comm_peer_asks(comm));
-	fixture_comm_close(comm);
 }
 
 /* ---- messages ------------------------------------------------------------------------------ */
@@ -153,7 +143,6 @@ TEST(injected)
 	assert_int_equal(sent(fixture_memory, most + 1, fixture_registration(comm)), 0);
 	assert_int_equal(fake.injects.num, 1);
 	assert_int_equal(fixture_sent(MESH_MESSAGE_DATA), 1);
-	fixture_comm_close(comm);
 }
 
 /* Without a buffer it waits for the next poll. */
@@ -172,7 +161,6 @@ TEST(no_buffer)
 		mesh_buffer_put(taken[--num]);
 	fixture_poll();
 	assert_int_equal(fixture_sent(MESH_MESSAGE_DATA), 1);
-	fixture_comm_close(comm);
 }
 
 /*
@@ -204,7 +192,6 @@ TEST_BARE(requests_of_a_failed_comm)
 		assert_int_equal(ret, -EPIPE);
 		assert_null(request);
 		assert_int_equal(fake.sends.num, 0);
-		fixture_comm_close(comm);
 		assert_int_equal(fixture_teardown(), 0);
 	}
 }

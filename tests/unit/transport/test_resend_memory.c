@@ -3,9 +3,6 @@
  * test_resend_memory.c - memory for the segments that a lost path may have dropped: a message has
  * it before its first write leaves, or does not begin.
  */
-#include <errno.h>
-#include <stdlib.h>
-
 #include <rdma/fi_errno.h>
 
 #include "transport/resend.h"
@@ -70,7 +67,6 @@ TEST(lost_without_memory)
 	assert_int_equal(request->send.num_lost, SEGMENTS);
 	assert_true(mesh_send_awaits_have(comm));
 	mesh_lock_release(&comm->lock);
-	fixture_comm_close(comm);
 }
 
 TEST(no_memory_to_begin)
@@ -84,5 +80,4 @@ TEST(no_memory_to_begin)
 	assert_int_equal(fake.writes.num, 0);
 	assert_failed(comm, -ENOMEM, "no memory to send segments again");
 	fixture_request_fails(request, -ENOMEM);
-	fixture_comm_close(comm);
 }

@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* test_send.c - what a sending comm posts, on which path, and what becomes of it. */
-#include <errno.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
 
 #include <rdma/fi_errno.h>
@@ -75,7 +72,6 @@ static void segments_are(int num_paths, size_t size, size_t segment)
 	assert_true(fake.writes.num <= (int)MESH_SEGMENTS_MAX);
 	message_check(data, 0, size, segment);
 	assert_true(fixture_is_done(request));
-	fixture_comm_close(comm);
 	assert_int_equal(fixture_teardown(), 0);
 	munmap(data, size);
 }
@@ -121,7 +117,6 @@ TEST(segments_stay)
 		assert_int_equal(fake.writes.posts[i].size, MIB);
 	}
 	fixture_writes_complete(2);
-	fixture_comm_close(comm);
 }
 
 /* Each path has its own registration, and counts what it carried. */
@@ -158,7 +153,6 @@ TEST(two_paths)
 	assert_int_equal(
 		comm_path(comm, 0).counters->messages + comm_path(comm, 1).counters->messages, 1);
 	assert_int_equal(*comm_inside(comm).writes_started, fake.writes.num);
-	fixture_comm_close(comm);
 }
 
 /* One path needs no acknowledgement for each write. */
@@ -170,7 +164,6 @@ TEST(one_path_completes_plainly)
 	fixture_grant(comm, 0, 1, LARGE);
 	assert_int_equal(fake.writes.num, 1);
 	assert_false(fake.writes.posts[0].flags & FI_DELIVERY_COMPLETE);
-	fixture_comm_close(comm);
 }
 
 /* Small messages and segments that make no difference take turns. */
@@ -188,7 +181,6 @@ TEST(paths_take_turns)
 	assert_int_equal(comm_path(comm, 0).counters->small, 4);
 	assert_int_equal(comm_path(comm, 0).counters->messages, 4);
 	assert_int_equal(comm_path(comm, 1).counters->bytes, 4 * SMALL);
-	fixture_comm_close(comm);
 }
 
 static struct mesh_pace *pace(int path)
@@ -217,7 +209,6 @@ TEST(short_path)
 		used[path_of(&fake.writes.posts[i])]++;
 	assert_true(used[0] > 0);
 	assert_true(used[1] > 0);
-	fixture_comm_close(comm);
 }
 
 /* What a small message's completion shows about the path. */
@@ -230,7 +221,6 @@ static bool message_shows_latency(enum mesh_provider_id provider, int num_paths)
 	fixture_post(comm, SMALL);
 	fixture_sends_complete();
 	shows = atomic_load(&pace(0)->latency_ns) != 0;
-	fixture_comm_close(comm);
 	assert_int_equal(fixture_teardown(), 0);
 	return shows;
 }
@@ -254,7 +244,6 @@ static bool write_shows_latency(enum mesh_provider_id provider, int num_paths)
 	fixture_grant(comm, 0, 1, LARGE);
 	fixture_writes_complete(1);
 	shows = atomic_load(&pace(0)->latency_ns) != 0;
-	fixture_comm_close(comm);
 	assert_int_equal(fixture_teardown(), 0);
 	return shows;
 }
@@ -296,7 +285,6 @@ TEST(window_is_kept)
 	while (fake.writes.num < 32)
 		fixture_poll();
 	message_check(fixture_memory, 16, 8 * MIB, 512 * KIB);
-	fixture_comm_close(comm);
 }
 
 /* Posts @count messages of @size on @sender, and grants them. */
@@ -324,7 +312,6 @@ TEST(four_segments_in_flight)
 		assert_int_equal(fake.writes.num, 4 + i);
 	}
 	fixture_writes_complete(4);
-	fixture_comm_close(comm);
 }
 
 /* Writes in flight of eight comms with eight messages of @size each. */
@@ -346,8 +333,6 @@ static int writes_of_eight(enum mesh_provider_id provider, size_t size)
 	while (fixture.writes_completed < fake.writes.num)
 		fixture_writes_complete(1);
 	assert_int_equal(fake.writes.num, 64);
-	for (i = 0; i < 8; i++)
-		fixture_comm_close(comms[i]);
 	assert_int_equal(fixture_teardown(), 0);
 	return writes;
 }
@@ -402,7 +387,6 @@ TEST(behind_one_that_waits)
 	assert_int_equal(fake.writes.num, 2 + 7);
 	for (i = 0; i < 7; i++)
 		assert_int_equal(mesh_immediate_decode(fake.writes.posts[2 + i].data).seq, 1 + i);
-	fixture_comm_close(comm);
 }
 
 /* After small messages it requests its grant at once, also behind one that waits. */
@@ -421,7 +405,6 @@ TEST(want_behind_one_that_waits)
 	fixture_grant(comm, 1, 4, LARGE);
 	fixture_poll();
 	assert_int_equal(fake.writes.num, 3);
-	fixture_comm_close(comm);
 }
 
 /*
@@ -451,8 +434,6 @@ TEST(copies_in_pieces)
 		polls(1);
 	}
 	fixture_poll();
-	for (i = 0; i < 8; i++)
-		fixture_comm_close(comms[i]);
 }
 
 /* Where all paths are full, a completion on any of them lets the comm go on. */
@@ -468,7 +449,6 @@ TEST(waits_on_all_paths)
 		assert_int_equal(comm_path(comm, i).flow->num_waiters, 1);
 	fake.writes_end_with = -1;
 	fixture_writes_complete(fake.writes.num);
-	fixture_comm_close(comm);
 }
 
 /* What was not taken is tried again by the next poll, and nothing behind it before. */
@@ -491,7 +471,6 @@ TEST(busy_provider)
 	assert_int_equal(fake.writes.num, 3);
 	fixture_writes_complete(2);
 	assert_true(fixture_is_done(request));
-	fixture_comm_close(comm);
 }
 
 TEST(write_is_refused)
@@ -501,7 +480,6 @@ TEST(write_is_refused)
 	fixture_post(comm, LARGE);
 	fixture_grant(comm, 0, 1, LARGE);
 	assert_failed(comm, -EIO, "message 0 of 65536 bytes was not delivered");
-	fixture_comm_close(comm);
 }
 
 /* A failed write may still arrive: the peer learns of it, and fences. */
@@ -537,7 +515,6 @@ TEST(message_fails)
 	fake_complete(&fake.sends.posts[0]);
 	fixture_poll();
 	fixture.sends_completed = 2;
-	fixture_comm_close(comm);
 }
 
 /* A message that belongs to no request: WANT. */
@@ -553,5 +530,4 @@ TEST(want_fails)
 	fake_complete(&fake.sends.posts[0]);
 	fixture_poll();
 	fixture.sends_completed = 2;
-	fixture_comm_close(comm);
 }
