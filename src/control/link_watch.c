@@ -63,7 +63,7 @@ void mesh_link_lose(struct mesh_peer *peer, const char *reason, enum mesh_refusa
 {
 	struct mesh_link *link = peer->link;
 	struct mesh_peer *first = peer, *next;
-	uint64_t heard_ms = mesh_clock_ms();
+	uint64_t now_ms = mesh_clock_ms(), heard_ms = now_ms;
 
 	mesh_process_assert_locked(peer->process);
 	if (!link) {
@@ -81,6 +81,7 @@ void mesh_link_lose(struct mesh_peer *peer, const char *reason, enum mesh_refusa
 		if (!peer->out_size) /* else it is reset */
 			mesh_engine_unwatch(&peer->process->engine, &peer->watch);
 		mesh_peer_lose(peer, reason);
+		peer->state_ms = now_ms; /* one loss has one time */
 		peer->reported = !refusal;
 		peer->heard_ms = heard_ms;
 		peer->lost_ms = 0; /* nothing is in flight: its comms need not wait */

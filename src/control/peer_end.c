@@ -184,6 +184,7 @@ void mesh_peer_lose(struct mesh_peer *peer, const char *reason)
 	mesh_engine_unwatch(&peer->process->engine, &peer->watch);
 	/* Without a remote nothing of it is in flight. */
 	peer->lost_ms = peer->remote ? mesh_clock_ms() : 0;
+	peer->failed_in = peer->state;
 	mesh_peer_state_set(peer, MESH_PEER_LOST);
 }
 
@@ -254,8 +255,8 @@ static bool peer_is_cut_off(const struct mesh_peer *peer)
 {
 	if (mesh_peer_is_resumed(peer))
 		return true;
-	return peer->remote && !peer->over && peer->domain->provider != MESH_PROVIDER_VERBS_RXM &&
-	       !mesh_peer_flow_is_shared(peer);
+	return peer->failed_in == MESH_PEER_UP && !peer->over &&
+	       peer->domain->provider != MESH_PROVIDER_VERBS_RXM && !mesh_peer_flow_is_shared(peer);
 }
 
 void mesh_peer_bury(struct mesh_peer *peer)

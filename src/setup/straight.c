@@ -8,12 +8,10 @@
  */
 #include <errno.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/clock.h"
 #include "control/dial.h"
 #include "control/peer_end.h"
-#include "control/peer_send.h"
 #include "control/process.h"
 #include "setup/candidates.h"
 #include "setup/neighbour_hints.h"

@@ -74,7 +74,7 @@ static int path_give(struct mesh_path *path, struct mesh_peer *peer, bool relay)
 
 	if (path->relayed)
 		mesh_path_straight_set(path, !relay);
-	else
+	else if (path->through_relay)
 		path->straight = !relay;
 	ret = mesh_random(&path->sink.token, sizeof(path->sink.token));
 	if (!ret)
@@ -130,10 +130,7 @@ static void path_up(struct mesh_path *path, const struct mesh_frame_accept *acce
 	struct mesh_comm *comm = path->comm;
 	bool alone = mesh_comm_is_cut(comm), is_first = !path->remote_id;
 
-	if (path->through_relay) {
-		comm->rerouted = true;
-		comm->routeless_ms = 0;
-	}
+	comm->routeless_ms = 0;
 	mesh_comm_lock(comm);
 	if (comm->segment_bytes > path->segment_bytes)
 		comm->segment_bytes = path->segment_bytes;
@@ -247,7 +244,7 @@ bool mesh_attach_is_asked(const struct mesh_path *path)
 	mesh_comm_lock(path->comm);
 	asked = path->state == MESH_PATH_JOINING;
 	mesh_comm_unlock(path->comm);
-	return asked && !path->known;
+	return asked;
 }
 
 void mesh_attach_end(struct mesh_path *path)
@@ -271,6 +268,8 @@ static struct mesh_path *path_asked(struct mesh_peer *peer, uint32_t id)
 
 	if (!path || !path->comm->sending || mesh_comm_is_opening(path->comm))
 		return NULL;
+	if (path->through_relay && path->comm->error)
+		return NULL; /* its circuit is given back */
 	return mesh_attach_is_asked(path) ? path : NULL;
 }
 
@@ -410,9 +409,12 @@ static struct mesh_comm *comm_named(const struct mesh_peer *peer,
 	return NULL;
 }
 
-/* The sending end has no other path: what goes over one that still seems to be up is lost. */
+/*
+ * The sending end had no other path when it asked: what goes over one that still seems to be up is
+ * lost. A life that was asked for later is not meant.
+ */
 MESH_HOLDS(process)
-static void others_give_up(const struct mesh_path *path)
+static void others_give_up(const struct mesh_path *path, uint32_t epoch)
 {
 	struct mesh_comm *comm = path->comm;
 	bool up;
@@ -420,7 +422,8 @@ static void others_give_up(const struct mesh_path *path)
 
 	for (i = 0; i < comm->num_paths; i++) {
 		mesh_comm_lock(comm);
-		up = comm->paths[i].state == MESH_PATH_UP;
+		up = comm->paths[i].state == MESH_PATH_UP &&
+		     !mesh_seq_before(epoch, comm->paths[i].epoch);
 		mesh_comm_unlock(comm);
 		if (up && &comm->paths[i] != path)
 			mesh_path_given_up(&comm->paths[i]);
@@ -449,7 +452,7 @@ static enum mesh_refusal path_take(struct mesh_path *path, struct mesh_peer *pee
 	path->comm->rerouted |= path->through_relay && request->epoch; /* its NCCL has the comm */
 	mesh_path_given_up(path);
 	if (request->alone)
-		others_give_up(path);
+		others_give_up(path, request->epoch);
 	/* First: what pins memory, while the earlier life is being fenced. */
 	if (peer->state != MESH_PEER_UP ||
 	    mesh_registrations_prepare(path->comm, request->path, peer->domain) ||
@@ -500,17 +503,19 @@ static enum mesh_refusal comm_attach(struct mesh_comm *comm, struct mesh_peer *p
 				     const struct mesh_frame_connect *request)
 {
 	const struct mesh_frame_accept other = {.comm = request->comm, .token = request->token};
-	struct mesh_path *path = &comm->paths[request->path];
 	enum mesh_refusal refusal;
+	struct mesh_path *path;
 
 	if (comm->error)
 		return MESH_REFUSAL_ENDED;
 	if (!comm->resumes)
 		return MESH_REFUSAL_RESOURCES;
-	refusal = request->path < comm->num_paths ? path_take(path, peer, request)
-						  : path_take_late(comm, peer, request);
+	refusal = request->path < comm->num_paths
+			  ? path_take(&comm->paths[request->path], peer, request)
+			  : path_take_late(comm, peer, request);
 	if (refusal)
 		return refusal;
+	path = &comm->paths[request->path];
 	life_accept(path, peer, request);
 	path_up(path, &other);
 	return 0;

@@ -298,7 +298,8 @@ struct mesh_comm {
 	 */
 	struct mesh_handle *handle; /* process->lock, until the comm is freed */
 	uint64_t cookie MESH_GUARDED_BY(process);
-	bool rerouted MESH_GUARDED_BY(process);	 /* its paths had more circuits than the first */
+	/* A further life of a relayed path was asked for: NCCL has the sending end. */
+	bool rerouted MESH_GUARDED_BY(process);
 	bool abandoned MESH_GUARDED_BY(process); /* the peer has ended it while no path led there */
 	/* Since when accept() doubts whether its connector had it; 0: it does not. */
 	uint64_t doubted_ms MESH_GUARDED_BY(process);

@@ -33,7 +33,7 @@ MESH_HOLDS(process)
 void mesh_questions_look(const struct mesh_path *path);
 
 /**
- * The path, which was fenced, gets another circuit: the questions ask for nothing of that.
+ * The path, which was fenced, has another life: the questions ask for nothing of that.
  * process->lock held.
  */
 MESH_HOLDS(process)

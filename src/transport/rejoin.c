@@ -14,23 +14,16 @@
 #include "base/clock.h"
 #include "base/container.h"
 #include "base/log.h"
-#include "base/random.h"
 #include "control/dial.h"
 #include "control/link_settle.h"
 #include "control/peer_end.h"
 #include "control/peer_greeting.h"
 #include "control/peer_index.h"
-#include "control/peer_send.h"
 #include "control/process.h"
 #include "fabric/flow.h"
 #include "transport/attach.h"
 #include "transport/comm_end.h"
-#include "transport/grants.h"
-#include "transport/path_find.h"
-#include "transport/path_state.h"
 #include "transport/rejoin.h"
-#include "transport/send.h"
-#include "wire/stats.h"
 
 /* Between two looks at an attempt: a part of the time that the link is away, within bounds. */
 #define LOOK_MIN_MS 250
