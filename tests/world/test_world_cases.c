@@ -54,7 +54,7 @@ static const struct test_case cases[] = {
 	 .settings = "a:NCCL_MESH_SITE=east b:NCCL_MESH_SITE=west NCCL_MESH_LANES=3",
 	 .events = {TAKES_MS(0, 0, 10), TAKES_MS(0, 1, 10), DOWN(4000, 0), UP(6000, 0),
 		    IS_USED(12000, 0), ENDS(12000)}},
-	{"slow-cable", "pair", 8000,
+	{"slow-cable", "pair", 10000,
 	 .events = {MBPS(1000, 0, 1), MBPS(8000, 0, 100), MBPS(10000, 1, 10), DOWN(11000, 0),
 		    UP(13000, 0), ENDS(15000)}},
 	{"ring-of-ranks", "triangle", 1000,
