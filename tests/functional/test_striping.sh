@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# test_striping.sh - one connection over several shaped links: their rates add up. A link that is
-# left idle, or a split that ignores the rates, is far below 0.88 of that.
+# test_striping.sh - one connection over several shaped links: their rates add up. The bounds are
+# 0.88 of those of tests/bench/report.py: a link that is left idle, or a split that ignores the
+# rates, is far below.
 # alone: measures
 # seconds: 60
 . "$(dirname "${BASH_SOURCE[0]}")/bounds.sh"
