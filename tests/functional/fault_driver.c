@@ -109,6 +109,7 @@ static const struct command {
 	{"load", 2, command_load},
 	{"init", 2, command_init},
 	{"use", 2, command_use},
+	{"device", 2, command_device},
 	{"finalize", 2, command_finalize},
 	{"listen", 3, command_listen},
 	{"connect", 3, command_connect},

@@ -345,7 +345,7 @@ mesh_link_local() {
 }
 
 # uncable NODE NIC: takes away both ends of a veth pair.
-uncable() { ip -n "$MESH_PREFIX$1" link del "$2" || fail "cannot remove $1 $2"; }
+uncable() { ip -n "$MESH_PREFIX$1" link del dev "$2" || fail "cannot remove $1 $2"; }
 
 # --- state and counters ----------------------------------------------------------------------
 

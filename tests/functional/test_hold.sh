@@ -15,9 +15,30 @@ both() {
 	for i in 1 2; do mesh_carrier "$1" x$i "$2"; done
 }
 
-# Away for 5 s, the first one back first; and for a moment.
+# reset N: every connection of x$N is, the plugin's own as well.
+reset() { on a ss -K -t src 10.77."$1".1 >/dev/null 2>&1; }
+
+# uses_x2: the connections have come to use it, too, at both nodes.
+uses_x2() {
+	local rank
+
+	for rank in 0 1; do
+		wait_for "grep -q ' path: .* nic=x2 ' '$STREAM_FOLDER/rank$rank.out'" 60 ||
+			stream_fail "no path over x2"
+	done
+}
+
+# One of two is reset.
 stream away 0
-moves 5000
+uses_x2
+reset 2
+wait_for "! said 'lost node .*x2 .*go over the other paths now' | grep -qx 0" 60 ||
+	stream_fail "x2 is not lost"
+moves 2000
+[[ $(said 'wait for a path' | paste -sd+) == 0+0 ]] || stream_fail "x1 is lost, too"
+note "the connections of one cable reset: something arrives after $MOVED_MS ms"
+
+# Away for 5 s, the first one back first; and for a moment.
 both a down
 pause 5
 mesh_carrier a x1 up
@@ -31,10 +52,7 @@ both b up
 moves 2000
 note "both away for a moment: something arrives after $MOVED_MS ms"
 pause 1
-# Every connection of both cables is reset, the plugin's own as well.
-for i in 1 2; do
-	on a ss -K -t src 10.77.$i.1 >/dev/null 2>&1
-done
+for i in 1 2; do reset $i; done
 moves 2000
 note "all connections reset: something arrives after $MOVED_MS ms"
 stream_stop
@@ -60,8 +78,8 @@ stream_breaks 0 'its process has ended' 2000
 
 # Without recovery the loss of one of the cables ends the connections.
 stream off 0 NCCL_MESH_RECOVERY=off
-moves 5000
-on a ss -K -t src 10.77.2.1 >/dev/null 2>&1
-stream_breaks 0 'node b' 2000
-stream_breaks 1 'node a' 2000
+uses_x2
+reset 2
+stream_breaks 0 '\(sending to\|receiving from\) node b' 2000
+stream_breaks 1 '\(sending to\|receiving from\) node a' 2000
 ! grep -q 'go over the other paths' "$STREAM_FOLDER"/rank*.out || stream_fail "a path was resumed"

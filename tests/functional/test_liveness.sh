@@ -220,7 +220,8 @@ all_well() {
 	local name failed=0
 
 	for name in "$@"; do
-		wait_for "! kill -0 ${FAULTS_PID[$name]} 2>/dev/null" 60 ||
+		wait_for "! kill -0 ${FAULTS_PID[$name]} 2>/dev/null" \
+			$((FAULTS_TIMEOUT * FAULTS_SLOW)) ||
 			faults_show "$CASE: $name does not end"
 		wait "${FAULTS_PID[$name]}" 2>/dev/null || failed=1
 	done

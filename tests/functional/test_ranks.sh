@@ -40,9 +40,10 @@ test_one_node_only() {
 	note "both ranks on one node"
 }
 
-# communicators ME OTHER SEED: the script of a process with two of them, of which 1 outlives 0. Each
-# has a context and, as in NCCL, a comm each way, which threads set up and move data on at once.
-# Comms 0 and 2 send. SEED is that of the last message of communicator 1.
+# communicators ME OTHER SEED [DEVICE]: the script of a process with two of them, of which 1
+# outlives 0, and moves data until that has ended at both. Each has a context and, as in NCCL, a
+# comm each way, which threads set up and move data on at once. Comms 0 and 2 send. SEED is that of
+# the last message of communicator 1, and DEVICE its device.
 communicators() {
 	cat <<-END
 		limit 60000
@@ -52,6 +53,7 @@ communicators() {
 		use 0
 		listen 0 $FAULTS/handle.0.$1
 		use 1
+		device ${4:-0}
 		listen 1 $FAULTS/handle.1.$1
 		await $FAULTS/handle.1.$2
 		thread 1 connect 2 $FAULTS/handle.1.$2
@@ -63,12 +65,13 @@ communicators() {
 		$(printf 'room %d 256K poison\n' 0 1 2 3)
 		thread 1 transfer 0 199999 300 $1
 		thread 2 transfer 1 199999 300 $2
-		thread 3 transfer 2 5000 3000 $1
-		thread 4 transfer 3 5000 3000 $2
+		thread 3 stream 2 5000 $FAULTS/over.$1 $1
+		thread 4 stream 3 5000 none $2
 		$(printf 'join %d\n' 1 2)
 		drop 0 1
 		close-listen 0
 		finalize 0
+		touch $FAULTS/over.$1
 		$(printf 'join %d\n' 3 4)
 		transfer 2 129 1 $3
 		transfer 3 129 1 9
@@ -84,13 +87,29 @@ test_two_communicators() {
 	ended left
 	ended right
 	# The same with a message that is wrong: does the check look?
-	rm -f "$FAULTS"/handle*
+	rm -f "$FAULTS"/{handle,over}*
 	play a left < <(communicators 1 2 8)
 	play b right < <(communicators 2 1 9)
 	ended right 1
 	ended left
 	grep -q '^WRONG: ' "$FAULTS/right.log" || faults_show "no message names the wrong byte"
 	note "two communicators in one process, four threads; a wrong message is seen"
+}
+
+# Each has a cable of its own then.
+test_two_devices() {
+	FAULTS_ENV+=(NCCL_MESH_MAX_PATHS=1)
+	rm -f "$FAULTS"/{handle,over}*
+	mesh_link a ax 10.77.2.1/24 b bx 10.77.2.2/24
+	play a left < <(communicators 1 2 9 1)
+	play b right < <(communicators 2 1 9 1)
+	ended left
+	ended right
+	for nic in ab ax; do
+		(($(grep -c " path: .* nic=$nic " "$FAULTS/left.log") == 2)) ||
+			faults_show "not one comm each way over $nic"
+	done
+	note "two communicators on two devices"
 }
 
 faults_init
@@ -101,5 +120,5 @@ mesh_link a ab 10.77.1.1/24 b ba 10.77.1.2/24
 test_two_communicators
 # ThreadSanitizer looks for races between communicators: fabric_pingpong has one, as elsewhere.
 [[ $MESH_BUILD != *thread* ]] || exit 0
-for t in two_beside_one two_beside_two one_node_only; do "test_$t"; done
+for t in two_beside_one two_beside_two one_node_only two_devices; do "test_$t"; done
 expect_check

@@ -131,7 +131,8 @@ living_counters() {
 		netdev = nics[2]["tx_bytes"] + nics[2]["rx_bytes"]
 		print("  the plugin's bytes are %.2f of the netdev's" % (plugin / netdev))
 		assert 0.7 * netdev < plugin < 1.1 * netdev, (plugin, netdev)
-		assert all(l["errors"] == 0 and l["open_paths"] >= 1 for l in links[1]), links[1]
+		assert all(l["errors"] == l["losses"] == l["resent"] == 0 and l["open_paths"] >= 1
+		           for l in links[1]), links[1]
 		big = [l for l in links[1] if l["segments"]]
 		assert big and all(l["bytes"] > l["messages"] for l in big), links[1]
 	PY
@@ -148,6 +149,27 @@ living_counters() {
 	if command -v promtool >/dev/null; then
 		promtool check metrics <"$WORK/mesh.prom" || fail "promtool does not like it"
 	fi
+}
+
+# Each path of the link is as often lost as the log says that the link is, and what was in flight
+# was sent again.
+loss_is_counted() {
+	watch_a --count 1 --interval 0.1 --json >"$WORK/json" &&
+		watch_a --prometheus >"$WORK/mesh.prom" &&
+		python3 - "$WORK"/{json,mesh.prom,rank0.out,rank1.out} 2>"$WORK/why" <<-'PY'
+		import json, re, sys
+		look, metrics, *logs = [open(path).read() for path in sys.argv[1:]]
+		links = json.loads(look)["links"]
+		assert len(links) == 4, links
+		for link in links:
+		    lost = len(re.findall("lost node " + link["peer"], logs[link["peer"] == "a"]))
+		    assert link["losses"] == lost * link["open_paths"] > 0, (link, lost)
+		    assert link["direction"] == "send" or not link["resent"], link
+		for name, metric in ("losses", "losses"), ("resent", "resent_bytes"):
+		    count = sum(link[name] for link in links)
+		    found = re.findall("nccl_mesh_link_%s_total{.*} (.*)" % metric, metrics)
+		    assert sum(map(int, found)) == count > 0, (name, found, count)
+	PY
 }
 
 # dead_cable_in_use: its tool has taken the addresses away with the carrier, and then the NIC is
@@ -173,6 +195,8 @@ dead_cable_in_use() {
 	mesh_carrier a ab up
 	wait_for "watch_a --prometheus | grep -q '^nccl_mesh_nic_up{nic=\"ab\"} 1$'" 60 ||
 		fail "the cable is not back: $(watch_a --prometheus)"
+	wait_for loss_is_counted 60 ||
+		fail "the loss is not counted: $(cat "$WORK/why" "$WORK/json")"
 	note "shows a NIC that is in use and has lost its cable, its addresses, and itself"
 }
 

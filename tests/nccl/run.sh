@@ -81,8 +81,6 @@ run_as_rank() {
 
 # mesh_of triangle|k4|local: makes the nodes and fills NODES.
 mesh_of() {
-	local names=(a b c d) i j number=20
-
 	NODES=(a b c)
 	[[ $1 != local ]] || return 0
 	mesh_init
@@ -91,16 +89,9 @@ mesh_of() {
 		mesh_up triangle
 		;;
 	k4)
-		NODES=("${names[@]}")
+		NODES=(a b c d)
 		mesh_node "${NODES[@]}"
-		for i in 0 1 2 3; do
-			for ((j = i + 1; j < 4; j++)); do
-				((number++))
-				# Not "ad": ip takes that for its keyword "address".
-				mesh_link "${names[i]}" "to_${names[j]}" "10.77.$number.1/30" \
-					"${names[j]}" "to_${names[i]}" "10.77.$number.2/30"
-			done
-		done
+		mesh_cabled ab ac ad bc bd cd
 		;;
 	esac
 }

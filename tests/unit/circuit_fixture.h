@@ -78,7 +78,7 @@ static void settle(void)
 	}
 }
 
-static void open_send(void)
+static void open_queue(void)
 {
 	struct mesh_handle handle = {
 		.node_id = CHAIN_NODE_ID(LAST),
@@ -105,6 +105,13 @@ static void open_send(void)
 		frame.open.route[i] = CHAIN_NODE_ID(i + 1);
 	strcpy(frame.open.origin, "origin");
 	chain_frame_send(chain.nodes[0].right, true, &frame, MESH_FRAME_OPEN);
+}
+
+static void open_send(void)
+{
+	int i;
+
+	open_queue();
 	for (i = 0; i < RELAYS; i++) {
 		settle();
 		chain_time_step(10);

@@ -164,7 +164,7 @@ rdma_moving() {
 
 	before=$(rdma_counter "$1" sent_pkts)
 	wait_for "((before + ${2:-500} < \$(rdma_counter $1 sent_pkts)))" 60 ||
-		fail "$1 sends nothing"
+		faults_show "$1 sends nothing"
 }
 
 # --- what is on the wire -----------------------------------------------------------------------

@@ -15,7 +15,7 @@ mesh_up line 3
 mesh_forward b
 mesh_route a 10.77.2.0/24 10.77.1.2 ab
 mesh_route c 10.77.1.0/24 10.77.2.1 cb
-# As real NICs do, b takes the RoCE that it is to forward for its own.
+# Here it is lost on its way out of b.
 roce_lose b bc 10.77.1.1/32
 roce_lose b ba 10.77.2.2/32
 rdma_up

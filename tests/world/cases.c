@@ -108,6 +108,9 @@ void case_run(const struct test_case *test)
 		rank_message_bytes = (size_t)test->message_kib << 10;
 	rank_expects = test->says;
 	play_begin(1, test->cabling);
+	do
+		play_turn();
+	while (!play_is_connected());
 	begin_ns = world.now_ns;
 	do {
 		while (world.now_ns < begin_ns + event->ms * WORLD_MS)

@@ -20,7 +20,8 @@ static const struct test_case cases[] = {
 	/* As of a wrong MTU: control frames pass, and large messages do not. */
 	{"small-packets", "pair", 10000,
 	 .events = {SMALL(500, 1), UP(20000, 1), IS_USED(32000, 1), ENDS(32000)}},
-	{"only-way", "line", 1500, .events = {DOWN(500, 1), UP(5000, 1), ENDS(8000)}},
+	/* With a relay and without, for little less than NCCL_MESH_RECOVERY_TIMEOUT. */
+	{"only-way", "line", 1500, .events = {DOWN(500, 0), UP(25500, 0), ENDS(28500)}},
 	/*
 	 * A cable that was lost often waits ever longer before it is used again, but not any more
 	 * when the other one is gone.
@@ -54,7 +55,7 @@ static const struct test_case cases[] = {
 	 .settings = "a:NCCL_MESH_SITE=east b:NCCL_MESH_SITE=west NCCL_MESH_LANES=3",
 	 .events = {TAKES_MS(0, 0, 10), TAKES_MS(0, 1, 10), DOWN(4000, 0), UP(6000, 0),
 		    IS_USED(12000, 0), ENDS(12000)}},
-	{"slow-cable", "pair", 8000,
+	{"slow-cable", "pair", 10000,
 	 .events = {MBPS(1000, 0, 1), MBPS(8000, 0, 100), MBPS(10000, 1, 10), DOWN(11000, 0),
 		    UP(13000, 0), ENDS(15000)}},
 	{"ring-of-ranks", "triangle", 1000,

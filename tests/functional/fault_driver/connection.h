@@ -67,6 +67,14 @@ static int command_use(struct driver *d, int argc, char **argv)
 	return OUTCOME_OK;
 }
 
+/* device N: of the context in use; 0 at first. */
+static int command_device(struct driver *d, int argc, char **argv)
+{
+	(void)argc;
+	d->devices[context_used] = slot(argv[1]);
+	return OUTCOME_OK;
+}
+
 static int command_finalize(struct driver *d, int argc, char **argv)
 {
 	int n = slot(argv[1]) % 8;
@@ -84,7 +92,8 @@ static int command_listen(struct driver *d, int argc, char **argv)
 	int n = slot(argv[1]), result;
 
 	(void)argc;
-	result = d->net->listen(d->contexts[context_used], 0, handle, &d->listeners[n]);
+	result = d->net->listen(d->contexts[context_used], d->devices[context_used], handle,
+				&d->listeners[n]);
 	if (result)
 		return result;
 	if (!d->listeners[n])
@@ -117,8 +126,8 @@ static int connect_try(struct driver *d, int n, const char *file, uint64_t calls
 		return wrong("cannot read %s", file);
 	d->comms[n] = (struct comm){.sending = true};
 	for (; calls && clock_ms() < deadline; calls--) {
-		result = d->net->connect(d->contexts[context_used], 0, handle, &d->comms[n].comm,
-					 &device);
+		result = d->net->connect(d->contexts[context_used], d->devices[context_used],
+					 handle, &d->comms[n].comm, &device);
 		if (result && d->comms[n].comm)
 			return wrong("connect gave an error and a comm");
 		if (result || d->comms[n].comm)

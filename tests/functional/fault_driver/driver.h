@@ -59,6 +59,7 @@ struct driver {
 	const struct nccl_net_newest *net;
 	uint64_t limit_ms; /* for calls that are repeated until they are done */
 	void *contexts[8];
+	int devices[8]; /* of each context: where it listens and connects */
 	void *listeners[SLOTS];
 	struct comm comms[SLOTS];
 	struct buffer buffers[SLOTS];

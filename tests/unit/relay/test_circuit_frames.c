@@ -159,6 +159,30 @@ TEST(no_memory)
 }
 
 /*
+ * The default of NCCL_MESH_RELAY_MEMORY is enough for 2,048 circuits (docs/settings.md), beside all
+ * that others may grow to.
+ */
+TEST(default_memory)
+{
+	const uint64_t all = 256 << 20, grown = all - all / 4;
+	int i;
+
+	for (i = 1; i <= RELAYS; i++) {
+		chain.nodes[i].process.config.relay_memory_bytes = all;
+		chain.nodes[i].process.relay->memory += grown;
+	}
+	for (i = 1; i < 2048; i++)
+		open_queue();
+	open_send();
+	assert_int_equal(came.refuse.refusal, 0);
+	for (i = 1; i <= RELAYS; i++) {
+		assert_int_equal(chain_circuits(i), 2048);
+		chain.nodes[i].process.relay->memory -= grown;
+	}
+	chain_break(chain.nodes[LAST].left); /* which never answers */
+}
+
+/*
  * The connecting end says that it has written more than came: its circuit ends everywhere but in
  * the first relay, which keeps the memory; another one on the same link goes on.
  */
