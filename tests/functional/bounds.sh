@@ -3,7 +3,7 @@
 # bounds.sh - bounds of what tests/bench/run measures. To be sourced.
 
 # shellcheck source=tests/functional/lib.sh
-. "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
+declare -F mesh_init >/dev/null || . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
 # Percent of a core without which a figure beyond its bound says nothing.
 BOUNDS_QUIET=75

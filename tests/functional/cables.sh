@@ -11,7 +11,7 @@
 #	stream_breaks 0 'lost' 2000	rank 0 ends with an error within so many milliseconds
 
 # shellcheck source=tests/functional/lib.sh
-. "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
+declare -F mesh_init >/dev/null || . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
 # Percent of what a cable can carry that count as its share.
 CABLES_ENOUGH=60
@@ -39,8 +39,6 @@ cables_init() {
 	CABLES_BYTES_S=$((${2%mbit} * 1000000 / 8))
 }
 
-now_ms() { local t=${EPOCHREALTIME/[.,]/}; echo $((t / 1000)); }
-
 # too_late MS LIMIT: more than LIMIT milliseconds have passed, also for a build that is slow, and on
 # a machine that is busy.
 too_late() {
@@ -49,9 +47,6 @@ too_late() {
 	(($1 > limit)) || return 1
 	(($1 > CABLES_BUSY * limit || $(core_share) >= CABLES_CORE))
 }
-
-# pause SECONDS: how long a cable is away, and how long is measured.
-pause() { read -rt "$1" -u "$MESH_NEVER" || true; }
 
 stream() {
 	local rank node

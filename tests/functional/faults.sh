@@ -12,7 +12,7 @@
 #	said survivor WARN "lost node a"
 
 # shellcheck source=tests/functional/lib.sh
-. "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
+declare -F mesh_init >/dev/null || . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
 # Seconds after which a process that has not ended hangs.
 FAULTS_TIMEOUT=${FAULTS_TIMEOUT:-300}
@@ -157,6 +157,16 @@ ended() {
 
 # handle_port FILE: the control port of a handle (src/wire/handle.c).
 handle_port() { od -An -tu2 -j28 -N2 "$1" | tr -d ' '; }
+
+# silence NODE NIC: the node drops all that comes over this NIC, which has its carrier all the same,
+# until silence_end NODE.
+silence() {
+	on "$1" nft add table inet silence
+	on "$1" nft add chain inet silence in '{ type filter hook input priority 0 ; }'
+	on "$1" nft add rule inet silence in iifname "$2" drop
+}
+
+silence_end() { on "$1" nft delete table inet silence; }
 
 # knock NODE ADDRESS HANDLE: a connection to the control listener there, as a peer's, which has the
 # process open the NIC's domain.

@@ -49,13 +49,18 @@ fail() { echo "FAIL: $*" >&2; exit 1; }
 skip() { echo "SKIP: $*"; exit 77; }
 note() { echo "  $*"; }
 
+now_ms() { local t=${EPOCHREALTIME/[.,]/}; echo $((t / 1000)); }
+
+# pause SECONDS: how long a fault lasts, and how long is measured.
+pause() { read -rt "$1" -u "$MESH_NEVER" || true; }
+
 # wait_for COND TIMEOUT_S: polls until the shell command COND holds. Status 1 when it never did.
 wait_for() {
 	local deadline=$((SECONDS + ${2:-10}))
 
 	until eval "$1"; do
 		((SECONDS <= deadline)) || return 1
-		read -rt 0.05 -u "$MESH_NEVER" || true
+		pause 0.05
 	done
 }
 

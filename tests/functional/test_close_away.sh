@@ -7,17 +7,6 @@
 
 FAULTS_ENV+=("NCCL_MESH_DEAD_PEER_TIMEOUT=20" "NCCL_MESH_RECOVERY_TIMEOUT=40")
 
-# silence add|end: b drops all that comes over the cable, and has its carrier all the same.
-silence() {
-	if [[ $1 == end ]]; then
-		on b nft delete table inet silence
-		return
-	fi
-	on b nft add table inet silence
-	on b nft add chain inet silence in '{ type filter hook input priority 0 ; }'
-	on b nft add rule inet silence in iifname ba drop
-}
-
 # closes: plays a sender on a and a receiver on b; the last messages are lost when it returns.
 closes() {
 	rm -f "$FAULTS"/{handle,go,silent,sent,down,closing,closed}*
@@ -41,7 +30,7 @@ closes() {
 		drop 0
 	END
 	arrives go.sender go.receiver
-	silence add
+	silence b ba
 	touch "$FAULTS/silent"
 	arrives sent
 }
@@ -63,9 +52,9 @@ wait_for "grep -q 'its messages wait for a path' $FAULTS/sender.log" $((10 * FAU
 	faults_show "the sender does not lose its link"
 touch "$FAULTS/down"
 arrives closing
-read -rt 1 -u "$MESH_NEVER" || true
+pause 1
 [[ ! -e $FAULTS/closed ]] || faults_show "the sender has closed without an answer"
-silence end
+silence_end b
 mesh_carrier a ab up
 arrived "the sender closes after it has lost its link"
 
@@ -75,5 +64,5 @@ touch "$FAULTS/down"
 wait_for "grep -Eq 'node b .* on ab ended: ' $FAULTS/sender.log" $((20 * FAULTS_SLOW)) ||
 	faults_show "the sender does not lose its link"
 [[ ! -e $FAULTS/closed ]] || faults_show "the sender has closed without an answer"
-silence end
+silence_end b
 arrived "the sender closes before it has lost its link"

@@ -60,7 +60,7 @@ rests() {
 	local before
 
 	before=$(engine_turns "$1")
-	read -rt 1 -u "$MESH_NEVER" || true
+	pause 1
 	[[ $before && $before == "$(engine_turns "$1")" ]]
 }
 

@@ -15,13 +15,6 @@ ROOM=$((COUNT * BYTES))
 posts() { for ((i = 0; i < COUNT; i++)); do echo "post $i 1 $((i * BYTES)) $BYTES"; done; }
 tests() { for ((i = 0; i < COUNT; i++)); do echo "test $i"; done; }
 
-# silence NIC: a drops all that comes over the cable, so that b alone still receives over it.
-silence() {
-	on a nft add table inet silence
-	on a nft add chain inet silence in '{ type filter hook input priority 0 ; }'
-	on a nft add rule inet silence in iifname "$1" drop
-}
-
 # last_word NIC: that cable falls silent when b's grants have arrived.
 last_word() {
 	rm -f "$FAULTS"/{handle,granted,silent}*
@@ -48,11 +41,11 @@ last_word() {
 		close 0
 	END
 	arrives granted
-	silence "$1"
+	silence a "$1" # b alone still receives over it
 	touch "$FAULTS/silent"
 	ended receiver
 	ended sender
-	on a nft delete table inet silence
+	silence_end a
 	# Either end may judge first.
 	grep -Eq "node b \(10.77.*$1 .*: (no answer|it gave this link up)" "$FAULTS/sender.log" ||
 		faults_show "$1 has carried nothing"

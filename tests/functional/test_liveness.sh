@@ -90,9 +90,7 @@ heal() {
 }
 
 # await_ms MS: the time passes that a fault lasts.
-await_ms() { read -rt "$(($1 / 1000)).$(printf %03d $(($1 % 1000)))" -u "$MESH_NEVER"; }
-
-now_ms() { echo $(($(date +%s%N) / 1000000)); }
+await_ms() { pause "$(($1 / 1000)).$(printf %03d $(($1 % 1000)))"; }
 
 # --- pulled in mid-transfer -------------------------------------------------------------------
 

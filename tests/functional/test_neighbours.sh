@@ -91,7 +91,7 @@ differences() {
 	expect 0
 }
 
-silence() {
+no_answers() {
 	end_serving
 	serve c
 	ask a
@@ -256,7 +256,7 @@ idle_once() {
 
 	before=$(switches "$(rank_pid b)") silent_before=$(switches "$(rank_pid w)")
 	before_sent=$(sent b)
-	read -rt "$IDLE_SECONDS" -u "$MESH_NEVER" || true
+	pause "$IDLE_SECONDS"
 	sent=$(($(sent b) - before_sent))
 	wakes=$(($(switches "$(rank_pid b)") - before))
 	silent_wakes=$(($(switches "$(rank_pid w)") - silent_before))
@@ -272,7 +272,7 @@ idle_once() {
 idle() {
 	silent_pair
 	# The engine goes to sleep a second after its last work.
-	read -rt $((3 * FAULTS_SLOW)) -u "$MESH_NEVER" || true
+	pause $((3 * FAULTS_SLOW))
 	for _ in {1..4}; do
 		! idle_once || return 0
 	done
@@ -290,7 +290,7 @@ carrier_returns() {
 		close-listen 0
 	END
 	arrives alone
-	read -rt $((2 * FAULTS_SLOW)) -u "$MESH_NEVER" || true # its first round is over
+	pause $((2 * FAULTS_SLOW)) # its first round is over
 	mesh_carrier c ca down
 	before=$(sent c)
 	mesh_carrier c ca up
@@ -346,7 +346,7 @@ serve b c
 all_is_well
 note "all is well"
 differences
-silence
+no_answers
 note "differences and silence"
 strange_cables
 ipv4_only

@@ -214,8 +214,6 @@ flap() {
 	done
 }
 
-pause() { read -rt "$1" -u "$MESH_NEVER" || true; }
-
 # flapped RUN NODE... -- NODE,NIC...: every operation while these cables flap.
 flapped() {
 	local run=$1 nodes=() flapper end

@@ -6,6 +6,7 @@
 # seconds: 40
 . "$(dirname "${BASH_SOURCE[0]}")/faults.sh"
 . "$(dirname "${BASH_SOURCE[0]}")/expect.sh"
+. "$(dirname "${BASH_SOURCE[0]}")/serving.sh"
 
 ARGS=(--timeout 100 --sizes "8,64K,1M" --iters 2 --repeat 1 --check-max 20K
 	--check-every 2)
@@ -13,45 +14,34 @@ LEAVES=(m n o p)
 # Percent of what the cables carry that the management network may.
 MANAGEMENT_MAX=1
 
-# relay [NAME=VALUE...]: starts the service at the hub, with these variables.
+# relay WORDS [NAME=VALUE...]: starts the service at the hub, with these variables, which relays for
+# what the words say.
 relay() {
-	mesh_spawn h "$OUT/serve" env "$@" "$MESH_BUILD/fi_mesh" serve --relay
-	SERVICE=$MESH_SPAWNED
-}
-
-# relaying WORDS: until it does so.
-relaying() {
-	wait_for "grep -qs '^relaying for $1' $OUT/serve" 60 ||
-		fail "the hub does not relay for $1: $(cat "$OUT/serve")"
-}
-
-relay_end() {
-	kill -INT "$SERVICE"
-	wait "$SERVICE" || fail "serve --relay ended with $?: $(cat "$OUT/serve")"
+	serve h -- "${@:2}" --relay
+	serving_await h "relaying for $1"
 }
 
 # The pair m, n with MASTER_PORT=29500 at m.
 other_job() {
-	relay MASTER_ADDR=192.0.2.1 MASTER_PORT=29500
-	relaying 'the job that the environment names'
+	relay 'the job that the environment names' MASTER_ADDR=192.0.2.1 MASTER_PORT=29500
 	ranks_refuse other-job 60 'no common subnet' m n -- \
 		"${ARGS[@]}" --pairs 0-1
-	relay_end
+	end_serving h
 	note "a service for another job: no relay"
 }
 
 own_job() {
-	relay MASTER_ADDR="$(mesh_mgmt_addr m)" MASTER_PORT=29500
-	relaying 'the job that the environment names'
+	relay 'the job that the environment names' MASTER_ADDR="$(mesh_mgmt_addr m)" \
+		MASTER_PORT=29500
 	ranks_pass own-job m n -- "${ARGS[@]}"
 	said own-job '"via": "h"'
-	relay_end
+	end_serving h
 	note "a service for this job relays"
 }
 
 # What the service has relayed, and for whom, is shown after the circuits have ended.
 counted() {
-	on h "$MESH_BUILD/fi_mesh" watch --count 1 --json --pid "$SERVICE" >"$OUT/watch"
+	on h "$MESH_BUILD/fi_mesh" watch --count 1 --json --pid "${SERVED[h]}" >"$OUT/watch"
 	python3 - "$OUT/watch" 2>"$OUT/why" <<-'PY'
 		import json, sys
 		circuits = json.load(open(sys.argv[1]))["circuits"]
@@ -68,8 +58,7 @@ counted() {
 all_jobs() {
 	local mgmt cable
 
-	relay
-	relaying 'all jobs'
+	relay 'all jobs'
 	on m "$MESH_BUILD/fi_mesh" neighbours >"$OUT/neighbours"
 	grep -qE '^mh .* h .*fi_mesh serve --relay$' "$OUT/neighbours" ||
 		fail "m does not see the service: $(cat "$OUT/neighbours")"
@@ -83,7 +72,7 @@ all_jobs() {
 	[[ $(grep -o '"via": "h"' "$OUT/star/rank0.out" | wc -l) -ge 12 ]] ||
 		fail "not each pair has gone through the hub"
 	wait_for counted 60 || fail "not what was relayed: $(cat "$OUT/watch" "$OUT/why")"
-	relay_end
+	end_serving h
 	note "star of 5, the hub without a rank: all pairs at once"
 }
 
@@ -116,9 +105,9 @@ two_ranks() {
 }
 
 refused() {
-	relay NCCL_MESH_RELAY=off
-	! wait "$SERVICE" || fail "it relays although NCCL_MESH_RELAY=off"
-	grep -q 'cannot relay: NCCL_MESH_RELAY=off' "$OUT/serve" || fail "$(cat "$OUT/serve")"
+	! on h env NCCL_MESH_RELAY=off "$MESH_BUILD/fi_mesh" serve --relay >"$OUT/refused" 2>&1 ||
+		fail "it relays although NCCL_MESH_RELAY=off"
+	grep -q 'cannot relay: NCCL_MESH_RELAY=off' "$OUT/refused" || fail "$(cat "$OUT/refused")"
 }
 
 faults_init

@@ -8,14 +8,6 @@
 # shellcheck source=tests/functional/expect.sh
 . "$(dirname "${BASH_SOURCE[0]}")/../functional/expect.sh"
 
-# pair_up: nodes a and b, and one cable.
-pair_up() {
-	mesh_init
-	mesh_node a b
-	mesh_link a ab 10.77.1.1/24 b ba 10.77.1.2/24
-	rdma_up
-}
-
 # pair PROGRAM HOW: both processes end well; what they print is in $PAIR/sender.out and
 # receiver.out.
 pair() {

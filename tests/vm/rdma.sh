@@ -92,6 +92,13 @@ rdma_up() {
 	done
 }
 
+# pair_up: nodes a and b, and one cable.
+pair_up() {
+	mesh_node a b
+	mesh_link a ab 10.77.1.1/24 b ba 10.77.1.2/24
+	rdma_up
+}
+
 rdma_node_hold() {
 	local node=$1 devices=() nic
 

@@ -3,6 +3,7 @@
 # test_abi.sh - each version of NCCL's net ABI over verbs, every byte checked.
 . "$(dirname "${BASH_SOURCE[0]}")/nodes.sh"
 
+mesh_init
 pair_up
 for abi in {6..12}; do
 	before=$(rdma_counter ba rcvd_pkts)

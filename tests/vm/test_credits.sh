@@ -4,6 +4,7 @@
 # does not crash: at its end, where it closes the endpoint of a lost link, and where its peer ends.
 . "$(dirname "${BASH_SOURCE[0]}")/nodes.sh"
 
+mesh_init
 pair_up
 for what in domain endpoint peer; do
 	pair verbs_credit $what

@@ -184,9 +184,7 @@ registration_fails() {
 }
 
 faults_init
-mesh_node a b
-mesh_link a ab 10.77.1.1/24 b ba 10.77.1.2/24
-rdma_up
+pair_up
 receiver_killed
 sender_killed
 link_down

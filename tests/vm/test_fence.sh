@@ -11,6 +11,7 @@ late_write() {
 		"its sender saw '$(sed -n 's/late write: //p' "$PAIR/sender.out")'"
 }
 
+mesh_init
 pair_up
 late_write open
 late_write close

@@ -105,9 +105,7 @@ smaller_mtu() {
 }
 
 faults_init
-mesh_node a b
-mesh_link a ab 10.77.1.1/24 b ba 10.77.1.2/24
-rdma_up
+pair_up
 loss_and_delay
 roce_prepare a ab
 firewall_from_the_start

@@ -3,6 +3,7 @@
 # test_rdma_words.sh - what goes wrong with RDMA is reported in words, and in time.
 . "$(dirname "${BASH_SOURCE[0]}")/nodes.sh"
 
+mesh_init
 pair_up
 
 # A container that was given no /dev/infiniband: TCP is used instead, and the log says why.

@@ -7,6 +7,7 @@
 STOPS=3
 STOP_S=2
 
+mesh_init
 pair_up
 
 # Stops a rank again and again; both ranks receive half of the time. Leaves a line for each stop.

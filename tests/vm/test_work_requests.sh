@@ -56,9 +56,7 @@ FAULTS_ENV+=("${TRANSFER_PATIENT[@]}")
 faults_init
 # A greeting that a busy machine repeats is not counted.
 TRANSFER_GATE=$FAULTS/counting
-mesh_node a b
-mesh_link a ab 10.77.1.1/24 b ba 10.77.1.2/24
-rdma_up
+pair_up
 per_message $((64 << 10)) 1
 for size in 16 64 256 1024; do
 	per_message $((size << 10)) 1 $((size + 1 << 10))

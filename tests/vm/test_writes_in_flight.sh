@@ -95,9 +95,7 @@ in_flight() {
 # If the link is given up because of the dropped answers, its messages wait until it is back.
 FAULTS_ENV+=("${TRANSFER_PATIENT[@]}" NCCL_MESH_RECOVERY_TIMEOUT=100)
 faults_init
-mesh_node a b
-mesh_link a ab 10.77.1.1/24 b ba 10.77.1.2/24
-rdma_up
+pair_up
 # All that are granted; and what fills the window.
 in_flight 64 $((COMMS * MESSAGES))
 in_flight 512 $((WINDOW_KIB / 512))
