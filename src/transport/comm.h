@@ -113,9 +113,9 @@ struct mesh_registration {
 
 /* The grant of one receive, as the sender keeps it. */
 struct mesh_held_grant {
-	bool valid;
+	uint32_t valid : 1;
+	uint32_t lives : 31; /* of paths that have their target in it: mesh_frame_accept */
 	uint32_t seq;
-	uint32_t lives; /* of paths that have their target in it: mesh_frame_accept */
 	struct mesh_grant grant;
 };
 

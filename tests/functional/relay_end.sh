@@ -74,6 +74,6 @@ reported() {
 	grep -Eq 'relay: the circuit .* is broken: a write .* failed' "$FAULTS/relay.log" ||
 		faults_show "no write has failed first"
 	unsaid survivor WARN 'has not come back'
-	said survivor WARN 'has ended'
-	note "$1: $(grep -hE '^WARN .*has ended' "$FAULTS/survivor.log" | cut -c1-150)"
+	said survivor WARN 'ha[sd] ended'
+	note "$1: $(grep -hE '^WARN .*ha[sd] ended' "$FAULTS/survivor.log" | cut -c1-150)"
 }
