@@ -14,6 +14,7 @@
 #include "setup/openings.h"
 #include "setup/start.h"
 #include "transport/answer.h"
+#include "transport/attach.h"
 #include "transport/comm_open.h"
 #include "transport/path_relayed.h"
 #include "transport/path_state.h"
@@ -75,19 +76,6 @@ void mesh_listener_peer_lost(struct mesh_peer *peer, bool missed)
 	mesh_process_assert_locked(peer->process);
 	LIST_FOREACH(listener, &mesh_setup_of(peer->process)->listeners, entry)
 		mesh_accept_wait_peer_lost(&listener->wait, peer, missed);
-}
-
-MESH_HOLDS(process)
-static void connect_accept(struct mesh_peer *peer, const struct mesh_frame_connect *request,
-			   const struct mesh_path *path)
-{
-	struct mesh_frame frame;
-
-	memset(&frame, 0, sizeof(frame));
-	frame.accept.to_comm = request->comm;
-	frame.accept.comm = path->sink.id;
-	frame.accept.token = path->sink.token;
-	mesh_peer_send(peer, &frame, MESH_FRAME_ACCEPT);
 }
 
 /* The comm that this path belongs to, or NULL. */
@@ -188,7 +176,7 @@ void mesh_listener_connect(struct mesh_peer *peer, const struct mesh_frame_conne
 		comm->cookie = request->cookie;
 	}
 	mesh_path_accepted(path, &other);
-	connect_accept(peer, request, path);
+	mesh_attach_answer(path, peer, request);
 }
 
 static void waiting_remove(struct mesh_listener *listener, int i)

@@ -477,24 +477,29 @@ static enum mesh_refusal path_take_late(struct mesh_comm *comm, struct mesh_peer
 	return 0;
 }
 
-/* From now on each grant has the target of the path's new life. */
-MESH_HOLDS(process)
-static void life_accept(struct mesh_path *path, struct mesh_peer *peer,
+void mesh_attach_answer(const struct mesh_path *path, struct mesh_peer *peer,
 			const struct mesh_frame_connect *request)
 {
-	struct mesh_comm *comm = path->comm;
 	struct mesh_frame answer;
 
-	path->epoch = request->epoch;
-	mesh_questions_path_renewed(path);
+	mesh_process_assert_locked(peer->process);
 	memset(&answer, 0, sizeof(answer));
-	mesh_comm_lock(comm);
-	answer.accept.lives = ++comm->receive.lives;
-	mesh_comm_unlock(comm);
 	answer.accept.to_comm = request->comm;
 	answer.accept.comm = path->sink.id;
 	answer.accept.token = path->sink.token;
+	answer.accept.lives = path->comm->receive.lives;
 	mesh_peer_send(peer, &answer, MESH_FRAME_ACCEPT);
+}
+
+/* From now on each grant has the target of the path's new life. */
+MESH_HOLDS(process)
+static void life_accept(struct mesh_path *path, const struct mesh_frame_connect *request)
+{
+	path->epoch = request->epoch;
+	mesh_questions_path_renewed(path);
+	mesh_comm_lock(path->comm);
+	path->comm->receive.lives++;
+	mesh_comm_unlock(path->comm);
 }
 
 /* Returns 0 or the refusal. */
@@ -516,7 +521,8 @@ static enum mesh_refusal comm_attach(struct mesh_comm *comm, struct mesh_peer *p
 	if (refusal)
 		return refusal;
 	path = &comm->paths[request->path];
-	life_accept(path, peer, request);
+	life_accept(path, request);
+	mesh_attach_answer(path, peer, request);
 	path_up(path, &other);
 	return 0;
 }

@@ -53,6 +53,11 @@ bool mesh_attach_refused(struct mesh_peer *peer, const struct mesh_frame_refuse 
 MESH_HOLDS(process)
 void mesh_attach_ask(const struct mesh_path *path, struct mesh_peer *peer);
 
+/** Answers CONNECT with ACCEPT: the path is as @request has asked for. */
+MESH_HOLDS(process)
+void mesh_attach_answer(const struct mesh_path *path, struct mesh_peer *peer,
+			const struct mesh_frame_connect *request);
+
 /** True for a HELLO of a process that may ask for a path of a comm that is here. */
 MESH_HOLDS(process)
 bool mesh_attach_admits(const struct mesh_process *process, const struct mesh_frame_hello *hello);

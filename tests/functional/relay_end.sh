@@ -69,11 +69,13 @@ data_reset() {
 
 # reported: the survivor has an error because the process has ended, not because of the timeout.
 reported() {
+	local words='process has ended|had ended a connection meanwhile'
+
 	ended survivor
 	ended relay
 	grep -Eq 'relay: the circuit .* is broken: a write .* failed' "$FAULTS/relay.log" ||
 		faults_show "no write has failed first"
 	unsaid survivor WARN 'has not come back'
-	said survivor WARN 'ha[sd] ended'
-	note "$1: $(grep -hE '^WARN .*ha[sd] ended' "$FAULTS/survivor.log" | cut -c1-150)"
+	said survivor WARN "$words"
+	note "$1: $(grep -hE "^WARN .*($words)" "$FAULTS/survivor.log" | cut -c1-150)"
 }
