@@ -64,7 +64,7 @@ static void comm_drop(struct mesh_connect *connect)
 	if (!connect->comm)
 		return;
 	/* The listener may have its end already, and an ACCEPT may be in flight. */
-	mesh_connect_withdraw(connect, mesh_path_peer(&connect->comm->paths[0]), connect->comm);
+	mesh_connect_withdraw(connect, connect->comm->paths[0].peer, connect->comm);
 	connect->comm->accepted = false; /* NCCL does not get it */
 	mesh_comm_free(connect->comm);
 	connect->comm = NULL;
@@ -120,8 +120,7 @@ static void path_request(struct mesh_connect *connect)
 	int ret;
 
 	if (connect->comm) {
-		ret = connect->relay ? mesh_comm_path_add_relayed(connect->comm, peer)
-				     : mesh_comm_path_add(connect->comm, peer);
+		ret = mesh_comm_path_add(connect->comm, peer);
 	} else {
 		ret = mesh_random(&key, sizeof(key));
 		if (!ret)

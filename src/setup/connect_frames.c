@@ -25,7 +25,7 @@ void mesh_connect_request(struct mesh_connect *connect)
 	if (connect->relay)
 		mesh_relay_try_request(connect->relay, connect->num_accepted, path);
 	else
-		mesh_peer_send(mesh_path_peer(path), &frame, MESH_FRAME_CONNECT);
+		mesh_peer_send(path->peer, &frame, MESH_FRAME_CONNECT);
 }
 
 void mesh_connect_withdraw(const struct mesh_connect *connect, struct mesh_peer *peer,

@@ -338,15 +338,19 @@ int mesh_connect_comm_open(struct mesh_connect *connect, struct mesh_peer *peer,
 {
 	const struct mesh_handle *handle = &connect->handle;
 	char node[MESH_HANDLE_NODE_TEXT_MAX];
+	struct mesh_comm_wish wish = {
+		.sending = true,
+		.num_paths = connect->num_dials,
+		.key = key,
+	};
 
 	mesh_process_assert_locked(connect->net->process);
-	if (!connect->relay)
-		return mesh_comm_open(connect->net, true, peer, key, connect->num_dials,
-				      &connect->comm);
-	return mesh_comm_open_relayed(connect->net, peer,
-				      handle->node[0] ? handle->node
-						      : mesh_handle_node_text(handle, node),
-				      key, connect->relay->num_dials, &connect->comm);
+	if (connect->relay) {
+		wish.num_paths = connect->relay->num_dials;
+		wish.relayed_to = handle->node[0] ? handle->node
+						  : mesh_handle_node_text(handle, node);
+	}
+	return mesh_comm_open(connect->net, peer, &wish, &connect->comm);
 }
 
 /* Whether later connections to the node should wait for relays with RDMA. */

@@ -327,7 +327,7 @@ void mesh_connect_try_settle(struct mesh_connect *connect)
 void mesh_connect_try_late_want(const struct mesh_connect *connect)
 {
 	struct mesh_process *process = connect->net->process;
-	const struct mesh_peer *peer = mesh_path_peer(&connect->comm->paths[0]);
+	const struct mesh_peer *peer = connect->comm->paths[0].peer;
 	struct mesh_way way;
 	int i;
 

@@ -100,14 +100,18 @@ static enum mesh_refusal path_take(struct mesh_listener *listener, struct mesh_p
 				   const struct mesh_frame_connect *request,
 				   struct mesh_comm **comm)
 {
+	const struct mesh_comm_wish wish = {
+		.num_paths = request->num_paths,
+		.key = request->comm_key,
+	};
+
 	mesh_accept_wait_heard(&listener->wait, peer);
 	if (!request->path) {
 		if (listener->num_waiting == MESH_LISTENER_QUEUE)
 			mesh_listener_tick(listener);
 		if (listener->num_waiting == MESH_LISTENER_QUEUE)
 			return MESH_REFUSAL_RESOURCES;
-		if (mesh_comm_open(listener->net, false, peer, request->comm_key,
-				   request->num_paths, comm))
+		if (mesh_comm_open(listener->net, peer, &wish, comm))
 			return MESH_REFUSAL_RESOURCES;
 		(*comm)->waits = true;
 		listener->waiting[listener->num_waiting++] = *comm;
@@ -386,8 +390,7 @@ static bool has_lost_all_paths(const struct mesh_comm *comm)
 	int i;
 
 	for (i = 0; i < comm->num_paths; i++) {
-		if (!comm->paths[i].broken &&
-		    mesh_path_peer(&comm->paths[i])->state != MESH_PEER_LOST)
+		if (!comm->paths[i].broken && comm->paths[i].peer->state != MESH_PEER_LOST)
 			return false;
 	}
 	return true;

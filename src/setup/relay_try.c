@@ -438,7 +438,7 @@ void mesh_relay_try_request(const struct mesh_relay_try *relay, int i, const str
 	       (size_t)route->num_relays * sizeof(frame.open.route[0]));
 	memcpy(frame.open.origin, process->name, sizeof(frame.open.origin));
 	mesh_path_relayed_route_set(path, route);
-	mesh_peer_send(mesh_path_peer(path), &frame, MESH_FRAME_OPEN);
+	mesh_peer_send(path->peer, &frame, MESH_FRAME_OPEN);
 	mesh_rank_ring_judge(process, relay->handle->node_id);
 }
 

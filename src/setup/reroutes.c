@@ -375,7 +375,7 @@ static bool carrier_makes_due(const struct mesh_comm *comm, const struct mesh_do
 	int i;
 
 	for (i = 0; i < comm->num_paths; i++) {
-		if (mesh_path_peer(&comm->paths[i])->domain != domain ||
+		if (comm->paths[i].peer->domain != domain ||
 		    !path_is(&comm->paths[i], MESH_PATH_DOWN))
 			continue;
 		mesh_path_retry_of(&comm->paths[i])->not_before_ms = 0;

@@ -81,8 +81,8 @@ static void candidates_renew(struct mesh_straight *straight, const struct mesh_c
 		return;
 	straight->found_ms = now_ms;
 	straight->next = 0;
-	mesh_candidates_find(process, mesh_path_peer(&comm->paths[0])->domain->dev,
-			     straight->handle, &straight->choice);
+	mesh_candidates_find(process, comm->paths[0].peer->domain->dev, straight->handle,
+			     &straight->choice);
 	mesh_neighbour_hints_order(process, straight->handle, &straight->choice);
 }
 
@@ -171,7 +171,7 @@ static void end_look(const struct mesh_straight *straight, const struct mesh_com
 	for (i = 0; i < comm->num_paths; i++) {
 		if (mesh_path_has_relay(&comm->paths[i]))
 			continue;
-		mesh_peer_process_ended(mesh_path_peer(&comm->paths[i]), "its process has ended");
+		mesh_peer_process_ended(comm->paths[i].peer, "its process has ended");
 		return;
 	}
 }

@@ -79,7 +79,7 @@ bool mesh_announce(struct mesh_request *request, struct mesh_path *path,
 		write->immediate = immediate_make(request, path, announcement);
 		return true;
 	}
-	write->behind = path->relayed && !path->straight
+	write->behind = path->relayed && mesh_path_has_relay(path)
 				? relayed_make(request, path, announcement, sent)
 				: written_make(request, path, announcement, sent);
 	return write->behind;

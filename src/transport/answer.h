@@ -12,7 +12,7 @@
 MESH_HOLDS(process)
 static inline struct mesh_peer *mesh_comm_frame_peer(const struct mesh_comm *comm)
 {
-	return mesh_path_peer(mesh_comm_frame_path(comm));
+	return mesh_comm_frame_path(comm)->peer;
 }
 
 /**

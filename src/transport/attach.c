@@ -20,7 +20,6 @@
 
 #include "base/clock.h"
 #include "base/log.h"
-#include "base/random.h"
 #include "control/peer_index.h"
 #include "control/peer_send.h"
 #include "control/process.h"
@@ -67,29 +66,17 @@ static bool path_rests(const struct mesh_path *path)
 MESH_HOLDS(process)
 static int path_give(struct mesh_path *path, struct mesh_peer *peer, bool relay)
 {
-	struct mesh_peer *before = mesh_path_peer(path);
 	struct mesh_comm *comm = path->comm;
-	bool was_straight = path->straight;
 	int ret;
 
-	if (path->relayed)
-		mesh_path_straight_set(path, !relay);
-	else if (path->through_relay)
-		path->straight = !relay;
-	ret = mesh_random(&path->sink.token, sizeof(path->sink.token));
-	if (!ret)
-		ret = mesh_path_move(path, peer);
-	if (ret) {
-		path->straight = was_straight;
+	ret = mesh_path_move(path, peer, relay);
+	if (ret)
 		return ret;
-	}
 	path->known = false;
 	path->broken = false;
 	path->drained = false;
 	path->drain_asked_ms = 0;
 	mesh_silence_clear(&path->silence);
-	mesh_peer_user_remove(before, &path->user);
-	mesh_peer_user_add(peer, &path->user);
 	mesh_comm_lock(comm);
 	mesh_path_state_set(path, MESH_PATH_JOINING);
 	mesh_comm_unlock(comm);
@@ -142,9 +129,9 @@ static void path_up(struct mesh_path *path, const struct mesh_frame_accept *acce
 	else
 		mesh_receive_grants_resend(comm, comm->next_seq - 1);
 	mesh_comm_unlock(comm);
-	if (path->through_relay)
+	if (path->comm->relayed)
 		route_log(path, alone);
-	if (path->through_relay || is_first)
+	if (path->comm->relayed || is_first)
 		mesh_path_log(path);
 	mesh_comm_recover_soon(comm);
 }
@@ -249,7 +236,7 @@ bool mesh_attach_is_asked(const struct mesh_path *path)
 
 void mesh_attach_end(struct mesh_path *path)
 {
-	struct mesh_domain *domain = mesh_path_peer(path)->domain;
+	struct mesh_domain *domain = path->peer->domain;
 
 	mesh_domain_lock(domain);
 	mesh_path_sink_remove(path);
@@ -268,7 +255,7 @@ static struct mesh_path *path_asked(struct mesh_peer *peer, uint32_t id)
 
 	if (!path || !path->comm->sending || mesh_comm_is_opening(path->comm))
 		return NULL;
-	if (path->through_relay && path->comm->error)
+	if (path->comm->relayed && path->comm->error)
 		return NULL; /* its circuit is given back */
 	return mesh_attach_is_asked(path) ? path : NULL;
 }
@@ -277,7 +264,7 @@ static struct mesh_path *path_asked(struct mesh_peer *peer, uint32_t id)
 MESH_HOLDS(process)
 static void path_begin(struct mesh_path *path, const struct mesh_frame_accept *accept)
 {
-	if (path->through_relay) {
+	if (path->comm->relayed) {
 		mesh_path_counters_close(path);
 		mesh_path_counters_open(path);
 	}
@@ -325,8 +312,8 @@ static struct mesh_path *path_asking(const struct mesh_peer *peer, uint32_t id)
 		if (comm->sending || comm->error || !comm->resumes || !mesh_comm_is_cut(comm))
 			continue;
 		for (i = 0; i < comm->num_paths; i++) {
-			lost = mesh_path_peer(&comm->paths[i]);
-			if (comm->paths[i].sink.id == id && !comm->paths[i].through_relay &&
+			lost = comm->paths[i].peer;
+			if (comm->paths[i].sink.id == id && !comm->relayed &&
 			    lost->process_id == peer->process_id &&
 			    mesh_peer_shares_link(lost, peer))
 				return &comm->paths[i];
@@ -347,9 +334,9 @@ bool mesh_attach_refused(struct mesh_peer *peer, const struct mesh_frame_refuse 
 		return asking;
 	path->refusal = (enum mesh_refusal)refuse->refusal;
 	mesh_attach_end(path); /* the next attempt may succeed */
-	ended |= path->through_relay && refuse->refusal == MESH_REFUSAL_COOKIE;
+	ended |= path->comm->relayed && refuse->refusal == MESH_REFUSAL_COOKIE;
 	/* Over a path that leads there CLOSED comes, and says how it has ended. */
-	if (ended && (!path->through_relay || mesh_comm_lacks_route(path->comm)))
+	if (ended && (!path->comm->relayed || mesh_comm_lacks_route(path->comm)))
 		comm_abandon(path->comm);
 	return true;
 }
@@ -387,7 +374,7 @@ static bool is_of_comm(const struct mesh_peer *peer, const struct mesh_frame_con
 		return false;
 	if (comm->cookie)
 		return comm->cookie == request->cookie && !strcmp(comm->peer_name, request->origin);
-	return mesh_path_peer(&comm->paths[0])->process_id == peer->process_id;
+	return comm->paths[0].peer->process_id == peer->process_id;
 }
 
 /*
@@ -449,7 +436,7 @@ static enum mesh_refusal path_take(struct mesh_path *path, struct mesh_peer *pee
 {
 	if (!is_latest(path, request))
 		return MESH_REFUSAL_RESOURCES;
-	path->comm->rerouted |= path->through_relay && request->epoch; /* its NCCL has the comm */
+	path->comm->rerouted |= path->comm->relayed && request->epoch; /* its NCCL has the comm */
 	mesh_path_given_up(path);
 	if (request->alone)
 		others_give_up(path, request->epoch);
@@ -459,7 +446,7 @@ static enum mesh_refusal path_take(struct mesh_path *path, struct mesh_peer *pee
 	    !path_rests(path) || path_give(path, peer, *request->via))
 		return MESH_REFUSAL_RESOURCES;
 	if (!path_suffices(path, peer->eager_limit) ||
-	    (path->through_relay && mesh_path_received_via(path, request))) {
+	    (path->comm->relayed && mesh_path_received_via(path, request))) {
 		mesh_attach_end(path);
 		return MESH_REFUSAL_RESOURCES;
 	}

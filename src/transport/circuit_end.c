@@ -64,7 +64,7 @@ static void resumed_log(const struct mesh_path *path, bool waits, const char *wh
 
 void mesh_path_circuit_lost(struct mesh_path *path, const struct mesh_frame_circuit *event)
 {
-	struct mesh_domain *domain = mesh_path_peer(path)->domain;
+	struct mesh_domain *domain = path->peer->domain;
 	struct mesh_comm *comm = path->comm;
 	bool resumed, waits;
 	char why[448];
@@ -102,7 +102,7 @@ static void circuit_drained(struct mesh_path *path, const struct mesh_frame_circ
 {
 	struct mesh_comm *comm = path->comm;
 
-	if (comm->sending || !path->through_relay || !path->broken) {
+	if (comm->sending || !path->comm->relayed || !path->broken) {
 		mesh_count_event(&comm->process->counters->refused);
 		return;
 	}
@@ -118,7 +118,7 @@ void mesh_path_circuit_event(struct mesh_peer *peer, const struct mesh_frame *fr
 	struct mesh_path *path = mesh_comm_path_find(peer, frame->to_comm);
 
 	mesh_process_assert_locked(peer->process);
-	if (!path || !path->through_relay)
+	if (!path || !path->comm->relayed)
 		return;
 	if (frame->circuit.event == MESH_CIRCUIT_LOST)
 		mesh_path_circuit_lost(path, &frame->circuit);

@@ -493,12 +493,12 @@ bool mesh_comm_is_delivered(struct mesh_comm *comm)
 MESH_HOLDS(process)
 static bool path_is_acknowledged(const struct mesh_path *path, uint64_t since_ms, uint64_t now_ms)
 {
-	struct mesh_peer *peer = mesh_path_peer(path);
+	struct mesh_peer *peer = path->peer;
 
 	if (!mesh_path_lives(path))
 		return true; /* REFUSE, before CLOSED, has ended it at the other end as well */
 	/* On verbs, and behind a relay, our sockets do not know what has reached the sender. */
-	return !path->is_acknowledged && !path->through_relay && !peer->out_size &&
+	return !path->is_acknowledged && !path->comm->relayed && !peer->out_size &&
 	       mesh_link_is_drained(peer, since_ms, now_ms);
 }
 

@@ -21,8 +21,7 @@ bool mesh_comm_has_lost_path(const struct mesh_comm *comm)
 
 	mesh_process_assert_locked(comm->process);
 	for (i = 0; i < comm->num_paths; i++) {
-		if (comm->paths[i].broken ||
-		    mesh_path_peer(&comm->paths[i])->state == MESH_PEER_LOST)
+		if (comm->paths[i].broken || comm->paths[i].peer->state == MESH_PEER_LOST)
 			return true;
 	}
 	return false;
@@ -31,7 +30,7 @@ bool mesh_comm_has_lost_path(const struct mesh_comm *comm)
 bool mesh_path_lives(const struct mesh_path *path)
 {
 	mesh_process_assert_locked(path->comm->process);
-	return path->known && !path->broken && mesh_path_peer(path)->state == MESH_PEER_UP;
+	return path->known && !path->broken && path->peer->state == MESH_PEER_UP;
 }
 
 /*
@@ -47,7 +46,7 @@ static const struct mesh_path *path_living(const struct mesh_comm *comm)
 	for (i = 0; i < comm->num_paths; i++) {
 		if (!mesh_path_lives(&comm->paths[i]))
 			continue;
-		if (!mesh_peer_is_parked(mesh_path_peer(&comm->paths[i])))
+		if (!mesh_peer_is_parked(comm->paths[i].peer))
 			return &comm->paths[i];
 		parked = parked ? parked : &comm->paths[i];
 	}
@@ -80,14 +79,14 @@ bool mesh_comm_is_acknowledged(const struct mesh_comm *comm, uint64_t since_ms, 
 
 	mesh_process_assert_locked(comm->process);
 	for (i = 0; i < comm->num_paths; i++)
-		drained &= mesh_link_is_drained(mesh_path_peer(&comm->paths[i]), since_ms, now_ms);
+		drained &= mesh_link_is_drained(comm->paths[i].peer, since_ms, now_ms);
 	return drained;
 }
 
 /* True for two lanes between the same NICs. */
 static bool is_same_pair(const struct mesh_path *path, const struct mesh_path *other)
 {
-	const struct mesh_peer *peer = mesh_path_peer(path), *others = mesh_path_peer(other);
+	const struct mesh_peer *peer = path->peer, *others = other->peer;
 
 	return peer->dev == others->dev && peer->domain->lane != others->domain->lane &&
 	       mesh_addr_equal(&peer->address.addr, &others->address.addr);
@@ -183,13 +182,13 @@ void mesh_comm_frame_send(const struct mesh_comm *comm, struct mesh_frame *frame
 	if (!path->known)
 		return; /* the peer's id for the comm is that of a link that was lost */
 	frame->to_comm = path->remote_id;
-	mesh_peer_send(mesh_path_peer(path), frame, type);
+	mesh_peer_send(path->peer, frame, type);
 }
 
 /* " lanes=4 site=east", where a path has several of the first, or its node a site; else "". */
 static const char *line_text(const struct mesh_path *path, char *text, size_t size)
 {
-	const struct mesh_peer *peer = mesh_path_peer(path);
+	const struct mesh_peer *peer = path->peer;
 	int i, n = 0, lanes = 1;
 
 	*text = '\0';
@@ -197,7 +196,7 @@ static const char *line_text(const struct mesh_path *path, char *text, size_t si
 		lanes += is_same_pair(path, &path->comm->paths[i]);
 	if (lanes > 1)
 		n = snprintf(text, size, " lanes=%d", lanes);
-	if (*peer->site && !path->via && !path->through_relay)
+	if (*peer->site && !path->via && !mesh_path_has_relay(path))
 		snprintf(text + n, size - (size_t)n, " site=%s", peer->site);
 	return text;
 }

@@ -269,7 +269,8 @@ struct mesh_comm {
 	struct mesh_comm **seeker MESH_GUARDED_BY(process);
 	/* All its paths are accepted: the peer's NCCL may have it, even if ours has not yet. */
 	bool accepted MESH_GUARDED_BY(process);
-	bool sending;			     /* constant: isend, or else irecv */
+	bool sending; /* constant: isend, or else irecv */
+	bool relayed; /* it was made with paths through relays; then constant */
 	bool waits MESH_GUARDED_BY(process); /* for accept(): NCCL does not have it yet */
 	char peer_name[MESH_NODE_NAME_MAX];  /* constant */
 	/* Bytes: the smallest of both ends of all paths that it is made with; then constant. */

@@ -7,15 +7,10 @@
 #include <string.h>
 
 #include "base/log.h"
-#include "base/random.h"
 #include "control/process.h"
 #include "transport/answer.h"
 #include "transport/comm_end.h"
 #include "transport/comm_open.h"
-#include "transport/counters.h"
-#include "transport/credit.h"
-#include "transport/path_direct.h"
-#include "transport/path_relayed.h"
 #include "transport/path_state.h"
 #include "transport/receive.h"
 #include "transport/questions.h"
@@ -53,10 +48,11 @@ static bool path_resumes(struct mesh_peer_user *user)
 }
 
 MESH_HOLDS(process)
+MESH_HOLDS(domain)
 static void path_lost(struct mesh_peer_user *user)
 {
 	struct mesh_path *path = mesh_path_of_user(user);
-	bool returns = mesh_path_is_resumed(path) && !path->through_relay;
+	bool returns = mesh_path_is_resumed(path) && !path->comm->relayed;
 
 	mesh_path_lost(path);
 	if (returns)
@@ -135,8 +131,6 @@ const struct mesh_peer_user_ops mesh_path_user_ops = {
 
 /* ---- opening ------------------------------------------------------------------------------- */
 
-typedef int path_opener(struct mesh_path *path, struct mesh_peer *peer);
-
 /* A small message may take any path, so it fits all of them. */
 MESH_HOLDS(process)
 static void eager_limit_fit(struct mesh_comm *comm, const struct mesh_peer *peer)
@@ -149,42 +143,20 @@ static void eager_limit_fit(struct mesh_comm *comm, const struct mesh_peer *peer
 		comm->eager_limit = limit;
 }
 
-MESH_HOLDS(process)
-static int path_add(struct mesh_comm *comm, struct mesh_peer *peer, path_opener *open)
+int mesh_comm_path_add(struct mesh_comm *comm, struct mesh_peer *peer)
 {
-	struct mesh_path *path = &comm->paths[comm->num_paths];
 	int ret;
 
 	mesh_process_assert_locked(comm->process);
 	if (comm->num_paths == comm->wanted_paths)
 		return -ENOSPC;
-	path->comm = comm;
-	path->sink.message = comm->sending ? mesh_credit_message : mesh_receive_message;
-	path->sink.written = comm->sending ? NULL : mesh_receive_written;
-	path->waiter.resume = comm->sending ? mesh_send_resume : mesh_receive_resume;
-	ret = mesh_random(&path->sink.token, sizeof(path->sink.token));
+	ret = mesh_path_open(&comm->paths[comm->num_paths], comm, peer);
 	if (ret)
 		return ret;
-	ret = open(path, peer);
-	if (ret)
-		return ret;
-	path->user.ops = &mesh_path_user_ops;
-	mesh_peer_user_add(peer, &path->user);
-	mesh_path_counters_open(path);
 	eager_limit_fit(comm, peer);
 	comm->num_paths++;
 	mesh_comm_paths_learn(comm);
 	return 0;
-}
-
-int mesh_comm_path_add(struct mesh_comm *comm, struct mesh_peer *peer)
-{
-	return path_add(comm, peer, mesh_path_direct_open);
-}
-
-int mesh_comm_path_add_relayed(struct mesh_comm *comm, struct mesh_peer *relay)
-{
-	return path_add(comm, relay, mesh_path_relayed_open);
 }
 
 /* How many paths a comm of @wanted has room for: some may join late. */
@@ -219,40 +191,34 @@ static struct mesh_comm *comm_alloc(bool sending, int num_paths, int num_grant_p
 	return comm;
 }
 
-/* What a new comm is to be. */
-struct comm_wish {
-	const void *owner;
-	bool sending;
-	path_opener *open;
-	const char *name; /* of the node at the other end */
-	uint64_t key;
-	int wanted_paths;
-};
-
 MESH_NOT_ANALYSED
-static int comm_make(const struct comm_wish *wish, struct mesh_peer *peer, struct mesh_comm **comm)
+int mesh_comm_open(const void *owner, struct mesh_peer *peer, const struct mesh_comm_wish *wish,
+		   struct mesh_comm **comm)
 {
 	struct mesh_process *process = peer->process;
-	int max_paths = paths_max(process, wish->wanted_paths), ret;
+	int max_paths = paths_max(process, wish->num_paths), ret;
 	struct mesh_comm *opened;
 
 	mesh_process_assert_locked(process);
-	opened = comm_alloc(wish->sending, max_paths, wish->wanted_paths);
+	opened = comm_alloc(wish->sending, max_paths, wish->num_paths);
 	if (!opened)
 		return -ENOMEM;
 	mesh_lock_init(&opened->lock);
 	opened->process = process;
-	opened->owner = wish->owner;
+	opened->owner = owner;
 	opened->sending = wish->sending;
+	opened->relayed = wish->relayed_to;
+	opened->resumes = process->config.recovery;
 	opened->key = wish->key;
-	opened->wanted_paths = wish->wanted_paths;
+	opened->wanted_paths = wish->num_paths;
 	opened->max_paths = max_paths;
 	if (wish->sending)
-		opened->send.grant_room = wish->wanted_paths;
-	snprintf(opened->peer_name, sizeof(opened->peer_name), "%s", wish->name);
+		opened->send.grant_room = wish->num_paths;
+	snprintf(opened->peer_name, sizeof(opened->peer_name), "%s",
+		 wish->relayed_to ? wish->relayed_to : peer->name);
 	opened->eager_limit = SIZE_MAX;
 	LIST_INIT(&opened->registrations);
-	ret = path_add(opened, peer, wish->open);
+	ret = mesh_comm_path_add(opened, peer);
 	if (ret) {
 		mesh_comm_memory_free(opened);
 		return ret;
@@ -263,47 +229,7 @@ static int comm_make(const struct comm_wish *wish, struct mesh_peer *peer, struc
 	return 0;
 }
 
-int mesh_comm_open(const void *owner, bool sending, struct mesh_peer *peer, uint64_t key,
-		   int wanted_paths, struct mesh_comm **comm)
-{
-	const struct comm_wish wish = {
-		.owner = owner,
-		.sending = sending,
-		.open = mesh_path_direct_open,
-		.name = peer->name,
-		.key = key,
-		.wanted_paths = wanted_paths,
-	};
-
-	return comm_make(&wish, peer, comm);
-}
-
-int mesh_comm_open_relayed(const void *owner, struct mesh_peer *relay, const char *name,
-			   uint64_t key, int wanted_paths, struct mesh_comm **comm)
-{
-	const struct comm_wish wish = {
-		.owner = owner,
-		.sending = true,
-		.open = mesh_path_relayed_open,
-		.name = name,
-		.key = key,
-		.wanted_paths = wanted_paths,
-	};
-
-	return comm_make(&wish, relay, comm);
-}
-
 /* ---- closing ------------------------------------------------------------------------------- */
-
-MESH_HOLDS(process)
-static void path_close(struct mesh_path *path)
-{
-	mesh_path_close(path);
-	mesh_path_counters_close(path);
-	free(path->via);
-	mesh_silence_clear(&path->silence);
-	mesh_peer_user_remove(mesh_path_peer(path), &path->user);
-}
 
 void mesh_comm_memory_free(struct mesh_comm *comm)
 {
@@ -341,7 +267,7 @@ void mesh_comm_free(struct mesh_comm *comm)
 	unfinished = comm->unfinished;
 	mesh_comm_unlock(comm);
 	for (i = 0; i < comm->num_paths; i++)
-		path_close(&comm->paths[i]);
+		mesh_path_close(&comm->paths[i]);
 	LIST_REMOVE(comm, entry);
 	if (comm->seeker)
 		*comm->seeker = NULL;

@@ -6,17 +6,25 @@
 #include "base/lock.h"
 #include "transport/comm.h"
 
+/* What a new comm is to be. */
+struct mesh_comm_wish {
+	bool sending;
+	int num_paths; /* that it will have */
+	uint64_t key;  /* random, the same at both ends */
+	/* The name of the node to which relays lead, which are its first peers; NULL: none do. */
+	const char *relayed_to;
+};
+
 /**
  * Makes a comm with its first path, through @peer. process->lock held.
  *
- * @owner: the mesh_net that closes it; @key: random, the same at both ends; @wanted_paths: how many
- * paths it will have
+ * @owner: the mesh_net that closes it
  *
- * Returns 0, -ENOMEM, or -ENOSPC if the domain has no id left.
+ * Returns 0, -ENOMEM, -ENOSPC if the domain has no id left, or another negative errno.
  */
 MESH_HOLDS(process)
-int mesh_comm_open(const void *owner, bool sending, struct mesh_peer *peer, uint64_t key,
-		   int wanted_paths, struct mesh_comm **comm);
+int mesh_comm_open(const void *owner, struct mesh_peer *peer, const struct mesh_comm_wish *wish,
+		   struct mesh_comm **comm);
 
 /**
  * Adds the next path, through @peer, whose domain's table it enters. Returns as mesh_comm_open()
@@ -24,16 +32,6 @@ int mesh_comm_open(const void *owner, bool sending, struct mesh_peer *peer, uint
  */
 MESH_HOLDS(process)
 int mesh_comm_path_add(struct mesh_comm *comm, struct mesh_peer *peer);
-
-/**
- * The same for a sending comm and its paths through a relay, which is the peer. @name: the name of
- * the node at the other end.
- */
-MESH_HOLDS(process)
-int mesh_comm_open_relayed(const void *owner, struct mesh_peer *relay, const char *name,
-			   uint64_t key, int wanted_paths, struct mesh_comm **comm);
-MESH_HOLDS(process)
-int mesh_comm_path_add_relayed(struct mesh_comm *comm, struct mesh_peer *relay);
 
 /** Frees a comm that has no registrations and nothing in flight. process->lock held. */
 MESH_HOLDS(process)

@@ -192,7 +192,7 @@ void mesh_comm_cut_off(struct mesh_comm *comm, enum mesh_cut_reason reason)
 MESH_HOLDS(process)
 static void circuit_leave(struct mesh_path *path)
 {
-	struct mesh_domain *domain = mesh_path_peer(path)->domain;
+	struct mesh_domain *domain = path->peer->domain;
 
 	path->broken = true;
 	if (path->comm->sending) {
@@ -217,7 +217,7 @@ bool mesh_comm_circuits_leave(struct mesh_comm *comm)
 	mesh_comm_unlock(comm);
 	for (i = 0; i < comm->num_paths; i++) {
 		path = &comm->paths[i];
-		relay = mesh_path_peer(path);
+		relay = path->peer;
 		if (!mesh_path_has_relay(path) || relay->state != MESH_PEER_UP ||
 		    mesh_silence_is_next(&path->silence, relay, mesh_clock_ms()))
 			continue;

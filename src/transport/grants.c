@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "fabric/mr.h"
 #include "transport/acks.h"
 #include "transport/grants.h"
 #include "transport/message.h"
@@ -56,16 +57,18 @@ static bool grants_may_wait(const struct mesh_comm *comm, uint32_t seq)
 /* Writes the grant of one receive for so many paths, mesh_grant_size() bytes. */
 static void grant_write(const struct mesh_request *request, int num_paths, struct mesh_grant *grant)
 {
-	const struct mesh_comm *comm = request->comm;
+	const struct mesh_mr *mr;
 	int i;
 
 	grant->size = request->size;
 	/* Without memory no target is valid; a sender that tries to write learns that. */
 	if (!request->size)
 		memset(grant->targets, 0, (size_t)num_paths * sizeof(grant->targets[0]));
-	for (i = 0; i < num_paths && request->size; i++)
-		mesh_path_target(&comm->paths[i], request->registration->mrs[i], request->data,
-				 &grant->targets[i]);
+	for (i = 0; i < num_paths && request->size; i++) {
+		mr = request->registration->mrs[i];
+		grant->targets[i].address = mesh_mr_remote_address(mr, request->data);
+		grant->targets[i].key = mesh_mr_key(mr);
+	}
 }
 
 /* How many messages are complete, from the first on: at least what was last said. */

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * path.h - one path of a comm to its peer, and the operations that each kind of path implements.
+ * path.h - one path of a comm to its peer.
  *
- * Sending, receiving, closing and logging see a path only through these functions and through the
- * fields that all kinds have. A kind is a table of operations, in a file of its own: path_direct.c,
- * path_relayed.c.
+ * Sending, receiving, closing and logging see a path only through these functions and fields. What
+ * all paths have in common is in path_ops.c. How a segment is written differs: to the peer
+ * (path_ops.c), or into the memory of a relay (path_relayed.c). A path may change from one to the
+ * other whenever it begins another life.
  */
 #ifndef MESH_TRANSPORT_PATH_H
 #define MESH_TRANSPORT_PATH_H
@@ -59,12 +60,8 @@ struct mesh_path_ends {
 	enum mesh_stats_via via;
 };
 
-/* What a kind of path does. The inline functions below say what each operation means. */
+/* How segments are written. The inline functions below say what each operation means. */
 struct mesh_path_kind {
-	struct mesh_peer *(*peer)(const struct mesh_path *path);
-	void (*describe)(const struct mesh_path *path, struct mesh_path_ends *ends);
-	int (*inject)(const struct mesh_path *path, const void *bytes, size_t size);
-	struct mesh_buffer *(*buffer_get)(const struct mesh_path *path);
 	int (*write)(const struct mesh_path *path, const struct mesh_write *write,
 		     struct mesh_op *op);
 	void (*write_completed)(const struct mesh_path *path, size_t size, uint64_t posted_ns,
@@ -72,18 +69,7 @@ struct mesh_path_kind {
 	void (*write_forget)(const struct mesh_path *path, struct mesh_segment *segment);
 	bool (*has_room)(const struct mesh_path *path);
 	void (*room_await)(struct mesh_path *path);
-	void (*poll_await)(struct mesh_path *path);
-	bool (*poll)(const struct mesh_path *path);
-	int (*mr_open)(const struct mesh_path *path, const void *data, size_t size,
-		       struct mesh_mr **mr);
-	void (*target)(const struct mesh_path *path, const struct mesh_mr *mr, const void *data,
-		       struct mesh_target *target);
-	void (*fence_prepare)(const struct mesh_path *path, struct mesh_fence *fence);
-	void (*wait_cancel)(struct mesh_path *path);
-	void (*sink_remove)(struct mesh_path *path);
 	void (*abandon)(struct mesh_path *path);
-	int (*move)(struct mesh_path *path, struct mesh_peer *peer);
-	void (*close)(struct mesh_path *path);
 };
 
 /* A path that is this many times slower than the fastest would only slow the comm down. */
@@ -92,19 +78,16 @@ struct mesh_path_kind {
 /* Bytes: longer messages take a buffer, whatever the provider could inject (tcp: 128). */
 #define MESH_PATH_INJECT_MAX 256
 
-/* What direct and routed paths have: one of our NICs and the peer's. */
-struct mesh_path_direct {
+struct mesh_path {
+	/* Set when the path is opened, and when one that is down is moved; else constant. */
 	struct mesh_domain *_Atomic domain; /* threads poll it without a lock */
-	struct mesh_peer *peer;		    /* process->lock */
+	/*
+	 * The process at the other end, or a relay: its loss ends the path, and its control
+	 * connection may carry the comm's frames. process->lock.
+	 */
+	struct mesh_peer *peer;
 	struct mesh_remote *remote;
 	struct mesh_flow *flow; /* the remote's */
-};
-
-struct mesh_path {
-	/*
-	 * Set by the kind when it opens the path, and, for a path that is down, when it moves that
-	 * to another NIC; else constant.
-	 */
 	const struct mesh_path_kind *kind;
 	const struct mesh_pace *pace; /* of what is in flight on it */
 	/* Number of polls: shows whether any thread polls. */
@@ -115,29 +98,22 @@ struct mesh_path {
 	size_t segment_bytes;	      /* of a usual large one */
 	int immediate_bits;	      /* of a write: 64, 32, or 0 if it cannot have one */
 	enum mesh_path_reason reason; /* for the log: of the connector's choice */
-	/* Of the sending end of a relayed path, which this owns (path_relayed.c); else NULL. */
+	bool is_acknowledged;	      /* plain completions mean that the peer's NIC has the data */
+	/* The peer is a relay: the first one, or the last one at the receiving end. */
+	atomic_bool has_relay;
+	/* Sending end, once it has had a relay (path_relayed.c); else NULL. Owned. */
 	struct mesh_path_relayed *relayed;
-	bool is_acknowledged; /* plain completions mean that the peer's NIC has the data */
-	/* A fence ends it in bounded time, and delivery completion means what it says. */
-	bool may_resume;
-	/*
-	 * It leads through relays: at the receiving end it is a direct path to the last one. Its
-	 * comm has been made so; once it has lost them, the path may be @straight.
-	 */
-	bool through_relay;
-	/* through_relay: its circuit is broken, for good; attach.c gives it another one. */
+	/* has_relay: its circuit is broken, for good; attach.c gives it another one. */
 	bool broken MESH_GUARDED_BY(process);
 	/* Of its life; sending end: of the one that was asked for last. 0: the first. */
 	uint32_t epoch MESH_GUARDED_BY(process);
 	enum mesh_refusal refusal MESH_GUARDED_BY(process); /* the answer to that; 0: none */
-	/* Receiving end, through_relay: the last relay has no write in flight, and posts none. */
+	/* Receiving end, has_relay: the last relay has no write in flight, and posts none. */
 	bool drained MESH_GUARDED_BY(process);
 	bool known MESH_GUARDED_BY(process); /* remote_id and remote_token, of its present peer */
 	bool carries MESH_GUARDED_BY(comm);  /* it is in comm->up */
-	/* The peer is the process at the other end, although the comm was made with relays. */
-	atomic_bool straight;
 	uint64_t drain_asked_ms MESH_GUARDED_BY(process); /* and was asked for that then; else 0 */
-	struct mesh_silence silence MESH_GUARDED_BY(process); /* through_relay: of its relays */
+	struct mesh_silence silence MESH_GUARDED_BY(process); /* has_relay: of its relays */
 
 	struct mesh_comm *comm;
 	struct mesh_sink sink; /* what arrives for this comm on this path */
@@ -155,9 +131,6 @@ struct mesh_path {
 	struct mesh_counters own_counters;
 	/* The relays between the two, "b,c"; NULL: none. Owned; constant once the path is up. */
 	char *via;
-	union {					/* by kind */
-		struct mesh_path_direct direct; /* of a relayed path: to the relay */
-	};
 };
 
 /** The path that a sink, a waiter, or a user of a peer is. */
@@ -188,7 +161,7 @@ static inline struct mesh_path *mesh_path_if_user(struct mesh_peer_user *user)
 /** True if the peer of the path is a relay. */
 static inline bool mesh_path_has_relay(const struct mesh_path *path)
 {
-	return path->through_relay && !atomic_load_explicit(&path->straight, memory_order_relaxed);
+	return atomic_load_explicit(&path->has_relay, memory_order_relaxed);
 }
 
 /**
@@ -197,24 +170,12 @@ static inline bool mesh_path_has_relay(const struct mesh_path *path)
  */
 static inline bool mesh_path_is_futile(const struct mesh_path *path)
 {
-	return path->is_acknowledged && !path->through_relay &&
-	       mesh_flow_is_futile(path->direct.flow);
-}
-
-/** The peer whose loss ends the path. Its control connection may carry the comm's frames. */
-static inline struct mesh_peer *mesh_path_peer(const struct mesh_path *path)
-{
-	return path->kind->peer(path);
+	return path->is_acknowledged && !mesh_path_has_relay(path) &&
+	       mesh_flow_is_futile(path->flow);
 }
 
 /** Reports the two ends; the pointers are valid while the path is open. */
-static inline struct mesh_path_ends mesh_path_describe(const struct mesh_path *path)
-{
-	struct mesh_path_ends ends;
-
-	path->kind->describe(path, &ends);
-	return ends;
-}
+struct mesh_path_ends mesh_path_describe(const struct mesh_path *path);
 
 /**
  * Sends a message that the provider copies at once: no buffer, no completion.
@@ -223,16 +184,14 @@ static inline struct mesh_path_ends mesh_path_describe(const struct mesh_path *p
  *
  * Returns 0, or -EAGAIN: take a buffer.
  */
-static inline int mesh_path_inject(const struct mesh_path *path, const void *bytes, size_t size)
-{
-	return path->kind->inject(path, bytes, size);
-}
+int mesh_path_inject(const struct mesh_path *path, const void *bytes, size_t size);
 
 /** Takes a buffer for a message, to be sent by mesh_remote_send(). NULL if none is free now. */
-static inline struct mesh_buffer *mesh_path_buffer_get(const struct mesh_path *path)
-{
-	return path->kind->buffer_get(path);
-}
+struct mesh_buffer *mesh_path_buffer_get(const struct mesh_path *path);
+
+/** Whether what is in flight to the peer leaves room, of all comms: for kinds. */
+bool mesh_path_flow_has_room(const struct mesh_path *path);
+void mesh_path_flow_await(struct mesh_path *path);
 
 /** Starts a write of one segment. Returns as mesh_domain_write() does. */
 static inline int mesh_path_write(const struct mesh_path *path, const struct mesh_write *write,
@@ -275,48 +234,21 @@ static inline void mesh_path_room_await(struct mesh_path *path)
 }
 
 /** Resumes path->waiter at the next poll. Idempotent. */
-static inline void mesh_path_poll_await(struct mesh_path *path)
-{
-	path->kind->poll_await(path);
-}
+void mesh_path_poll_await(struct mesh_path *path);
 
 /** Makes progress, unless another thread is polling. Returns true if this thread polled. */
-static inline bool mesh_path_poll(const struct mesh_path *path)
-{
-	return path->kind->poll(path);
-}
-
-/** Registers memory for writes from it and into it. As mesh_mr_open(). */
-static inline int mesh_path_mr_open(const struct mesh_path *path, const void *data, size_t size,
-				    struct mesh_mr **mr)
-{
-	return path->kind->mr_open(path, data, size, mr);
-}
-
-/** The target for the peer's write to @data, which @mr covers. */
-static inline void mesh_path_target(const struct mesh_path *path, const struct mesh_mr *mr,
-				    const void *data, struct mesh_target *target)
-{
-	path->kind->target(path, mr, data, target);
-}
+bool mesh_path_poll(const struct mesh_path *path);
 
 /** Prepares the fence that cuts the path off, for mesh_remotes_fence(). */
-static inline void mesh_path_fence_prepare(const struct mesh_path *path, struct mesh_fence *fence)
-{
-	path->kind->fence_prepare(path, fence);
-}
+void mesh_path_fence_prepare(const struct mesh_path *path, struct mesh_fence *fence);
 
 /** The comm no longer waits for the path: path->waiter. domain->lock held. */
-static inline void mesh_path_wait_cancel(struct mesh_path *path)
-{
-	path->kind->wait_cancel(path);
-}
+MESH_HOLDS(domain)
+void mesh_path_wait_cancel(struct mesh_path *path);
 
 /** Nothing arrives at the sink afterwards. Idempotent. domain->lock held. */
-static inline void mesh_path_sink_remove(struct mesh_path *path)
-{
-	path->kind->sink_remove(path);
-}
+MESH_HOLDS(domain)
+void mesh_path_sink_remove(struct mesh_path *path);
 
 /**
  * What is in flight on the path and not at the receiver fails now, as far as the provider does not
@@ -328,25 +260,31 @@ static inline void mesh_path_abandon(struct mesh_path *path)
 }
 
 /**
- * Gives a path that is down, and has no operation in flight, another peer, and its sink another id.
- * The peer is at the same link, unless the path leads through relays: then it may be at another
- * NIC, for which the comm's memory is prepared, and moved behind it (registration.h). process->lock
- * held; takes domain->lock and comm->lock.
+ * Opens a path of @comm through @peer: to the process there, or, if the comm sends and is relayed,
+ * through it as the first relay; then it carries nothing until mesh_path_relayed_opened().
+ * process->lock held; takes domain->lock and comm->lock.
  *
- * Returns 0, or -ENOSPC if the domain has no id left.
+ * Returns 0, -ENOMEM, -ENOSPC if the domain has no id left, or another negative errno.
  */
-static inline int mesh_path_move(struct mesh_path *path, struct mesh_peer *peer)
-{
-	return path->kind->move(path, peer);
-}
+MESH_HOLDS(process)
+int mesh_path_open(struct mesh_path *path, struct mesh_comm *comm, struct mesh_peer *peer);
 
 /**
- * Closes what the kind opened: nothing arrives at the sink and the waiter is not resumed
- * afterwards. Takes domain->lock.
+ * Gives a path that is down, and has no operation in flight, to another peer, a @relay or the
+ * process at the other end, and its sink another id and token. The peer may be at another NIC, for
+ * which the comm's memory is prepared, and moved behind it (registration.h). A circuit that it had
+ * is shut. process->lock held; takes domain->lock and comm->lock.
+ *
+ * Returns as mesh_path_open(); then the path is as before.
  */
-static inline void mesh_path_close(struct mesh_path *path)
-{
-	path->kind->close(path);
-}
+MESH_HOLDS(process)
+int mesh_path_move(struct mesh_path *path, struct mesh_peer *peer, bool relay);
+
+/**
+ * Closes the path: nothing arrives at the sink and the waiter is not resumed afterwards.
+ * process->lock held; takes domain->lock and comm->lock.
+ */
+MESH_HOLDS(process)
+void mesh_path_close(struct mesh_path *path);
 
 #endif

@@ -20,5 +20,5 @@ struct mesh_path *mesh_comm_path_find(struct mesh_peer *peer, uint32_t id)
 	     sink->message != mesh_path_relayed_message))
 		return NULL;
 	path = mesh_path_of_sink(sink); /* it is removed with process->lock held */
-	return mesh_path_peer(path) == peer ? path : NULL;
+	return path->peer == peer ? path : NULL;
 }

@@ -4,10 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/random.h"
 #include "control/process.h"
-#include "transport/counters.h"
-#include "transport/path_direct.h"
 #include "transport/path_late.h"
 #include "transport/registration.h"
 
@@ -34,38 +31,6 @@ static int grants_make_room(struct mesh_comm *comm)
 	return 0;
 }
 
-/* Opens the path; in the comm's eyes it is like its first one. */
-MESH_HOLDS(process)
-static int path_open(struct mesh_path *path, struct mesh_comm *comm, struct mesh_peer *peer)
-{
-	const struct mesh_path *first = &comm->paths[0];
-	int ret;
-
-	path->comm = comm;
-	path->sink.message = first->sink.message;
-	path->sink.written = first->sink.written;
-	path->waiter.resume = first->waiter.resume;
-	ret = mesh_random(&path->sink.token, sizeof(path->sink.token));
-	if (ret)
-		return ret;
-	ret = mesh_path_direct_open(path, peer);
-	if (ret)
-		return ret;
-	path->user.ops = first->user.ops;
-	mesh_peer_user_add(peer, &path->user);
-	mesh_path_counters_open(path);
-	return 0;
-}
-
-MESH_HOLDS(process)
-static void path_undo(struct mesh_path *path)
-{
-	mesh_path_close(path);
-	mesh_path_counters_close(path);
-	mesh_peer_user_remove(mesh_path_peer(path), &path->user);
-	memset(path, 0, sizeof(*path));
-}
-
 int mesh_comm_path_add_late(struct mesh_comm *comm, struct mesh_peer *peer)
 {
 	struct mesh_path *path = &comm->paths[comm->num_paths];
@@ -74,12 +39,12 @@ int mesh_comm_path_add_late(struct mesh_comm *comm, struct mesh_peer *peer)
 	mesh_process_assert_locked(comm->process);
 	if (comm->num_paths == comm->max_paths || comm->num_paths < comm->wanted_paths)
 		return -ENOSPC;
-	if (comm->paths[0].through_relay)
+	if (comm->relayed)
 		return -EOPNOTSUPP; /* the peers of its paths are relays */
-	ret = path_open(path, comm, peer);
+	ret = mesh_path_open(path, comm, peer);
 	if (ret)
 		return ret;
-	if (!path->may_resume || path->segment_max < comm->segment_max ||
+	if (path->segment_max < comm->segment_max ||
 	    (path->immediate_bits < 64 && !comm->announces) ||
 	    path->payload_max < comm->eager_limit || peer->eager_limit < comm->eager_limit)
 		/* A message keeps the size of its segments, what is kept, and how it travels. */
@@ -88,7 +53,9 @@ int mesh_comm_path_add_late(struct mesh_comm *comm, struct mesh_peer *peer)
 		ret = grants_make_room(comm);
 	if (!ret)
 		ret = mesh_registrations_extend(comm);
-	if (ret)
-		path_undo(path);
+	if (ret) {
+		mesh_path_close(path);
+		memset(path, 0, sizeof(*path));
+	}
 	return ret;
 }

@@ -19,7 +19,6 @@
 #include "transport/comm.h"
 #include "transport/counters.h"
 #include "transport/credit.h"
-#include "transport/path_direct.h"
 #include "transport/path_relayed.h"
 #include "transport/path_state.h"
 #include "transport/pieces.h"
@@ -43,22 +42,6 @@ struct mesh_path_relayed {
 	struct mesh_path_retry retry; /* process->lock */
 };
 
-static void relayed_describe(const struct mesh_path *path, struct mesh_path_ends *ends)
-{
-	const struct mesh_domain *domain = path->direct.domain;
-
-	*ends = (struct mesh_path_ends){
-		.local = &domain->nic->source,
-		.remote = &path->direct.peer->address.addr,
-		.nic = domain->nic->netdev,
-		.via = MESH_STATS_RELAY,
-		.provider = domain->provider,
-	};
-	if (path->straight)
-		ends->via = path->direct.peer->routed ? MESH_STATS_ROUTED : MESH_STATS_DIRECT;
-	ends->via_text = path->via ? path->via : mesh_stats_via_text(ends->via);
-}
-
 /* ---- sending ------------------------------------------------------------------------------- */
 
 MESH_HOLDS(comm)
@@ -67,8 +50,6 @@ static int relayed_write(const struct mesh_path *path, const struct mesh_write *
 {
 	int ret;
 
-	if (path->straight)
-		return mesh_direct_write(path, write, op);
 	ret = write->size > mesh_piece_max(&path->relayed->hop)
 		      ? mesh_cut_begin(&path->relayed->cut, write, op)
 		      : mesh_hop_write(&path->relayed->hop, write, op);
@@ -84,10 +65,6 @@ static void relayed_write_completed(const struct mesh_path *path, size_t size, u
 	struct mesh_pace *pace = &path->relayed->pace;
 	uint64_t now_ns = mesh_clock_ns();
 
-	if (path->straight) {
-		mesh_direct_write_completed(path, size, posted_ns, arrived);
-		return;
-	}
 	if (arrived)
 		mesh_pace_round_trip(pace, size, posted_ns, now_ns);
 	mesh_pace_completed(pace, size, posted_ns, now_ns);
@@ -96,10 +73,6 @@ static void relayed_write_completed(const struct mesh_path *path, size_t size, u
 /* The hop counts its writes by itself. */
 static void relayed_write_forget(const struct mesh_path *path, struct mesh_segment *segment)
 {
-	if (path->straight) {
-		mesh_direct_write_forget(path, segment);
-		return;
-	}
 	mesh_comm_lock(path->comm);
 	segment->counted = false;
 	mesh_comm_unlock(path->comm);
@@ -107,16 +80,14 @@ static void relayed_write_forget(const struct mesh_path *path, struct mesh_segme
 
 static bool relayed_has_room(const struct mesh_path *path)
 {
-	return mesh_direct_has_room(path) &&
-	       (path->straight ||
-		(!path->relayed->cut.op &&
-		 mesh_hop_has_room(&path->relayed->hop, path->comm->segment_bytes)));
+	return mesh_path_flow_has_room(path) && !path->relayed->cut.op &&
+	       mesh_hop_has_room(&path->relayed->hop, path->comm->segment_bytes);
 }
 
 static void relayed_room_await(struct mesh_path *path)
 {
-	path->relayed->waits = !path->straight;
-	mesh_direct_room_await(path);
+	path->relayed->waits = true;
+	mesh_path_flow_await(path);
 }
 
 /* ---- completing ---------------------------------------------------------------------------- */
@@ -232,55 +203,55 @@ static void relayed_abandon(struct mesh_path *path)
 
 /* ---- opening and closing ------------------------------------------------------------------- */
 
-/* The hop into the memory of this relay, which is not known yet. */
-MESH_HOLDS(comm)
-static void hop_begin(struct mesh_path *path, struct mesh_peer *relay)
+int mesh_path_relayed_make(struct mesh_path *path)
 {
-	const struct mesh_pace_bounds bounds = {MESH_PACE_WINDOW_MAX, MESH_PACE_WINDOW_MAX};
+	struct mesh_path_relayed *made = calloc(1, sizeof(*made));
+
+	if (!made)
+		return -ENOMEM;
+	made->path = path;
+	mesh_cut_init(&made->cut, path, &made->hop);
+	path->relayed = made;
+	return 0;
+}
+
+void mesh_path_relayed_rest(struct mesh_path *path)
+{
 	struct mesh_path_relayed *relayed = path->relayed;
 
+	mesh_comm_assert_locked(path->comm);
+	if (!relayed)
+		return;
 	mesh_hop_close(&relayed->hop);
 	memset(&relayed->hop, 0, sizeof(relayed->hop));
-	relayed->hop.domain = relay->domain;
-	relayed->hop.remote = relay->remote;
-	relayed->hop.written = hop_written;
-	mesh_pace_init(&relayed->pace, relay->domain->nic->speed_mbps, &bounds);
-	path->pace = &relayed->pace;
+	relayed->route = (struct mesh_route){.num_relays = 0};
+	relayed->waits = false;
+	relayed->shut = false;
+}
+
+static const struct mesh_path_kind relayed = {
+	.write = relayed_write,
+	.write_completed = relayed_write_completed,
+	.write_forget = relayed_write_forget,
+	.has_room = relayed_has_room,
+	.room_await = relayed_room_await,
+	.abandon = relayed_abandon,
+};
+
+void mesh_path_relayed_begin(struct mesh_path *path)
+{
+	const struct mesh_pace_bounds bounds = {MESH_PACE_WINDOW_MAX, MESH_PACE_WINDOW_MAX};
+	struct mesh_hop *hop = &path->relayed->hop;
+
+	mesh_comm_assert_locked(path->comm);
+	hop->domain = path->domain;
+	hop->remote = path->remote;
+	hop->written = hop_written;
+	mesh_pace_init(&path->relayed->pace, path->domain->nic->speed_mbps, &bounds);
+	path->kind = &relayed;
+	path->pace = &path->relayed->pace;
 	path->immediate_bits = 0;
-}
-
-/* The path leads to its peer from now on. */
-MESH_HOLDS(comm)
-static void straight_begin(struct mesh_path *path, const struct mesh_peer *peer)
-{
-	mesh_hop_close(&path->relayed->hop);
-	memset(&path->relayed->hop, 0, sizeof(path->relayed->hop));
-	mesh_direct_domain_learn(path, peer->domain); /* a circuit passes less */
-}
-
-/* The path gets another circuit, through this relay; or this peer, if it is straight. */
-MESH_HOLDS(process)
-static int relayed_move(struct mesh_path *path, struct mesh_peer *relay)
-{
-	struct mesh_domain *before = path->direct.domain;
-	int ret;
-
-	mesh_path_relayed_shut(path);
-	mesh_domain_lock(before);
-	mesh_domain_wait_cancel(before, &path->relayed->cut.waiter);
-	mesh_domain_unlock(before);
-	ret = mesh_direct_move(path, relay);
-	if (ret)
-		return ret;
-	mesh_comm_lock(path->comm);
-	if (path->straight)
-		straight_begin(path, relay);
-	else
-		hop_begin(path, relay);
-	path->relayed->waits = false;
-	path->relayed->shut = false;
-	mesh_comm_unlock(path->comm);
-	return 0;
+	path->reason = MESH_PATH_WHY_RELAY;
 }
 
 void mesh_path_relayed_shut(const struct mesh_path *path)
@@ -288,17 +259,15 @@ void mesh_path_relayed_shut(const struct mesh_path *path)
 	struct mesh_frame frame;
 
 	mesh_process_assert_locked(path->comm->process);
-	if (!path->known || path->relayed->shut)
+	if (!path->relayed || !mesh_path_has_relay(path) || !path->known || path->relayed->shut)
 		return; /* OPENED, if it comes, is answered with CIRCUIT */
 	path->relayed->shut = true;
-	if (path->straight)
-		return; /* there is no relay */
 	memset(&frame, 0, sizeof(frame));
 	frame.circuit.to_comm = path->remote_id;
 	frame.circuit.event = mesh_comm_is_opening(path->comm) ? MESH_CIRCUIT_WITHDRAWN
 							       : MESH_CIRCUIT_SHUT;
 	frame.circuit.writes = path->relayed->hop.writes;
-	mesh_peer_send(path->direct.peer, &frame, MESH_FRAME_CIRCUIT);
+	mesh_peer_send(path->peer, &frame, MESH_FRAME_CIRCUIT);
 }
 
 struct mesh_path_retry *mesh_path_retry_of(const struct mesh_path *path)
@@ -320,73 +289,19 @@ void mesh_path_relayed_route_set(const struct mesh_path *path, const struct mesh
 }
 
 MESH_HOLDS(domain)
-static void relayed_wait_cancel(struct mesh_path *path)
+void mesh_path_relayed_wait_cancel(struct mesh_path *path)
 {
-	mesh_direct_wait_cancel(path);
-	mesh_domain_wait_cancel(path->direct.domain, &path->relayed->cut.waiter);
+	mesh_domain_wait_cancel(path->domain, &path->relayed->cut.waiter);
 }
 
 MESH_NOT_ANALYSED
-static void relayed_close(struct mesh_path *path)
+void mesh_path_relayed_free(struct mesh_path *path)
 {
-	struct mesh_domain *domain = path->direct.domain;
-
-	mesh_path_relayed_shut(path);
-	mesh_domain_lock(domain);
-	mesh_direct_sink_remove(path);
-	relayed_wait_cancel(path);
-	mesh_domain_unlock(domain);
-	if (path->unfinished)
+	if (!path->relayed || path->unfinished)
 		return; /* the provider still holds pointers into it */
 	mesh_hop_close(&path->relayed->hop);
 	free(path->relayed);
 	path->relayed = NULL;
-}
-
-static const struct mesh_path_kind relayed = {
-	.peer = mesh_direct_peer,
-	.describe = relayed_describe,
-	.inject = mesh_direct_inject,
-	.buffer_get = mesh_direct_buffer_get,
-	.write = relayed_write,
-	.write_completed = relayed_write_completed,
-	.write_forget = relayed_write_forget,
-	.has_room = relayed_has_room,
-	.room_await = relayed_room_await,
-	.poll_await = mesh_direct_poll_await,
-	.poll = mesh_direct_poll,
-	.mr_open = mesh_direct_mr_open,
-	.target = mesh_direct_target,
-	.fence_prepare = mesh_direct_fence_prepare,
-	.wait_cancel = relayed_wait_cancel,
-	.sink_remove = mesh_direct_sink_remove,
-	.abandon = relayed_abandon,
-	.move = relayed_move,
-	.close = relayed_close,
-};
-
-int mesh_path_relayed_open(struct mesh_path *path, struct mesh_peer *relay)
-{
-	struct mesh_path_relayed *opened = calloc(1, sizeof(*opened));
-	int ret;
-
-	if (!opened)
-		return -ENOMEM;
-	path->sink.message = mesh_path_relayed_message;
-	ret = mesh_path_direct_open(path, relay);
-	if (ret) {
-		free(opened);
-		return ret;
-	}
-	opened->path = path;
-	mesh_cut_init(&opened->cut, path, &opened->hop);
-	path->kind = &relayed;
-	path->relayed = opened;
-	path->through_relay = true;
-	mesh_comm_lock(path->comm);
-	hop_begin(path, relay);
-	mesh_comm_unlock(path->comm);
-	return 0;
 }
 
 /* Names the relays, for the log and the counters; "": there are none. Returns 0 or -ENOMEM. */
@@ -429,26 +344,13 @@ int mesh_path_relayed_opened(struct mesh_path *path, const struct mesh_frame_ope
 	return 0;
 }
 
-void mesh_path_straight_set(struct mesh_path *path, bool straight)
-{
-	mesh_process_assert_locked(path->comm->process);
-	mesh_path_relayed_shut(path);
-	path->straight = straight;
-	if (!straight) {
-		path->reason = MESH_PATH_WHY_RELAY;
-		return; /* OPENED names the relays */
-	}
-	(void)!via_set(path, "");
-	path->relayed->route = (struct mesh_route){.num_relays = 0};
-}
-
 int mesh_path_received_via(struct mesh_path *path, const struct mesh_frame_connect *request)
 {
 	struct mesh_comm *comm = path->comm;
 
 	mesh_process_assert_locked(comm->process);
-	path->through_relay = true;
-	path->straight = !*request->via;
+	comm->relayed = true;
+	path->has_relay = *request->via;
 	memcpy(comm->peer_name, request->origin, sizeof(comm->peer_name));
 	if (via_set(path, request->via))
 		return -ENOMEM;
@@ -470,5 +372,5 @@ void mesh_path_drain_ask(struct mesh_path *path)
 	memcpy(frame.circuit.lost, comm->peer_name, sizeof(frame.circuit.lost));
 	memcpy(frame.circuit.by, comm->process->name, sizeof(frame.circuit.by));
 	frame.circuit.by_node = comm->process->node_id;
-	mesh_peer_send(mesh_path_peer(path), &frame, MESH_FRAME_CIRCUIT);
+	mesh_peer_send(path->peer, &frame, MESH_FRAME_CIRCUIT);
 }

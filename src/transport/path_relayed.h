@@ -8,11 +8,27 @@
 #include "transport/path_retry.h"
 #include "wire/frame.h"
 
+/** Makes what a path that leads through relays has beside others. Returns 0 or -ENOMEM. */
+int mesh_path_relayed_make(struct mesh_path *path);
+
 /**
- * Opens a path through the relay @relay, as mesh_path_direct_open(). It carries nothing until
- * mesh_path_relayed_opened().
+ * The path leads to its peer as to the first relay from now on: it carries nothing until
+ * mesh_path_relayed_opened(). comm->lock held.
  */
-int mesh_path_relayed_open(struct mesh_path *path, struct mesh_peer *relay);
+MESH_HOLDS(comm)
+void mesh_path_relayed_begin(struct mesh_path *path);
+
+/** It has no circuit any more, if it had one. process->lock and comm->lock held. */
+MESH_HOLDS(comm)
+void mesh_path_relayed_rest(struct mesh_path *path);
+
+/** The part of mesh_path_wait_cancel() that is about pieces. domain->lock held. */
+MESH_HOLDS(domain)
+void mesh_path_relayed_wait_cancel(struct mesh_path *path);
+
+/** Frees that, if the path has it, unless operations are in flight. process->lock held. */
+MESH_HOLDS(process)
+void mesh_path_relayed_free(struct mesh_path *path);
 
 /**
  * The circuit is open: OPENED has come. process->lock held.
@@ -21,13 +37,6 @@ int mesh_path_relayed_open(struct mesh_path *path, struct mesh_peer *relay);
  */
 MESH_HOLDS(process)
 int mesh_path_relayed_opened(struct mesh_path *path, const struct mesh_frame_opened *opened);
-
-/**
- * The path, which rests, is given to a relay next, or, if @straight, to the process at the other
- * end. Its circuit is shut.
- */
-MESH_HOLDS(process)
-void mesh_path_straight_set(struct mesh_path *path, bool straight);
 
 /**
  * The receiving end of a relayed path: a direct path to the last relay, which has sent @request, or
@@ -40,8 +49,8 @@ MESH_HOLDS(process)
 int mesh_path_received_via(struct mesh_path *path, const struct mesh_frame_connect *request);
 
 /**
- * Reports to the first relay that nothing more is written: it frees the circuit when all has come.
- * Only the first call has an effect. process->lock held.
+ * Reports to the first relay, if there is one, that nothing more is written: it frees the circuit
+ * when all has come. Only the first call has an effect. process->lock held.
  */
 MESH_HOLDS(process)
 void mesh_path_relayed_shut(const struct mesh_path *path);

@@ -63,7 +63,6 @@ void mesh_comm_up_learn(struct mesh_comm *comm)
 
 void mesh_comm_paths_learn(struct mesh_comm *comm)
 {
-	bool resumes = comm->process->config.recovery;
 	size_t segment_max = SIZE_MAX;
 	int i;
 
@@ -71,7 +70,6 @@ void mesh_comm_paths_learn(struct mesh_comm *comm)
 	for (i = 0; i < comm->num_paths; i++) {
 		const struct mesh_path *path = &comm->paths[i];
 
-		resumes &= path->may_resume;
 		comm->announces |= path->immediate_bits < 64;
 		if (segment_max > path->segment_max)
 			segment_max = path->segment_max;
@@ -79,7 +77,6 @@ void mesh_comm_paths_learn(struct mesh_comm *comm)
 			comm->segment_bytes = path->segment_bytes;
 	}
 	comm->segment_max = segment_max / MESH_LINE_BYTES * MESH_LINE_BYTES;
-	comm->resumes = resumes;
 }
 
 void mesh_comm_path_enter(struct mesh_comm *comm)
@@ -135,7 +132,7 @@ void mesh_path_accepted(struct mesh_path *path, const struct mesh_frame_accept *
 		grants_renew(path->comm, accept->lives);
 	path->remote_id = accept->comm;
 	path->remote_token = accept->token;
-	path->parked = mesh_peer_is_parked(mesh_path_peer(path));
+	path->parked = mesh_peer_is_parked(path->peer);
 	mesh_path_state_set(path, MESH_PATH_UP);
 	mesh_comm_unlock(path->comm);
 }

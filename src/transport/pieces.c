@@ -6,7 +6,6 @@
 #include "base/clock.h"
 #include "base/container.h"
 #include "transport/comm.h"
-#include "transport/path_direct.h"
 #include "transport/path_state.h"
 #include "transport/pieces.h"
 
@@ -35,7 +34,7 @@ static int piece_write(struct mesh_cut *cut, struct mesh_buffer *behind)
 MESH_HOLDS(comm)
 static struct mesh_buffer *piece_announce(const struct mesh_cut *cut)
 {
-	struct mesh_buffer *buffer = mesh_direct_buffer_get(cut->path);
+	struct mesh_buffer *buffer = mesh_path_buffer_get(cut->path);
 
 	if (!buffer)
 		return NULL;

@@ -51,7 +51,7 @@ static void have_send(struct mesh_comm *comm, const struct mesh_path *over, uint
 	mesh_comm_lock(comm);
 	have_fill(comm, seq, &frame.have);
 	mesh_comm_unlock(comm);
-	mesh_peer_send(mesh_path_peer(over), &frame, MESH_FRAME_HAVE);
+	mesh_peer_send(over->peer, &frame, MESH_FRAME_HAVE);
 }
 
 /* True if something may still arrive over one of these paths, as bits, whose fence goes on. */
@@ -62,7 +62,7 @@ static bool any_is_fencing(const struct mesh_comm *comm, uint32_t paths)
 
 	for (i = 0; i < comm->num_paths; i++) {
 		if (paths >> i & 1 && mesh_path_is_open(&comm->paths[i]) &&
-		    mesh_peer_is_fencing(mesh_path_peer(&comm->paths[i])))
+		    mesh_peer_is_fencing(comm->paths[i].peer))
 			return true;
 	}
 	return false;
@@ -75,8 +75,7 @@ static bool any_is_open(const struct mesh_comm *comm, uint32_t paths)
 	int i;
 
 	for (i = 0; i < comm->num_paths; i++) {
-		if (paths >> i & 1 && comm->paths[i].through_relay &&
-		    mesh_path_is_open(&comm->paths[i]))
+		if (paths >> i & 1 && comm->relayed && mesh_path_is_open(&comm->paths[i]))
 			return true;
 	}
 	return any_is_fencing(comm, paths);
@@ -112,8 +111,7 @@ static void questions_expired(struct mesh_timer *timer, uint64_t now_ms)
 	for (i = 0; i < comm->num_paths; i++) {
 		path = &comm->paths[i];
 		if (questions->paths >> i & 1 && mesh_path_is_open(path) &&
-		    (now_ms >= questions->limit_ms ||
-		     mesh_path_peer(path)->state == MESH_PEER_LOST))
+		    (now_ms >= questions->limit_ms || path->peer->state == MESH_PEER_LOST))
 			mesh_path_fence(path);
 	}
 	mesh_questions_answer(comm);

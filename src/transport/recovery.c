@@ -64,10 +64,10 @@ bool mesh_path_is_resumed(const struct mesh_path *path)
 	mesh_process_assert_locked(comm->process);
 	if (!comm->resumes || comm->num_paths < comm->wanted_paths)
 		return false;
-	if (mesh_path_peer(path)->fenced == MESH_FENCED_FAILED)
+	if (path->peer->fenced == MESH_FENCED_FAILED)
 		return false;
 	/* The end of a relay is not the end of the peer. */
-	if (!mesh_path_has_relay(path) && mesh_path_peer(path)->over)
+	if (!mesh_path_has_relay(path) && path->peer->over)
 		return false;
 	/* One that has failed, or is closed, waits for nothing. */
 	return another_lives(path) || (!comm->error && !mesh_comm_is_opening(comm));
@@ -108,6 +108,7 @@ static void comm_repeat(struct mesh_comm *comm)
 
 /* Our own operations on it end by themselves: the provider's connections were cut. */
 MESH_HOLDS(process)
+MESH_HOLDS(domain)
 static void path_stop(struct mesh_path *path)
 {
 	struct mesh_comm *comm = path->comm;
@@ -129,7 +130,7 @@ static void path_stop(struct mesh_path *path)
 	comm_repeat(comm);
 	mesh_comm_recover_soon(comm);
 	mesh_comm_unlock(comm);
-	if (path->through_relay)
+	if (path->comm->relayed)
 		mesh_reroute_want(path);
 }
 
@@ -146,7 +147,7 @@ void mesh_path_lost(struct mesh_path *path)
 {
 	if (mesh_path_is_resumed(path))
 		path_stop(path);
-	else if (mesh_path_peer(path)->fenced == MESH_FENCED_FAILED)
+	else if (path->peer->fenced == MESH_FENCED_FAILED)
 		unfenced_fail(path->comm);
 	else
 		mesh_comm_peer_lost(path->comm);
@@ -169,7 +170,7 @@ static struct mesh_path *suspect_find(struct mesh_comm *comm)
 	mesh_comm_assert_locked(comm);
 	for (i = 0; i < comm->num_paths && comm->resumes; i++) {
 		if (comm->paths[i].state == MESH_PATH_SUSPECT && !comm->paths[i].broken &&
-		    mesh_path_peer(&comm->paths[i])->state == MESH_PEER_UP)
+		    comm->paths[i].peer->state == MESH_PEER_UP)
 			return &comm->paths[i];
 	}
 	return NULL;
@@ -224,7 +225,7 @@ static void resume_send(struct mesh_comm *comm, uint32_t seq)
 			comm->paths[i].epoch - (comm->paths[i].state == MESH_PATH_JOINING);
 	}
 	mesh_comm_unlock(comm);
-	mesh_peer_send(mesh_path_peer(over), &frame, MESH_FRAME_RESUME);
+	mesh_peer_send(over->peer, &frame, MESH_FRAME_RESUME);
 }
 
 /* An operation on the path has failed with @cause, a negative errno. */
@@ -236,8 +237,8 @@ static void suspect_lose(const struct mesh_path *path, int cause)
 
 	snprintf(reason, sizeof(reason), "an operation on it failed: %s%s", strerror(-cause),
 		 futile);
-	mesh_link_lose(mesh_path_peer(path), reason, MESH_REFUSAL_BROKEN);
-	mesh_peer_bury(mesh_path_peer(path));
+	mesh_link_lose(path->peer, reason, MESH_REFUSAL_BROKEN);
+	mesh_peer_bury(path->peer);
 }
 
 MESH_HOLDS(process)
@@ -353,7 +354,7 @@ bool mesh_path_is_open(const struct mesh_path *path)
 
 void mesh_path_fenced(struct mesh_path *path)
 {
-	struct mesh_peer *peer = mesh_path_peer(path);
+	struct mesh_peer *peer = path->peer;
 
 	if (!mesh_path_is_open(path))
 		return;
@@ -382,7 +383,7 @@ void mesh_path_drained(struct mesh_path *path)
 MESH_HOLDS(process)
 static void circuit_fence(struct mesh_path *path)
 {
-	struct mesh_domain *domain = mesh_path_peer(path)->domain;
+	struct mesh_domain *domain = path->peer->domain;
 
 	path->broken = true;
 	if (state_of(path) == MESH_PATH_UP) {
@@ -392,7 +393,7 @@ static void circuit_fence(struct mesh_path *path)
 	}
 	if (path->drained)
 		mesh_path_drained(path);
-	else if (mesh_silence_is_next(&path->silence, mesh_path_peer(path), mesh_clock_ms()))
+	else if (mesh_silence_is_next(&path->silence, path->peer, mesh_clock_ms()))
 		mesh_path_fence(path);
 	else if (!path->drain_asked_ms)
 		mesh_path_drain_ask(path);
@@ -403,7 +404,7 @@ static void circuit_fence(struct mesh_path *path)
 
 void mesh_path_fence(struct mesh_path *path)
 {
-	struct mesh_peer *peer = mesh_path_peer(path);
+	struct mesh_peer *peer = path->peer;
 
 	if (peer->state == MESH_PEER_UP)
 		mesh_link_lose(peer, "its process has given the link up", MESH_REFUSAL_BROKEN);
@@ -423,7 +424,7 @@ void mesh_path_given_up(struct mesh_path *path)
 {
 	if (state_of(path) == MESH_PATH_DOWN)
 		return;
-	if (mesh_path_peer(path)->state == MESH_PEER_UP && mesh_path_has_relay(path))
+	if (path->peer->state == MESH_PEER_UP && mesh_path_has_relay(path))
 		circuit_fence(path);
 	else
 		mesh_path_fence(path);

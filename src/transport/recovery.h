@@ -27,6 +27,7 @@ bool mesh_path_is_waited_for(const struct mesh_path *path);
  * paths, waits for one, or ends if it cannot. domain->lock held as well.
  */
 MESH_HOLDS(process)
+MESH_HOLDS(domain)
 void mesh_path_lost(struct mesh_path *path);
 
 /** True if no operation of ours that a resumed comm waits for is in flight on a lost path. */

@@ -17,8 +17,8 @@ static int mrs_open(struct mesh_comm *comm, struct mesh_registration *registrati
 	int i, ret;
 
 	for (i = registration->num_mrs; i < num && registration->size; i++) {
-		ret = mesh_path_mr_open(&comm->paths[i], registration->data, registration->size,
-					&registration->mrs[i]);
+		ret = mesh_mr_open(comm->paths[i].domain, registration->data, registration->size,
+				   &registration->mrs[i]);
 		if (ret)
 			return ret;
 		registration->num_mrs = i + 1;
@@ -140,8 +140,8 @@ int mesh_registrations_extend(struct mesh_comm *comm)
 	while (!ret && (registration = registration_take(comm, &ret))) {
 		mr = NULL;
 		if (registration->size)
-			ret = mesh_path_mr_open(&comm->paths[i], registration->data,
-						registration->size, &mr);
+			ret = mesh_mr_open(comm->paths[i].domain, registration->data,
+					   registration->size, &mr);
 		mesh_comm_lock(comm);
 		registration->busy = false;
 		if (!ret) {

@@ -190,7 +190,7 @@ static bool registration_move(struct mesh_registration *registration, int path,
 
 int mesh_registrations_move(struct mesh_comm *comm, int path)
 {
-	const struct mesh_domain *domain = mesh_path_peer(&comm->paths[path])->domain;
+	const struct mesh_domain *domain = comm->paths[path].peer->domain;
 	const struct move rest = {.comm = comm};
 	struct mesh_registration *registration;
 	bool moved = true;

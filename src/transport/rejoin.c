@@ -146,13 +146,13 @@ static bool may_wait(const struct mesh_rejoin *rejoin, const struct mesh_comm *c
 MESH_HOLDS(process)
 static void loss_note(struct mesh_rejoin *rejoin, const struct mesh_path *path)
 {
-	uint64_t lost_ms = mesh_path_peer(path)->state_ms;
+	uint64_t lost_ms = path->peer->state_ms;
 
 	if (rejoin->losses && rejoin->lost_ms == lost_ms)
 		return;
 	if (mesh_path_is_futile(path))
 		rejoin->futile_lives++;
-	else if (mesh_flow_has_carried(path->direct.flow))
+	else if (mesh_flow_has_carried(path->flow))
 		rejoin->futile_lives = 0;
 	if (rejoin->up_ms && lost_ms >= rejoin->up_ms + STEADY_MS && !rejoin->futile_lives)
 		rejoin->losses = rejoin->pause_ms = 0;
@@ -169,7 +169,7 @@ static void loss_note(struct mesh_rejoin *rejoin, const struct mesh_path *path)
 MESH_HOLDS(process)
 static struct mesh_rejoin *rejoin_get(const struct mesh_path *path)
 {
-	const struct mesh_peer *peer = mesh_path_peer(path);
+	const struct mesh_peer *peer = path->peer;
 	int index = mesh_process_index_of(peer->process, peer->domain);
 	struct mesh_rejoin *rejoin = rejoin_find(peer, index, &peer->address.addr);
 
@@ -188,8 +188,7 @@ void mesh_rejoin_want(struct mesh_path *path)
 	mesh_engine_timer_set(&process->engine, &rejoin->timer, rejoin->not_before_ms);
 	/* The comm's other links may wait to be steady, and it has had no path since just now. */
 	LIST_FOREACH(rejoin, &process->rejoins, entry) {
-		if (rejoin->way.cookie == mesh_path_peer(path)->process_id &&
-		    !may_wait(rejoin, path->comm))
+		if (rejoin->way.cookie == path->peer->process_id && !may_wait(rejoin, path->comm))
 			mesh_engine_timer_set(&process->engine, &rejoin->timer, 0);
 	}
 }
@@ -224,8 +223,7 @@ static struct mesh_path *path_next(const struct mesh_rejoin *rejoin,
 		if (!comm->resumes || comm->error || mesh_comm_is_opening(comm))
 			continue;
 		for (; i < comm->num_paths; i++) {
-			if (!comm->paths[i].through_relay &&
-			    peer_is_links(mesh_path_peer(&comm->paths[i]), rejoin) &&
+			if (!comm->relayed && peer_is_links(comm->paths[i].peer, rejoin) &&
 			    path_waits(&comm->paths[i]))
 				return &comm->paths[i];
 		}
@@ -244,7 +242,7 @@ static bool link_is_apart(const struct mesh_rejoin *rejoin, const struct mesh_co
 	int i;
 
 	for (i = 0; i < comm->num_paths; i++) {
-		peer = mesh_path_peer(&comm->paths[i]);
+		peer = comm->paths[i].peer;
 		if (peer->process_id != rejoin->way.cookie || peer->routed || comm->paths[i].via ||
 		    mesh_peer_is_at(peer, domain_of(rejoin), &rejoin->way.address.addr))
 			return false;
@@ -275,7 +273,7 @@ static struct mesh_comm *grower_next(const struct mesh_rejoin *rejoin, struct me
 		mesh_comm_unlock(comm);
 		if (comm->sending && comm->resumes && !closing && !comm->opener &&
 		    comm->num_paths >= comm->wanted_paths && comm->num_paths < comm->max_paths &&
-		    !comm->paths[0].through_relay && link_is_apart(rejoin, comm))
+		    !comm->relayed && link_is_apart(rejoin, comm))
 			return comm;
 	}
 	return NULL;
@@ -410,7 +408,7 @@ static uint64_t comm_heard_ms(const struct mesh_comm *comm)
 	int i;
 
 	for (i = 0; i < comm->num_paths; i++) {
-		peer = mesh_path_peer(&comm->paths[i]);
+		peer = comm->paths[i].peer;
 		one_ms = peer->state == MESH_PEER_UP ? peer->state_ms : peer->heard_ms;
 		if (heard_ms < one_ms)
 			heard_ms = one_ms;
@@ -444,7 +442,7 @@ static void waits_end(const struct mesh_rejoin *rejoin, uint64_t now_ms)
 		if (path->comm == counted || !wait_is_over(path, limit_s * 1000, now_ms))
 			continue;
 		counted = path->comm;
-		peer = mesh_path_peer(path);
+		peer = path->peer;
 		count++;
 	}
 	if (!count)
@@ -472,7 +470,7 @@ static void stopped_note(const struct mesh_rejoin *rejoin, uint64_t now_ms)
 	if (!rejoin->dial.peer || rejoin->dial.peer->state != MESH_PEER_HELLO)
 		return;
 	while ((path = path_next(rejoin, path)))
-		mesh_path_peer(path)->heard_ms = now_ms;
+		path->peer->heard_ms = now_ms;
 }
 
 MESH_HOLDS(process)
@@ -490,8 +488,8 @@ static void rejoin_expired(struct mesh_timer *timer, uint64_t now_ms)
 		mesh_engine_timer_set(engine, timer, rejoin->not_before_ms);
 		return;
 	}
-	if (path && process_is_gone(rejoin, mesh_path_peer(path), now_ms)) {
-		mesh_peer_process_ended(mesh_path_peer(path),
+	if (path && process_is_gone(rejoin, path->peer, now_ms)) {
+		mesh_peer_process_ended(path->peer,
 					"its process has ended, or all of its connections with "
 					"this one have");
 		path = NULL;

@@ -43,7 +43,7 @@ void mesh_route_loss_note(struct mesh_comm *comm, const char *text)
 MESH_HOLDS(process)
 static bool goes_on(const struct mesh_comm *comm)
 {
-	return comm->resumes && !comm->error && !comm->opener && comm->paths[0].through_relay &&
+	return comm->resumes && !comm->error && !comm->opener && comm->relayed &&
 	       comm->num_paths >= comm->wanted_paths;
 }
 
@@ -93,7 +93,7 @@ void mesh_reroute_soon(struct mesh_comm *comm)
 
 void mesh_reroute_want(const struct mesh_path *path)
 {
-	const struct mesh_peer *peer = mesh_path_peer(path);
+	const struct mesh_peer *peer = path->peer;
 	struct mesh_comm *comm = path->comm;
 	char why[2 * MESH_NODE_NAME_MAX + MESH_VIA_MAX + 64];
 

@@ -52,7 +52,7 @@ static void links_want(struct mesh_comm *comm, uint64_t until_ms)
 	int i;
 
 	for (i = 0; i < comm->num_paths; i++) {
-		peer = mesh_path_peer(&comm->paths[i]);
+		peer = comm->paths[i].peer;
 		mesh_link_want(peer, until_ms);
 		if (comm->sending)
 			mesh_link_writes_want(peer, until_ms);
@@ -87,7 +87,7 @@ static bool ask_is_due(struct mesh_comm *comm, uint64_t now_ms, uint32_t *seq)
 	if (now_ms - stall->since_ms >= WATCH_MS)
 		links_want(comm, now_ms + WATCH_MS);
 	if (over || now_ms - stall->asked_ms < ASK_MS ||
-	    !mesh_link_is_fresh(mesh_path_peer(mesh_comm_frame_path(comm)), now_ms))
+	    !mesh_link_is_fresh(mesh_comm_frame_path(comm)->peer, now_ms))
 		return false;
 	stall->asked_ms = now_ms;
 	return true;

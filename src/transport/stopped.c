@@ -44,7 +44,7 @@ static bool is_stopped(const struct mesh_path *path, uint64_t now_ms,
 		       struct mesh_frame_circuit *found)
 {
 	return mesh_path_has_relay(path) &&
-	       mesh_silence_is_long(&path->silence, mesh_path_peer(path), now_ms, found);
+	       mesh_silence_is_long(&path->silence, path->peer, now_ms, found);
 }
 
 /* True if the path may be used in place of one that is stopped. */
@@ -85,7 +85,7 @@ MESH_HOLDS(process)
 static void answered(struct mesh_path *path, const struct mesh_frame_circuit *answer)
 {
 	const struct mesh_process *process = path->comm->process;
-	const struct mesh_peer *relay = mesh_path_peer(path);
+	const struct mesh_peer *relay = path->peer;
 	uint64_t now_ms = mesh_clock_ms();
 
 	mesh_process_assert_locked(process);
@@ -118,7 +118,7 @@ static void left_send(const struct mesh_path *path, const struct mesh_frame_circ
 MESH_HOLDS(process)
 static void stuck_cut(struct mesh_path *path, const struct mesh_frame_circuit *found)
 {
-	struct mesh_peer *peer = mesh_path_peer(path);
+	struct mesh_peer *peer = path->peer;
 	bool stuck;
 
 	mesh_path_poll(path);
@@ -171,8 +171,7 @@ static void other_left(struct mesh_comm *comm, const struct mesh_frame_circuit *
 	struct mesh_path *path;
 
 	mesh_process_assert_locked(comm->process);
-	if (left->writes >= (uint32_t)comm->num_paths || !comm->paths[left->writes].through_relay ||
-	    !comm->resumes) {
+	if (left->writes >= (uint32_t)comm->num_paths || !comm->relayed || !comm->resumes) {
 		mesh_count_event(&comm->process->counters->refused);
 		return;
 	}
@@ -235,15 +234,15 @@ void mesh_stopped_look(struct mesh_comm *comm, uint64_t waited_ms, uint64_t now_
 	int i;
 
 	mesh_process_assert_locked(comm->process);
-	if (!comm->resumes || comm->error || comm->opener || !comm->paths[0].through_relay)
+	if (!comm->resumes || comm->error || comm->opener || !comm->relayed)
 		return;
 	for (i = 0; i < comm->num_paths; i++) {
 		path = &comm->paths[i];
 		if (!mesh_path_has_relay(path) || !is_up(path))
 			continue;
 		mesh_silence_look(&path->silence, LOOK_GAP_MS, now_ms - waited_ms, now_ms);
-		mesh_silence_ask(&path->silence, mesh_path_peer(path), path->remote_id,
-				 pause_ms(waited_ms), now_ms);
+		mesh_silence_ask(&path->silence, path->peer, path->remote_id, pause_ms(waited_ms),
+				 now_ms);
 	}
 	for (i = 0; i < comm->num_paths; i++) {
 		if (is_up(&comm->paths[i]) && path_judge(&comm->paths[i], now_ms))
@@ -261,9 +260,9 @@ bool mesh_stopped_event(struct mesh_peer *peer, const struct mesh_frame *frame)
 	if (event != MESH_CIRCUIT_ANSWER && event != MESH_CIRCUIT_LEFT)
 		return false;
 	path = mesh_comm_path_find(peer, frame->to_comm);
-	if (path && path->through_relay && event == MESH_CIRCUIT_ANSWER)
+	if (path && path->comm->relayed && event == MESH_CIRCUIT_ANSWER)
 		answered(path, &frame->circuit);
-	else if (path && path->through_relay)
+	else if (path && path->comm->relayed)
 		other_left(path->comm, &frame->circuit);
 	return true;
 }

@@ -159,10 +159,10 @@ void step_message(void)
 	else if (header.type == MESH_MESSAGE_WRITTEN)
 		((struct mesh_message_written *)(void *)(bytes + sizeof(header)))[0] =
 			(struct mesh_message_written){take(1) % 4, take(1) % 8, take(1) % 2};
-	mesh_lock_take(&path->direct.domain->lock);
+	mesh_lock_take(&path->domain->lock);
 	if (mesh_message_check(bytes, sizeof(header) + header.length))
-		mesh_sink_message(path->direct.domain, (void *)bytes, bytes + sizeof(header));
-	mesh_lock_release(&path->direct.domain->lock);
+		mesh_sink_message(path->domain, (void *)bytes, bytes + sizeof(header));
+	mesh_lock_release(&path->domain->lock);
 	free(bytes);
 }
 
@@ -178,7 +178,7 @@ void step_immediate(void)
 	comm = take_comm(&i);
 	if (!comm)
 		return;
-	domain = take_path(comm)->direct.domain;
+	domain = take_path(comm)->domain;
 	immediate.comm = take_id() & (MESH_COMM_IDS - 1);
 	immediate.seq = take_seq(comm) & 0x3f;
 	immediate.segment = way % 8 ? take(1) % 4 : take(2) % MESH_SEGMENTS_MAX;

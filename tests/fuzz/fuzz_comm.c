@@ -176,7 +176,7 @@ static void ids_remember(const struct mesh_peer *peer)
 
 	for (i = 0; i < COMMS; i++)
 		for (k = 0; run.comms[i] && k < run.comms[i]->num_paths; k++)
-			if (mesh_path_peer(&run.comms[i]->paths[k]) == peer)
+			if (run.comms[i]->paths[k].peer == peer)
 				run.old_ids[run.num_old_ids++ % OLD_IDS] =
 					run.comms[i]->paths[k].sink.id;
 }
@@ -337,13 +337,16 @@ static void step(void)
 static struct mesh_comm *comm_open(int key, int num_paths)
 {
 	struct mesh_process *process = &fixture.setup.process;
+	const struct mesh_comm_wish wish = {
+		.sending = run.sending,
+		.num_paths = num_paths,
+		.key = (uint64_t)key,
+	};
 	struct mesh_comm *comm = NULL;
 	int i;
 
 	mesh_lock_take(&process->lock);
-	check_equal(mesh_comm_open(&fixture.net, run.sending, &fixture.peers[0], (uint64_t)key,
-				   num_paths, &comm),
-		    0);
+	check_equal(mesh_comm_open(&fixture.net, &fixture.peers[0], &wish, &comm), 0);
 	for (i = 1; i < num_paths; i++)
 		check_equal(mesh_comm_path_add(comm, &fixture.peers[i]), 0);
 	for (i = 0; i < num_paths; i++)

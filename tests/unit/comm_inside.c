@@ -34,8 +34,8 @@ struct path_inside comm_path(struct mesh_comm *comm, int path)
 
 	return (struct path_inside){
 		.counters = of->counters,
-		.domain = of->direct.domain,
-		.flow = of->direct.flow,
+		.domain = of->domain,
+		.flow = of->flow,
 		.sink = &of->sink,
 		.remote_id = &of->remote_id,
 		.remote_token = &of->remote_token,

@@ -143,13 +143,16 @@ void fixture_live_again(struct mesh_path *path, uint32_t id, uint32_t token)
 
 struct mesh_comm *fixture_comm_open(bool sending)
 {
+	const struct mesh_comm_wish wish = {
+		.sending = sending,
+		.num_paths = fixture.num_paths,
+		.key = 1,
+	};
 	struct mesh_comm *comm = NULL;
 	int i;
 
 	mesh_lock_take(&fixture.setup.process.lock);
-	check_equal(mesh_comm_open(&fixture.net, sending, &fixture.peers[0], 1, fixture.num_paths,
-				   &comm),
-		    0);
+	check_equal(mesh_comm_open(&fixture.net, &fixture.peers[0], &wish, &comm), 0);
 	for (i = 1; i < fixture.num_paths; i++)
 		check_equal(mesh_comm_path_add(comm, &fixture.peers[i]), 0);
 	for (i = 0; i < fixture.num_paths; i++)

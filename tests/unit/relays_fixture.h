@@ -103,15 +103,19 @@ static inline int relays_close(void)
  */
 static inline void relayed_sender_open(int relays, int num_paths)
 {
+	const struct mesh_comm_wish wish = {
+		.sending = true,
+		.num_paths = num_paths,
+		.key = KEY,
+		.relayed_to = "b",
+	};
 	int i;
 
 	relays_open(relays, false);
 	process_take();
-	assert_int_equal(
-		mesh_comm_open_relayed(&fixture.net, &fixture.peers[0], "b", KEY, num_paths, &comm),
-		0);
+	assert_int_equal(mesh_comm_open(&fixture.net, &fixture.peers[0], &wish, &comm), 0);
 	for (i = 1; i < num_paths; i++)
-		assert_int_equal(mesh_comm_path_add_relayed(comm, &fixture.peers[i]), 0);
+		assert_int_equal(mesh_comm_path_add(comm, &fixture.peers[i]), 0);
 	for (i = 0; i < num_paths; i++)
 		assert_int_equal(mesh_path_relayed_opened(&comm->paths[i], &opened), 0);
 	mesh_comm_paths_learn(comm);
@@ -124,13 +128,13 @@ static inline void relayed_sender_open(int relays, int num_paths)
 
 static inline void relayed_receiver_open(int relays, int num_paths)
 {
+	const struct mesh_comm_wish wish = {.num_paths = num_paths, .key = KEY};
 	int i;
 
 	relays_open(relays, true);
 	request.num_paths = (uint8_t)num_paths;
 	process_take();
-	assert_int_equal(
-		mesh_comm_open(&fixture.net, false, &fixture.peers[0], KEY, num_paths, &comm), 0);
+	assert_int_equal(mesh_comm_open(&fixture.net, &fixture.peers[0], &wish, &comm), 0);
 	for (i = 1; i < num_paths; i++)
 		assert_int_equal(mesh_comm_path_add(comm, &fixture.peers[i]), 0);
 	for (i = 0; i < num_paths; i++) {

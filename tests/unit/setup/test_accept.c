@@ -448,7 +448,7 @@ TEST(connect_is_replayed)
 	listener = link->listen;
 	mesh_lock_take(&node_of(link->send)->lock);
 	request = connect_of(listener);
-	peer = mesh_path_peer(&listener->waiting[0]->paths[0]);
+	peer = listener->waiting[0]->paths[0].peer;
 	other = *peer;
 	LIST_INIT(&other.user_list);
 	mesh_lock_release(&node_of(link->send)->lock);

@@ -129,7 +129,7 @@ TEST(relayed)
 {
 	struct mesh_comm *comm = receiver_open();
 
-	comm->paths[1].through_relay = true;
+	comm->paths[1].has_relay = true;
 	visits_fail = true;
 	second_lose();
 	assert_fails(comm);

@@ -93,11 +93,12 @@ TEST_BARE(segment_sizes)
 /* A path that joins in mid-message does not move the segments that are still to come. */
 TEST(segments_stay)
 {
+	const struct mesh_comm_wish wish = {.sending = true, .num_paths = 2, .key = 1};
 	int i;
 
 	fixture_paths_open(MESH_PROVIDER_TCP, 2);
 	process_take();
-	assert_int_equal(mesh_comm_open(&fixture.net, true, &fixture.peers[0], 1, 2, &comm), 0);
+	assert_int_equal(mesh_comm_open(&fixture.net, &fixture.peers[0], &wish, &comm), 0);
 	fixture_accept(&comm->paths[0], FIXTURE_REMOTE_ID, FIXTURE_REMOTE_TOKEN);
 	process_release();
 	fixture_register(comm, fixture_memory, FIXTURE_MEMORY);

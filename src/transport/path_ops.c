@@ -1,0 +1,258 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * path_ops.c - what is the same for all paths: each leads over one of our NICs to one of a peer's,
+ * the process at the other end or a relay. Here it is opened, moved to another peer, and closed.
+ */
+#include <stdlib.h>
+
+#include "base/random.h"
+#include "fabric/fence.h"
+#include "fabric/poll.h"
+#include "fabric/remote.h"
+#include "fabric/write.h"
+#include "system/round_trip.h"
+#include "transport/comm.h"
+#include "transport/counters.h"
+#include "transport/credit.h"
+#include "transport/path_relayed.h"
+#include "transport/receive.h"
+#include "transport/send.h"
+
+struct mesh_path_ends mesh_path_describe(const struct mesh_path *path)
+{
+	const struct mesh_domain *domain = path->domain;
+	struct mesh_path_ends ends = {
+		.local = &domain->nic->source,
+		.remote = &path->peer->address.addr,
+		.nic = domain->nic->netdev,
+		.provider = domain->provider,
+		.via = path->peer->routed ? MESH_STATS_ROUTED : MESH_STATS_DIRECT,
+	};
+
+	if (path->has_relay)
+		ends.via = MESH_STATS_RELAY;
+	/* Names are stable: users' scripts read them. */
+	ends.via_text = path->via ? path->via : mesh_stats_via_text(ends.via);
+	return ends;
+}
+
+/* ---- messages ------------------------------------------------------------------------------ */
+
+int mesh_path_inject(const struct mesh_path *path, const void *bytes, size_t size)
+{
+	return mesh_remote_inject(path->domain, path->remote, bytes, size);
+}
+
+struct mesh_buffer *mesh_path_buffer_get(const struct mesh_path *path)
+{
+	return mesh_remote_buffer_get(path->domain, path->remote);
+}
+
+void mesh_path_poll_await(struct mesh_path *path)
+{
+	mesh_domain_wait(path->domain, &path->waiter);
+}
+
+bool mesh_path_poll(const struct mesh_path *path)
+{
+	return mesh_domain_poll(path->domain);
+}
+
+/* ---- writes to the peer -------------------------------------------------------------------- */
+
+static int direct_write(const struct mesh_path *path, const struct mesh_write *write,
+			struct mesh_op *op)
+{
+	return mesh_domain_write(path->domain, path->remote, write, op);
+}
+
+MESH_HOLDS(domain)
+static void direct_write_completed(const struct mesh_path *path, size_t size, uint64_t posted_ns,
+				   bool arrived)
+{
+	mesh_flow_completed(path->domain, path->flow, size, posted_ns, arrived);
+}
+
+static void direct_write_forget(const struct mesh_path *path, struct mesh_segment *segment)
+{
+	struct mesh_domain *domain = path->domain;
+	bool counted;
+
+	mesh_domain_lock(domain);
+	mesh_comm_lock(path->comm);
+	counted = segment->counted;
+	segment->counted = false;
+	mesh_comm_unlock(path->comm);
+	if (counted)
+		mesh_flow_forget(domain, path->flow, segment->size);
+	mesh_domain_unlock(domain);
+}
+
+bool mesh_path_flow_has_room(const struct mesh_path *path)
+{
+	return mesh_flow_has_room(path->domain, path->flow);
+}
+
+void mesh_path_flow_await(struct mesh_path *path)
+{
+	mesh_flow_wait(path->domain, path->flow, &path->waiter);
+}
+
+/* Its operations end with those of the provider. */
+static void direct_abandon(struct mesh_path *path)
+{
+	(void)path;
+}
+
+static const struct mesh_path_kind direct = {
+	.write = direct_write,
+	.write_completed = direct_write_completed,
+	.write_forget = direct_write_forget,
+	.has_room = mesh_path_flow_has_room,
+	.room_await = mesh_path_flow_await,
+	.abandon = direct_abandon,
+};
+
+void mesh_path_fence_prepare(const struct mesh_path *path, struct mesh_fence *fence)
+{
+	*fence = (struct mesh_fence){
+		.domain = path->domain,
+		.remote = path->remote,
+	};
+}
+
+/* ---- opening, moving, closing -------------------------------------------------------------- */
+
+MESH_HOLDS(domain)
+void mesh_path_wait_cancel(struct mesh_path *path)
+{
+	mesh_domain_wait_cancel(path->domain, &path->waiter);
+	if (path->relayed)
+		mesh_path_relayed_wait_cancel(path);
+}
+
+MESH_HOLDS(domain)
+void mesh_path_sink_remove(struct mesh_path *path)
+{
+	mesh_sink_remove(path->domain, &path->sink);
+}
+
+/* Gives the sink an id and a token of its own. @relay: as in mesh_path_move(). */
+MESH_HOLDS(process)
+static int sink_begin(struct mesh_path *path, struct mesh_peer *peer, bool relay)
+{
+	struct mesh_sink *sink = &path->sink;
+	int ret;
+
+	sink->message = mesh_receive_message;
+	sink->written = mesh_receive_written;
+	if (path->comm->sending) {
+		sink->message = relay ? mesh_path_relayed_message : mesh_credit_message;
+		sink->written = NULL;
+	}
+	ret = mesh_random(&sink->token, sizeof(sink->token));
+	return ret ? ret : mesh_sink_add(peer->domain, sink);
+}
+
+/* What the domain determines. */
+MESH_HOLDS(comm)
+static void domain_learn(struct mesh_path *path, struct mesh_domain *domain)
+{
+	path->polls = &domain->polls;
+	path->inject_max = domain->inject_max;
+	if (path->inject_max > MESH_PATH_INJECT_MAX)
+		path->inject_max = MESH_PATH_INJECT_MAX;
+	path->payload_max = domain->payload_max;
+	path->segment_max = domain->segment_max;
+	path->segment_bytes = domain->segment_bytes ? domain->segment_bytes : SIZE_MAX;
+	path->immediate_bits = domain->immediate_bits;
+	path->is_acknowledged = !domain->delivery_flag;
+	path->domain = domain;
+}
+
+/* The path leads to this peer from now on. */
+MESH_HOLDS(process)
+static void peer_begin(struct mesh_path *path, struct mesh_peer *peer, bool relay)
+{
+	struct mesh_comm *comm = path->comm;
+	bool moves;
+
+	mesh_comm_lock(comm);
+	moves = path->domain && path->domain != peer->domain;
+	domain_learn(path, peer->domain);
+	comm->moves += moves; /* behind the domain: see mesh_registration_open() */
+	free(path->via);
+	path->via = NULL;
+	mesh_path_relayed_rest(path);
+	path->peer = peer;
+	path->remote = peer->remote;
+	path->flow = peer->remote->flow;
+	path->has_relay = relay;
+	if (relay && comm->sending) {
+		mesh_path_relayed_begin(path);
+	} else {
+		path->kind = &direct;
+		path->pace = &path->flow->pace;
+	}
+	mesh_comm_unlock(comm);
+	mesh_peer_user_add(peer, &path->user);
+}
+
+int mesh_path_open(struct mesh_path *path, struct mesh_comm *comm, struct mesh_peer *peer)
+{
+	bool relay = comm->sending && comm->relayed;
+	int ret;
+
+	mesh_process_assert_locked(comm->process);
+	path->comm = comm;
+	path->waiter.resume = comm->sending ? mesh_send_resume : mesh_receive_resume;
+	path->user.ops = &mesh_path_user_ops;
+	ret = relay ? mesh_path_relayed_make(path) : 0;
+	if (!ret)
+		ret = sink_begin(path, peer, relay);
+	if (ret) {
+		free(path->relayed);
+		path->relayed = NULL;
+		return ret;
+	}
+	peer_begin(path, peer, relay);
+	mesh_pace_hint(&path->flow->pace, mesh_socket_round_trip_ns(peer->watch.fd));
+	mesh_path_counters_open(path);
+	return 0;
+}
+
+/* Other threads poll the path meanwhile, and nothing else: it is down. */
+int mesh_path_move(struct mesh_path *path, struct mesh_peer *peer, bool relay)
+{
+	struct mesh_domain *before = path->domain;
+	int ret;
+
+	mesh_process_assert_locked(path->comm->process);
+	mesh_path_relayed_shut(path);
+	mesh_domain_lock(before);
+	mesh_path_wait_cancel(path);
+	mesh_domain_unlock(before);
+	ret = sink_begin(path, peer, relay);
+	if (ret)
+		return ret;
+	mesh_peer_user_remove(path->peer, &path->user);
+	peer_begin(path, peer, relay);
+	return 0;
+}
+
+void mesh_path_close(struct mesh_path *path)
+{
+	struct mesh_domain *domain = path->domain;
+
+	mesh_process_assert_locked(path->comm->process);
+	mesh_path_relayed_shut(path);
+	mesh_domain_lock(domain);
+	mesh_path_sink_remove(path);
+	mesh_path_wait_cancel(path);
+	mesh_domain_unlock(domain);
+	mesh_path_relayed_free(path);
+	mesh_path_counters_close(path);
+	free(path->via);
+	mesh_silence_clear(&path->silence);
+	mesh_peer_user_remove(path->peer, &path->user);
+}
