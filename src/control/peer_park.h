@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * peer_park.h - takes a peer's link out of use, because a NIC of it is drained: comms that have
- * another path post nothing more on it. docs/protocol/draining.md. All with process->lock held.
+ * another path post nothing more on it. docs/protocol/recovery.md. All with process->lock held.
  */
 #ifndef MESH_CONTROL_PEER_PARK_H
 #define MESH_CONTROL_PEER_PARK_H

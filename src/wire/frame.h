@@ -384,7 +384,7 @@ struct mesh_frame_nics {
 _Static_assert(offsetof(struct mesh_frame_nics, nics) == 8, "wire format");
 _Static_assert(sizeof(struct mesh_frame_nics) == 392, "wire format");
 
-/* PARK: the link of this control connection is out of use, or used again: draining.md. */
+/* PARK: the link of this control connection is out of use, or used again: recovery.md. */
 struct mesh_frame_park {
 	uint8_t parked;	     /* 1: the sender's NIC is drained */
 	uint8_t reserved[7]; /* 0 */
