@@ -420,22 +420,20 @@ int main(int argc, char **argv)
 	struct raw_options options = {
 		.provider = "tcp",
 		.port = "18515",
+		.mapping = "grant",
+		.mode = "stream",
 		.seconds = 0.5,
 		.params = {.magic = RAW_MAGIC,
 			   .version = RAW_VERSION,
 			   .window = 8,
-			   .inject = 1,
 			   .yield_polls = RAW_YIELD_POLLS},
 	};
-	int ret;
+	int status;
 
 	memcpy(options.params.sizes, raw_default_sizes, sizeof(raw_default_sizes));
 	options.params.size_count = sizeof(raw_default_sizes) / sizeof(raw_default_sizes[0]);
-	parse_mapping("grant", &options.params.mapping);
-	ret = parse_arguments(&options, argc, argv);
-	if (ret) {
-		usage(ret > 0 ? stdout : stderr);
-		return ret > 0 ? 0 : 2;
-	}
+	status = parse_arguments(&options, argc, argv);
+	if (status >= 0)
+		return status;
 	return run(&options) ? 1 : 0;
 }

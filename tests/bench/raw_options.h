@@ -3,13 +3,16 @@
 #ifndef MESH_BENCH_RAW_OPTIONS_H
 #define MESH_BENCH_RAW_OPTIONS_H
 
-#include <getopt.h>
+#include "common/arguments.h"
+#include "common/options.h"
 
 #include "raw_flow.h"
+#include "tests/driver/list.h"
 
 #define RAW_MAX_ITERS 4000000u
 
-static const char *const raw_mode_names[] = {"stream", "pingpong", "idle"};
+static const char *const raw_mode_names[] = {"stream", "pingpong", "idle", NULL};
+static const char *const raw_mapping_names[] = {"tagged", "msg", "eager", "write", "grant", NULL};
 static const uint64_t raw_default_sizes[] = {8,		1 << 10,  4 << 10,  8 << 10,
 					     16 << 10,	32 << 10, 64 << 10, 128 << 10,
 					     512 << 10, 1 << 20,  4 << 20};
@@ -19,194 +22,103 @@ struct raw_options {
 	const char *source;
 	const char *peer; /* NULL: this end is the server */
 	const char *port;
+	const char *mapping, *mode;
 	double seconds;
 	uint32_t iters; /* 0: as many as fit in `seconds` */
-	bool json;
+	bool late, delivery_complete, no_inject, json;
 	struct raw_params params;
 };
 
-static void usage(FILE *to)
+static int take_sizes(const struct option_row *row, const char *text, void *arg)
 {
-	fputs("usage: fabric_raw --source ADDRESS [--provider NAME] [--port N]         (server)\n"
-	      "       fabric_raw --source ADDRESS --peer ADDRESS [options]            (client)\n"
-	      "  --provider NAME       net or tcp (native), tcp;ofi_rxm, verbs;ofi_rxm  [tcp]\n"
-	      "  --mapping NAME        tagged, msg, eager (msg with copies), write, grant [grant]\n"
-	      "  --mode NAME           stream, pingpong, idle (cost of fi_cq_read)      [stream]\n"
-	      "  --sizes N[,N...]      bytes, with K or M                         [8 to 4M]\n"
-	      "  --inflight N          messages in flight, 1 to 128                     [8]\n"
-	      "  --late                post or grant only after the last was consumed\n"
-	      "  --delivery-complete   a send completes when the peer has the bytes\n"
-	      "  --no-inject           no inject calls for small data\n"
-	      "  --yield N             gives the CPU away after N idle polls            [256]\n"
-	      "  --seconds S           measured time for each size                      [0.5]\n"
-	      "  --iters N             messages for each size, instead of --seconds\n"
-	      "  --port N              TCP port of the side channel                     [18515]\n"
-	      "  --json                one JSON object a line\n"
-	      "The client's options hold for both ends; provider and source are given to each.\n",
-	      to);
+	struct raw_params *params = &((struct raw_options *)arg)->params;
+
+	params->size_count = (uint32_t)list_read(text, 1, 1u << 30, params->sizes, RAW_MAX_SIZES);
+	return params->size_count ? -1
+				  : arguments_misuse("fabric_raw", "--%s '%s'", row->name, text);
 }
 
-static int parse_number(const char *text, uint64_t most, uint64_t *number)
+static int take_seconds(const struct option_row *row, const char *text, void *arg)
 {
-	char *end;
-	unsigned long long value;
-
-	errno = 0;
-	value = strtoull(text, &end, 10);
-	if (end == text || *text == '-' || errno)
-		return -EINVAL;
-	if (*end == 'K' || *end == 'M') {
-		const unsigned int shift = *end++ == 'K' ? 10 : 20;
-
-		if (value > UINT64_MAX >> shift)
-			return -EINVAL;
-		value <<= shift;
-	}
-	if (*end || !value || value > most)
-		return -EINVAL;
-	*number = value;
-	return 0;
-}
-
-static int parse_u32(const char *text, uint64_t most, uint32_t *number)
-{
-	uint64_t value;
-	int ret = parse_number(text, most, &value);
-
-	if (!ret)
-		*number = (uint32_t)value;
-	return ret;
-}
-
-static int parse_sizes(char *text, struct raw_params *params)
-{
-	char *save, *item;
-
-	params->size_count = 0;
-	for (item = strtok_r(text, ",", &save); item; item = strtok_r(NULL, ",", &save)) {
-		if (params->size_count == RAW_MAX_SIZES ||
-		    parse_number(item, 1u << 30, &params->sizes[params->size_count]))
-			return -EINVAL;
-		params->size_count++;
-	}
-	return params->size_count ? 0 : -EINVAL;
-}
-
-static int parse_name(const char *text, const char *const names[], uint32_t count, uint32_t *number)
-{
-	uint32_t i;
-
-	for (i = 0; i < count; i++)
-		if (!strcmp(text, names[i])) {
-			*number = i;
-			return 0;
-		}
-	return -EINVAL;
-}
-
-static int parse_mapping(const char *text, uint32_t *number)
-{
-	const char *names[RAW_MAPPING_COUNT];
-	uint32_t i;
-
-	for (i = 0; i < RAW_MAPPING_COUNT; i++)
-		names[i] = raw_mappings[i].name;
-	return parse_name(text, names, RAW_MAPPING_COUNT, number);
-}
-
-static int parse_seconds(const char *text, double *seconds)
-{
+	double *seconds = &((struct raw_options *)arg)->seconds;
 	char *end;
 
 	*seconds = strtod(text, &end);
-	return end == text || *end || !(*seconds > 0 && *seconds <= 3600) ? -EINVAL : 0;
+	return end != text && !*end && *seconds > 0 && *seconds <= 3600
+		       ? -1
+		       : arguments_misuse("fabric_raw", "--%s '%s'", row->name, text);
 }
 
-static int parse_option(struct raw_options *options, int option)
-{
-	struct raw_params *params = &options->params;
-
-	switch (option) {
-	case 'p':
-		options->provider = optarg;
-		return 0;
-	case 's':
-		options->source = optarg;
-		return 0;
-	case 'c':
-		options->peer = optarg;
-		return 0;
-	case 'P':
-		options->port = optarg;
-		return 0;
-	case 'm':
-		return parse_mapping(optarg, &params->mapping);
-	case 'o':
-		return parse_name(optarg, raw_mode_names, 3, &params->mode);
-	case 'z':
-		return parse_sizes(optarg, params);
-	case 'w':
-		return parse_u32(optarg, RAW_MAX_WINDOW, &params->window);
-	case 'y':
-		return parse_u32(optarg, UINT32_MAX, &params->yield_polls);
-	case 't':
-		return parse_seconds(optarg, &options->seconds);
-	case 'i':
-		return parse_u32(optarg, RAW_MAX_ITERS, &options->iters);
-	default:
-		return -EINVAL;
-	}
-}
-
-static const struct option raw_long_options[] = {
-	{"provider", required_argument, NULL, 'p'},
-	{"source", required_argument, NULL, 's'},
-	{"peer", required_argument, NULL, 'c'},
-	{"port", required_argument, NULL, 'P'},
-	{"mapping", required_argument, NULL, 'm'},
-	{"mode", required_argument, NULL, 'o'},
-	{"sizes", required_argument, NULL, 'z'},
-	{"inflight", required_argument, NULL, 'w'},
-	{"seconds", required_argument, NULL, 't'},
-	{"iters", required_argument, NULL, 'i'},
-	{"yield", required_argument, NULL, 'y'},
-	{"late", no_argument, NULL, 'l'},
-	{"delivery-complete", no_argument, NULL, 'd'},
-	{"no-inject", no_argument, NULL, 'n'},
-	{"json", no_argument, NULL, 'j'},
-	{"help", no_argument, NULL, 'h'},
-	{NULL, 0, NULL, 0},
+static const struct option_row raw_rows[] = {
+	{"source", 0, "ADDRESS", "of this end", OPTION_TEXT(struct raw_options, source)},
+	{"peer", 0, "ADDRESS", "of the server, at the client",
+	 OPTION_TEXT(struct raw_options, peer)},
+	{"provider", 0, "NAME", "net or tcp (native), tcp;ofi_rxm, verbs;ofi_rxm [tcp]",
+	 OPTION_TEXT(struct raw_options, provider)},
+	{"mapping", 0, "NAME", "tagged, msg, eager (msg with copies), write, grant [grant]",
+	 OPTION_CHOICE(struct raw_options, mapping, raw_mapping_names)},
+	{"mode", 0, "NAME", "stream, pingpong, idle (cost of fi_cq_read) [stream]",
+	 OPTION_CHOICE(struct raw_options, mode, raw_mode_names)},
+	{"sizes", 0, "N[,N...]", "bytes, with K or M [8 to 4M]", OPTION_HANDLER(take_sizes)},
+	{"inflight", 0, "N", "messages in flight, 1 to 128 [8]",
+	 OPTION_NUMBER(struct raw_options, params.window, 1, RAW_MAX_WINDOW)},
+	{"late", 0, NULL, "post or grant only after the last was consumed",
+	 OPTION_FLAG(struct raw_options, late)},
+	{"delivery-complete", 0, NULL, "a send completes when the peer has the bytes",
+	 OPTION_FLAG(struct raw_options, delivery_complete)},
+	{"no-inject", 0, NULL, "no inject calls for small data",
+	 OPTION_FLAG(struct raw_options, no_inject)},
+	{"yield", 0, "N", "gives the CPU away after N idle polls [256]",
+	 OPTION_NUMBER(struct raw_options, params.yield_polls, 1, UINT32_MAX)},
+	{"seconds", 0, "S", "measured time for each size [0.5]", OPTION_HANDLER(take_seconds)},
+	{"iters", 0, "N", "messages for each size, instead of --seconds",
+	 OPTION_NUMBER(struct raw_options, iters, 1, RAW_MAX_ITERS)},
+	{"port", 0, "N", "TCP port of the side channel [18515]",
+	 OPTION_TEXT(struct raw_options, port)},
+	{"json", 0, NULL, "one JSON object a line", OPTION_FLAG(struct raw_options, json)},
+	{.name = NULL},
 };
 
+static const struct option_table raw_table = {
+	.who = "fabric_raw",
+	.usage = "usage: fabric_raw --source ADDRESS [--provider NAME] [--port N]  (server)\n"
+		 "       fabric_raw --source ADDRESS --peer ADDRESS [options]     (client)\n",
+	.notes =
+		"The client's options hold for both ends; provider and source are given to each.\n",
+	.rows = raw_rows,
+};
+
+static uint32_t index_of(const char *name, const char *const *names)
+{
+	uint32_t i;
+
+	for (i = 0; strcmp(name, names[i]); i++)
+		continue;
+	return i;
+}
+
+/* Returns an exit status, or -1 to go on. */
 static int parse_arguments(struct raw_options *options, int argc, char **argv)
 {
 	struct raw_params *params = &options->params;
-	int option;
+	int status = option_table_parse(&raw_table, argc, argv, options, NULL);
 
-	while ((option = getopt_long(argc, argv, "h", raw_long_options, NULL)) != -1) {
-		if (option == 'l')
-			params->late = 1;
-		else if (option == 'd')
-			params->delivery_complete = 1;
-		else if (option == 'n')
-			params->inject = 0;
-		else if (option == 'j')
-			options->json = true;
-		else if (option == 'h')
-			return 1;
-		else if (option == '?' || parse_option(options, option))
-			return -EINVAL;
-	}
-	if (optind < argc || !options->source)
-		return -EINVAL;
-	if (params->late && raw_mappings[params->mapping].expect == raw_write_expect) {
-		fputs("fabric_raw: mapping write posts nothing that could be late\n", stderr);
-		return -EINVAL;
-	}
+	if (status >= 0)
+		return status;
+	if (!options->source)
+		return arguments_misuse("fabric_raw", "--source is missing");
+	params->mapping = index_of(options->mapping, raw_mapping_names);
+	params->mode = index_of(options->mode, raw_mode_names);
+	params->late = options->late;
+	params->delivery_complete = options->delivery_complete;
+	params->inject = !options->no_inject;
+	if (params->late && raw_mappings[params->mapping].expect == raw_write_expect)
+		return arguments_misuse("fabric_raw",
+					"mapping write posts nothing that could be late");
 	/* A pingpong needs its next receive posted while the last one is read. */
 	if (params->mode == RAW_PINGPONG && params->window < 2)
 		params->window = 2;
-	return 0;
+	return -1;
 }
 
 #endif

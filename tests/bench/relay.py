@@ -3,7 +3,7 @@
 """relay.py - what a way over relays costs, beside a cable.
 
 Usage: relay.py [figures]        the figures, as a table, each with the bound that it is to keep
-Options: --only NAME  --rounds N  --seconds S  --rate MBIT  --json FILE  --build DIR
+Options: --only NAME  --rounds N  --seconds S  --rate MBIT  --build DIR
 
   shaped    bandwidth through one relay and through two, beside one cable of the same rate
   ring      the diagonal of a ring of four, which goes both ways round, beside one cable
@@ -333,7 +333,6 @@ def main():
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--seconds", type=float, default=1.0, help="of each stream")
     parser.add_argument("--rate", type=int, default=400, help="Mbit/s of a shaped link")
-    parser.add_argument("--json", help="write the samples there, too")
     parser.add_argument("--build", default=os.environ.get("MESH_BUILD", "build"))
     args = parser.parse_args()
     reason = why_not(args.build)
@@ -351,11 +350,6 @@ def main():
         finally:
             bench.close()
     failed += report(figures)
-    if args.json:
-        with open(args.json, "w") as out:
-            json.dump({"figures": figures.samples, "bounds": [
-                dict(zip(("what", "ratio", "which", "bound", "holds"), row))
-                for row in figures.judged()]}, out, indent=2)
     return 1 if failed else 0
 
 

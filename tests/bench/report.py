@@ -1,11 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""report.py - results of the runs: medians, spread, ratios, bounds; as table, JSON and charts."""
+"""report.py - results of the runs: medians, spread, ratios, bounds; as table and JSON."""
 import json
+import math
 import os
 import statistics
 import textwrap
-
-import charts
 
 OURS = "mesh"
 # By x of the figure `stripe`: rates of the links, and what they must give, in units of one link.
@@ -42,18 +41,21 @@ def add_ratios(figures):
                 cell["ratio"] = round(ours["median"] / cell["median"], 3)
 
 
-def add_stripe_limits(figures):
-    """The chart shows where the bounds lie, from what one link gave."""
-    one = find(figures, "stripe", OURS, 1)
-    if one:
-        figures["stripe"]["limits"] = {STRIPE_LABELS[x]: limit * one["median"]
-                                       for x, limit in STRIPE_BOUNDS.items()}
-
-
 # --- the table ---
 
+def size_text(size):
+    for shift, unit in ((20, "MiB"), (10, "KiB")):
+        if size >= 1 << shift and size % (1 << shift) == 0:
+            return "%d %s" % (size >> shift, unit)
+    return "%d B" % size
+
+
 def short(value):
-    return charts.number_text(value)
+    if value == 0:
+        return "0"
+    digits = max(0, 2 - math.floor(math.log10(abs(value))))
+    text = "%.*f" % (min(digits, 4), value)
+    return text.rstrip("0").rstrip(".") if "." in text else text
 
 
 def cell_text(cell):
@@ -179,28 +181,6 @@ def bounds_of(figures, raw):
 
 # --- files ---
 
-def draw(figure, path):
-    lines, groups = {}, {}
-    for cell in figure["cells"]:
-        point = (cell["median"], cell["least"], cell["most"])
-        lines.setdefault(cell["competitor"], []).append((cell["x"],) + point)
-        groups.setdefault(cell["label"], []).append((cell["competitor"],) + point)
-    notes = []
-    if figure.get("limits"):
-        notes.append("long lines: what must hold")
-    if figure.get("others", 0) > BUSY:
-        notes.append("others used %.0f %% of the machine" % (100 * figure["others"]))
-    note = ", ".join(notes)
-    y_label = "%s (%s)" % (figure["y_label"], figure["unit"])
-    if figure["chart"] == "bars":
-        charts.bar_chart(path, figure["title"], figure["x_label"], y_label, list(groups.items()),
-                         note, figure["log_y"], figure.get("limits"))
-        return
-    labels = {cell["x"]: cell["label"] for cell in figure["cells"]}
-    charts.line_chart(path, figure["title"], figure["x_label"], y_label, list(lines.items()),
-                      lambda x: labels[x], figure["log_y"], note)
-
-
 def write(results, folder):
     os.makedirs(folder, exist_ok=True)
     with open(os.path.join(folder, "results.json"), "w") as out:
@@ -208,8 +188,6 @@ def write(results, folder):
         out.write("\n")
     with open(os.path.join(folder, "results.txt"), "w") as out:
         out.write(text_of(results) + "\n")
-    for name, figure in results["figures"].items():
-        draw(figure, os.path.join(folder, name + ".svg"))
 
 
 def put_into(results, path):

@@ -6,19 +6,178 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "help.h"
+#include "common/arguments.h"
+#include "common/exit_status.h"
+#include "common/options.h"
+
+#include "list.h"
 #include "options.h"
 #include "rendezvous.h"
 
+#define WHO "fabric_pingpong"
 /* More than the matrix has sizes. */
 #define CHECK_EVERY_MAX 64
+#define BYTES_MAX (1ull << 30)
+#define ARGUMENTS_MAX 64
 
-struct option_entry {
-	const char *name;
-	char letter;
-	bool has_value;
-	bool shared; /* rank 0 sends it to the others */
-	int (*set)(struct options *options, const char *value);
+static int take_verbose(const struct option_row *row, const char *text, void *arg)
+{
+	struct options *options = arg;
+
+	(void)row;
+	(void)text;
+	options->verbose++;
+	return -1;
+}
+
+static int take_pairs(const struct option_row *row, const char *text, void *arg)
+{
+	struct options *options = arg;
+	const char *at = text;
+	unsigned int from, to;
+	int used;
+
+	for (options->num_pairs = 0;; at += used + 1) {
+		used = 0;
+		if (sscanf(at, "%4u-%4u%n", &from, &to, &used) != 2 || !used || from == to ||
+		    (at[used] && at[used] != ',') || options->num_pairs == OPTIONS_PAIRS_MAX)
+			return arguments_misuse(
+				WHO, "--%s '%s': expected FROM-TO,FROM-TO, for example 0-1,1-0",
+				row->name, text);
+		options->pairs[options->num_pairs].from = (uint16_t)from;
+		options->pairs[options->num_pairs++].to = (uint16_t)to;
+		if (!at[used])
+			return -1;
+	}
+}
+
+static int take_sizes(const struct option_row *row, const char *text, void *arg)
+{
+	struct options *options = arg;
+
+	options->num_sizes = list_read(text, 0, BYTES_MAX, options->sizes, OPTIONS_SIZES_MAX);
+	if (options->num_sizes)
+		return -1;
+	return arguments_misuse(WHO,
+				"--%s '%s': expected up to %d sizes up to 1G, for example 8,64K,4M",
+				row->name, text, OPTIONS_SIZES_MAX);
+}
+
+static int take_check_max(const struct option_row *row, const char *text, void *arg)
+{
+	struct options *options = arg;
+
+	if (list_read(text, 0, BYTES_MAX, &options->check_max, 1))
+		return -1;
+	return arguments_misuse(WHO, "--%s '%s': expected bytes up to 1G, for example 64K",
+				row->name, text);
+}
+
+static int take_dev(const struct option_row *row, const char *text, void *arg)
+{
+	struct options *options = arg;
+	unsigned long dev;
+
+	if (!strcmp(text, "rank")) {
+		options->dev = OPTIONS_DEV_RANK;
+		return -1;
+	}
+	if (!argument_number(text, 0, 1023, &dev))
+		return arguments_misuse(WHO, "--%s '%s': expected a number from 0 to 1023, or rank",
+					row->name, text);
+	options->dev = (int)dev;
+	return -1;
+}
+
+static int take_seconds(const struct option_row *row, const char *text, void *arg)
+{
+	struct options *options = arg;
+	char *end;
+
+	options->seconds = strtod(text, &end);
+	if (end != text && !*end && options->seconds >= 0.001 && options->seconds <= 86400)
+		return -1;
+	return arguments_misuse(WHO, "--%s '%s': expected a time from 0.001 to 86400", row->name,
+				text);
+}
+
+static const struct option_row rows[] = {
+	{"plugin", 'p', "PATH",
+	 "the plugin; a name without '/' is looked up by the loader.\n"
+	 "Default: libnccl-net-mesh.so beside this program, in ../lib or\n"
+	 "../lib64, then by the loader",
+	 OPTION_TEXT(struct options, plugin)},
+	{"abi", 0, "N", "net ABI version 6 to 12; default: the newest it exports",
+	 OPTION_NUMBER(struct options, abi, 6, 12)},
+	{"json", 'j', NULL, "print one JSON document instead of text (rank 0)",
+	 OPTION_FLAG(struct options, json)},
+	{"verbose", 'v', NULL, "show the plugin's INFO lines; twice: TRACE lines, too",
+	 OPTION_HANDLER(take_verbose)},
+	{"pairs", 0, "LIST", "only these pairs, for example 0-1,1-0 (rank 0)",
+	 OPTION_HANDLER(take_pairs)},
+	{"rendezvous-timeout", 0, "S",
+	 "how long ranks wait for each other at the start (default 60)\n",
+	 OPTION_NUMBER(struct options, rendezvous_s, 1, 86400)},
+	/* From here on rank 0's count. */
+	{"sizes", 's', "LIST", "bytes with K, M or G (default 8,4K,64K,512K,1M,4M)",
+	 OPTION_HANDLER(take_sizes)},
+	{"channels", 'c', "N",
+	 "comms in each direction of a pair, all driven by one thread,\n"
+	 "as NCCL's channels are (default 2, at most 127)",
+	 OPTION_NUMBER(struct options, channels, 1, OPTIONS_CHANNELS_MAX)},
+	{"comms", 0, "N", "the same",
+	 OPTION_NUMBER(struct options, channels, 1, OPTIONS_CHANNELS_MAX)},
+	{"dev", 'd', "N",
+	 "NIC index given to listen and connect, modulo the number of\n"
+	 "NICs; 'rank': the rank's number, as where each GPU has a NIC\n"
+	 "nearby; default: the channel's number, which is what NCCL\n"
+	 "does where all are near",
+	 OPTION_HANDLER(take_dev)},
+	{"inflight", 0, "N", "messages outstanding on a comm, 1 to 32 (default 8, as in NCCL)",
+	 OPTION_NUMBER(struct options, inflight, 1, OPTIONS_INFLIGHT_MAX)},
+	{"seconds", 0, "S",
+	 "time for the latency and again for the bandwidth of each size\n(default 0.25)",
+	 OPTION_HANDLER(take_seconds)},
+	{"iters", 'n', "N",
+	 "so many messages instead: round trips, and messages of a stream\non each comm",
+	 OPTION_NUMBER(struct options, iters, 1, 10000000)},
+	{"repeat", 0, "N", "streams for each size, of which the median counts (default 5)",
+	 OPTION_NUMBER(struct options, repeat, 1, 1000)},
+	{"check", 0, NULL, "run the correctness matrix only, measure nothing",
+	 OPTION_FLAG(struct options, check_only)},
+	{"no-check", 0, NULL,
+	 "measure without the correctness matrix; the column check then\n"
+	 "says samples instead of ok",
+	 OPTION_FLAG(struct options, no_check)},
+	{"check-every", 0, "N",
+	 "each pair checks one in N of the matrix's sizes (default 1), and\n"
+	 "the next pair the next ones, so that N pairs check all of them",
+	 OPTION_NUMBER(struct options, check_every, 1, CHECK_EVERY_MAX)},
+	{"check-max", 0, "N",
+	 "largest message of the correctness matrix (default 1 MiB and one\nbyte)",
+	 OPTION_HANDLER(take_check_max)},
+	{"all-at-once", 0, NULL, "all pairs together instead of one after another",
+	 OPTION_FLAG(struct options, all_at_once)},
+	{"timeout", 't', "S", "give up after S seconds without any progress (default 120)\n",
+	 OPTION_NUMBER(struct options, timeout_s, 1, 86400)},
+	{"version", 0, NULL, "the version of this program", OPTION_HELP_ONLY},
+	{.name = NULL},
+};
+
+static const char usage[] =
+	"Usage: RANK=r WORLD_SIZE=n MASTER_ADDR=address MASTER_PORT=port fabric_pingpong "
+	"[options]\n"
+	"Start one process for each rank, in any order. What the second group says counts on rank "
+	"0,\nwhich sends it to the others.\n\n";
+
+static const struct option_table table = {
+	.who = WHO,
+	.usage = usage,
+	.notes =
+		"\nThe manual page, fabric_pingpong(1), has what is checked, what the figures are, "
+		"and what\nis read from the environment. Exit status: 0 if all was right, 1, or 2 "
+		"for wrong use.\n",
+	.rows = rows,
 };
 
 static void complain(const char *format, ...) __attribute__((format(printf, 1, 2)));
@@ -27,345 +186,28 @@ static void complain(const char *format, ...)
 {
 	va_list args;
 
-	fputs("fabric_pingpong: ", stderr);
+	fputs(WHO ": ", stderr);
 	va_start(args, format);
 	vfprintf(stderr, format, args);
 	va_end(args);
 	fputc('\n', stderr);
 }
 
-static bool parse_u64(const char *text, uint64_t min, uint64_t max, uint64_t *value)
-{
-	char *end;
-	unsigned long long n;
-
-	if (text[0] < '0' || text[0] > '9')
-		return false;
-	errno = 0;
-	n = strtoull(text, &end, 10);
-	if (errno || *end || n < min || n > max)
-		return false;
-	*value = n;
-	return true;
-}
-
-static int set_u32(const char *text, uint32_t min, uint32_t max, uint32_t *value)
-{
-	uint64_t n;
-
-	if (!parse_u64(text, min, max, &n)) {
-		complain("'%s' is not a number from %u to %u", text, min, max);
-		return -EINVAL;
-	}
-	*value = (uint32_t)n;
-	return 0;
-}
-
-/* Bytes with an optional K, M or G (powers of 1024); *rest is what follows. */
-static bool parse_bytes(const char *text, uint64_t *bytes, const char **rest)
-{
-	char *end;
-	unsigned long long n;
-	int shift = 0;
-
-	if (text[0] < '0' || text[0] > '9')
-		return false;
-	errno = 0;
-	n = strtoull(text, &end, 10);
-	if (*end == 'K' || *end == 'k')
-		shift = 10;
-	else if (*end == 'M' || *end == 'm')
-		shift = 20;
-	else if (*end == 'G' || *end == 'g')
-		shift = 30;
-	if (errno || n > 1ull << 30 || n << shift > 1ull << 30)
-		return false;
-	*bytes = n << shift;
-	*rest = end + (shift ? 1 : 0);
-	return true;
-}
-
-static int set_plugin(struct options *options, const char *value)
-{
-	options->plugin = value;
-	return 0;
-}
-
-static int set_abi(struct options *options, const char *value)
-{
-	uint32_t abi;
-
-	if (set_u32(value, 6, 12, &abi))
-		return -EINVAL;
-	options->abi = (int)abi;
-	return 0;
-}
-
-static int set_json(struct options *options, const char *value)
-{
-	(void)value;
-	options->json = true;
-	return 0;
-}
-
-static int set_verbose(struct options *options, const char *value)
-{
-	(void)value;
-	options->verbose++;
-	return 0;
-}
-
-static int set_rendezvous(struct options *options, const char *value)
-{
-	return set_u32(value, 1, 86400, &options->rendezvous_s);
-}
-
-static int set_pairs(struct options *options, const char *value)
-{
-	const char *at = value;
-	unsigned int from, to;
-	int used;
-
-	options->num_pairs = 0;
-	for (;;) {
-		used = 0;
-		if (sscanf(at, "%4u-%4u%n", &from, &to, &used) != 2 || !used || from == to ||
-		    (at[used] && at[used] != ',') || options->num_pairs == OPTIONS_PAIRS_MAX) {
-			complain("--pairs '%s': expected FROM-TO,FROM-TO, for example 0-1,1-0",
-				 value);
-			return -EINVAL;
-		}
-		options->pairs[options->num_pairs].from = (uint16_t)from;
-		options->pairs[options->num_pairs++].to = (uint16_t)to;
-		if (!at[used])
-			return 0;
-		at += used + 1;
-	}
-}
-
-static int set_sizes(struct options *options, const char *value)
-{
-	const char *at = value;
-
-	options->num_sizes = 0;
-	for (;;) {
-		if (options->num_sizes == OPTIONS_SIZES_MAX ||
-		    !parse_bytes(at, &options->sizes[options->num_sizes], &at) ||
-		    (*at && *at != ',')) {
-			complain("--sizes '%s': expected up to %d sizes up to 1G, for example "
-				 "8,64K,4M",
-				 value, OPTIONS_SIZES_MAX);
-			return -EINVAL;
-		}
-		options->num_sizes++;
-		if (!*at++)
-			return 0;
-	}
-}
-
-static int set_check_max(struct options *options, const char *value)
-{
-	const char *rest;
-
-	if (!parse_bytes(value, &options->check_max, &rest) || *rest) {
-		complain("--check-max '%s': expected bytes up to 1G, for example 64K", value);
-		return -EINVAL;
-	}
-	return 0;
-}
-
-static int set_check_every(struct options *options, const char *value)
-{
-	return set_u32(value, 1, CHECK_EVERY_MAX, &options->check_every);
-}
-
-static int set_inflight(struct options *options, const char *value)
-{
-	return set_u32(value, 1, OPTIONS_INFLIGHT_MAX, &options->inflight);
-}
-
-static int set_channels(struct options *options, const char *value)
-{
-	return set_u32(value, 1, OPTIONS_CHANNELS_MAX, &options->channels);
-}
-
-static int set_dev(struct options *options, const char *value)
-{
-	uint32_t dev;
-
-	if (!strcmp(value, "rank")) {
-		options->dev = OPTIONS_DEV_RANK;
-		return 0;
-	}
-	if (set_u32(value, 0, 1023, &dev))
-		return -EINVAL;
-	options->dev = (int)dev;
-	return 0;
-}
-
-static int set_seconds(struct options *options, const char *value)
-{
-	char *end;
-	double seconds = strtod(value, &end);
-
-	if (end == value || *end || !(seconds >= 0.001 && seconds <= 86400)) {
-		complain("--seconds '%s': expected a time from 0.001 to 86400", value);
-		return -EINVAL;
-	}
-	options->seconds = seconds;
-	return 0;
-}
-
-static int set_iters(struct options *options, const char *value)
-{
-	return set_u32(value, 1, 10000000, &options->iters);
-}
-
-static int set_repeat(struct options *options, const char *value)
-{
-	return set_u32(value, 1, 1000, &options->repeat);
-}
-
-static int set_no_check(struct options *options, const char *value)
-{
-	(void)value;
-	options->check = false;
-	return 0;
-}
-
-static int set_check_only(struct options *options, const char *value)
-{
-	(void)value;
-	options->measure = false;
-	return 0;
-}
-
-static int set_all_at_once(struct options *options, const char *value)
-{
-	(void)value;
-	options->all_at_once = true;
-	return 0;
-}
-
-static int set_timeout(struct options *options, const char *value)
-{
-	return set_u32(value, 1, 86400, &options->timeout_s);
-}
-
-static const struct option_entry entries[] = {
-	{"plugin", 'p', true, false, set_plugin},
-	{"abi", 0, true, false, set_abi},
-	{"json", 'j', false, false, set_json},
-	{"verbose", 'v', false, false, set_verbose},
-	{"rendezvous-timeout", 0, true, false, set_rendezvous},
-	{"pairs", 0, true, false, set_pairs},
-	{"sizes", 's', true, true, set_sizes},
-	{"check-max", 0, true, true, set_check_max},
-	{"check-every", 0, true, true, set_check_every},
-	{"inflight", 0, true, true, set_inflight},
-	{"channels", 'c', true, true, set_channels},
-	{"comms", 0, true, true, set_channels},
-	{"dev", 'd', true, true, set_dev},
-	{"seconds", 0, true, true, set_seconds},
-	{"iters", 'n', true, true, set_iters},
-	{"repeat", 0, true, true, set_repeat},
-	{"no-check", 0, false, true, set_no_check},
-	{"check", 0, false, true, set_check_only},
-	{"all-at-once", 0, false, true, set_all_at_once},
-	{"timeout", 't', true, true, set_timeout},
-	{NULL, 0, false, false, NULL},
-};
-
-static const struct option_entry *find_long(const char *name, size_t length)
-{
-	const struct option_entry *entry;
-
-	for (entry = entries; entry->name; entry++)
-		if (strlen(entry->name) == length && !memcmp(entry->name, name, length))
-			return entry;
-	return NULL;
-}
-
-static const struct option_entry *find_short(char letter)
-{
-	const struct option_entry *entry;
-
-	for (entry = entries; entry->name; entry++)
-		if (letter && entry->letter == letter)
-			return entry;
-	return NULL;
-}
-
-static int remember_shared(struct options *options, const struct option_entry *entry,
-			   const char *value)
-{
-	size_t used = strlen(options->shared);
-	int n = snprintf(options->shared + used, sizeof(options->shared) - used, "%s=%s\n",
-			 entry->name, value ? value : "");
-
-	if (n < 0 || (size_t)n >= sizeof(options->shared) - used) {
-		complain("the command line is too long");
-		return -EINVAL;
-	}
-	return 0;
-}
-
-static int apply(struct options *options, const struct option_entry *entry, const char *value)
-{
-	if (entry->set(options, value))
-		return -EINVAL;
-	return entry->shared ? remember_shared(options, entry, value) : 0;
-}
-
-/* One argument, with the one behind it where it is the value; *next moves past both. */
-static int parse_one(struct options *options, int argc, char **argv, int *next)
-{
-	const char *arg = argv[(*next)++], *value = NULL;
-	const struct option_entry *entry = NULL;
-
-	if (arg[0] == '-' && arg[1] == '-') {
-		value = strchr(arg, '=');
-		entry = find_long(arg + 2, value ? (size_t)(value - arg - 2) : strlen(arg + 2));
-		value = value ? value + 1 : NULL;
-	} else if (arg[0] == '-' && arg[1] && !arg[2]) {
-		entry = find_short(arg[1]);
-	}
-	if (!entry) {
-		complain("there is no option '%s'; --help lists them", arg);
-		return -EINVAL;
-	}
-	if (entry->has_value && !value && *next < argc)
-		value = argv[(*next)++];
-	if (entry->has_value != (value != NULL)) {
-		complain("%s %s a value", arg, entry->has_value ? "needs" : "does not take");
-		return -EINVAL;
-	}
-	return apply(options, entry, value);
-}
-
-static bool wants_help(int argc, char **argv)
-{
-	for (int i = 1; i < argc; i++)
-		if (!strcmp(argv[i], "--help") || !strcmp(argv[i], "-h"))
-			return true;
-	return false;
-}
-
 /*
  * The first of the names that is set decides, and *name is that one. Returns 1 if there is one,
  * 0 if not, and a negative errno if it is not a number.
  */
-static int number_from_environment(const char *const *names, uint64_t max, int *value,
+static int number_from_environment(const char *const *names, unsigned long max, int *value,
 				   const char **name)
 {
 	const char *text;
-	uint64_t n;
+	unsigned long n;
 
 	for (; *names; names++) {
 		text = getenv(*names);
 		if (!text || !*text)
 			continue;
-		if (!parse_u64(text, 0, max, &n)) {
+		if (!argument_number(text, 0, max, &n)) {
 			complain("%s='%s' is not a number from 0 to %d", *names, text, (int)max);
 			return -EINVAL;
 		}
@@ -393,7 +235,7 @@ static int read_environment(struct options *options)
 		return -EINVAL;
 	if (!rank || !world) {
 		complain("%s is not set", rank ? "WORLD_SIZE" : "RANK");
-		help_print_usage(stderr);
+		fputs(usage, stderr);
 		return -EINVAL;
 	}
 	if (options->world < 2) {
@@ -425,73 +267,89 @@ static int check_together(const struct options *options)
 	return 0;
 }
 
-static void set_shared_defaults(struct options *options)
+static void set_defaults(struct options *options)
 {
 	static const uint64_t sizes[] = {8, 4 << 10, 64 << 10, 512 << 10, 1 << 20, 4 << 20};
 
+	memset(options, 0, sizeof(*options));
+	options->rendezvous_s = 60;
 	memcpy(options->sizes, sizes, sizeof(sizes));
 	options->num_sizes = sizeof(sizes) / sizeof(sizes[0]);
 	options->inflight = 8;
 	options->channels = 2;
 	options->dev = OPTIONS_DEV_CHANNEL;
 	options->seconds = 0.25;
-	options->iters = 0;
 	options->repeat = 5;
-	options->check = true;
-	options->measure = true;
 	options->check_max = (1 << 20) + 1;
 	options->check_every = 1;
-	options->all_at_once = false;
 	options->timeout_s = 120;
-	options->shared[0] = '\0';
+}
+
+/* The command line as text, which rank 0 sends to the others. */
+static int remember(struct options *options, int argc, char **argv)
+{
+	size_t used = 0;
+	int n;
+
+	for (int i = 1; i < argc; i++) {
+		n = snprintf(options->shared + used, sizeof(options->shared) - used, "%s\n",
+			     argv[i]);
+		used += (size_t)n;
+		if (used >= sizeof(options->shared) || i > ARGUMENTS_MAX || strchr(argv[i], '\n')) {
+			complain("the command line is too long, or has a newline");
+			return -EINVAL;
+		}
+	}
+	return 0;
+}
+
+/* Returns an exit status, or -1 to go on. */
+static int parse(int argc, char **argv, struct options *options)
+{
+	int status;
+
+	set_defaults(options);
+	status = option_table_parse(&table, argc, argv, options, NULL);
+	options->check = !options->no_check;
+	options->measure = !options->check_only;
+	return status;
 }
 
 enum options_result options_parse(int argc, char **argv, struct options *options)
 {
-	int next = 1;
+	int status;
 
-	memset(options, 0, sizeof(*options));
-	options->rendezvous_s = 60;
-	set_shared_defaults(options);
-	if (wants_help(argc, argv)) {
-		help_print(stdout);
-		return OPTIONS_DONE;
-	}
 	if (argc == 2 && !strcmp(argv[1], "--version")) {
 		puts("fabric_pingpong of nccl-net-mesh " MESH_VERSION);
 		return OPTIONS_DONE;
 	}
-	while (next < argc)
-		if (parse_one(options, argc, argv, &next))
-			return OPTIONS_WRONG;
-	if (read_environment(options) || check_together(options))
+	status = parse(argc, argv, options);
+	if (status == COMMAND_FINE)
+		return OPTIONS_DONE;
+	if (status > 0 || remember(options, argc, argv) || read_environment(options) ||
+	    check_together(options))
 		return OPTIONS_WRONG;
 	return OPTIONS_RUN;
 }
 
-int options_apply_shared(struct options *options, const char *text)
+int options_apply_shared(struct options *options, char *text)
 {
-	char line[OPTIONS_SHARED_MAX];
-	const struct option_entry *entry;
-	const char *end;
-	char *equals;
+	const size_t first = offsetof(struct options, sizes),
+		     end = offsetof(struct options, shared);
+	struct options *given = calloc(1, sizeof(*given));
+	char *argv[ARGUMENTS_MAX + 2] = {(char *)WHO}, *newline;
+	int argc = 1, status = 0;
 
-	set_shared_defaults(options);
-	for (; *text; text = end + 1) {
-		end = strchr(text, '\n');
-		if (!end || (size_t)(end - text) >= sizeof(line))
-			return -EINVAL;
-		memcpy(line, text, (size_t)(end - text));
-		line[end - text] = '\0';
-		equals = strchr(line, '=');
-		if (!equals)
-			return -EINVAL;
-		*equals = '\0';
-		entry = find_long(line, strlen(line));
-		if (!entry || !entry->shared || entry->set(options, equals + 1))
-			return -EINVAL;
+	for (; (newline = strchr(text, '\n')) && argc <= ARGUMENTS_MAX; text = newline + 1) {
+		*newline = '\0';
+		argv[argc++] = text;
 	}
-	return 0;
+	if (given && !*text)
+		status = parse(argc, argv, given);
+	if (status < 0)
+		memcpy((char *)options + first, (char *)given + first, end - first);
+	free(given);
+	return status < 0 ? 0 : -EINVAL;
 }
 
 uint64_t options_max_size(const struct options *options)

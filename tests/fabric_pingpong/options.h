@@ -9,7 +9,7 @@
 
 #define OPTIONS_SIZES_MAX 32
 #define OPTIONS_PAIRS_MAX 4096
-#define OPTIONS_SHARED_MAX 4096
+#define OPTIONS_SHARED_MAX 32768
 /* The test pattern names a rank with 6 bits and a channel with 7. */
 #define OPTIONS_RANKS_MAX 64
 #define OPTIONS_CHANNELS_MAX 127
@@ -45,14 +45,14 @@ struct options {
 	double seconds;	 /* for each measurement of one size */
 	uint32_t iters;	 /* 0: as many as fit into `seconds` */
 	uint32_t repeat; /* streams for each size, of which the median counts */
-	bool check;
-	bool measure;
+	bool check_only, no_check;
+	bool check, measure;  /* what these two leave */
 	uint64_t check_max;   /* largest message of the correctness matrix, bytes */
 	uint32_t check_every; /* each pair checks one in so many sizes */
 	bool all_at_once;
 	uint32_t timeout_s; /* without progress */
 
-	char shared[OPTIONS_SHARED_MAX]; /* "name=value\n" of each shared option given */
+	char shared[OPTIONS_SHARED_MAX]; /* the command line, each argument with a newline */
 };
 
 enum options_result {
@@ -65,11 +65,11 @@ enum options_result {
 enum options_result options_parse(int argc, char **argv, struct options *options);
 
 /**
- * Applies rank 0's shared options, as collected in its `shared`, over the defaults.
+ * Takes from rank 0's command line, which is in its `shared`, what counts on all ranks. Cuts @text.
  *
  * Returns 0, or -EINVAL if the text is not understood (another version of this program).
  */
-int options_apply_shared(struct options *options, const char *text);
+int options_apply_shared(struct options *options, char *text);
 
 /** Largest of the sizes, in bytes. */
 uint64_t options_max_size(const struct options *options);

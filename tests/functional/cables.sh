@@ -10,8 +10,8 @@
 #	stream_ends			both ranks end, without an error
 #	stream_breaks 0 'lost' 2000	rank 0 ends with an error within so many milliseconds
 
-# shellcheck source=tests/functional/lib.sh
-declare -F mesh_init >/dev/null || . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
+# shellcheck source=tests/functional/faults.sh
+. "$(dirname "${BASH_SOURCE[0]}")/faults.sh"
 
 # Percent of what a cable can carry that count as its share.
 CABLES_ENOUGH=60
@@ -19,18 +19,11 @@ CABLES_ENOUGH=60
 CABLES_CORE=80
 # How many times longer everything may take while others have the cores.
 CABLES_BUSY=5
-# How many times slower the build under test may be.
-CABLES_SLOW=1
-[[ $MESH_BUILD != *sanitize* ]] || CABLES_SLOW=5
 
 cables_init() {
 	local i node
 
-	CABLES_FOLDER=$MESH_RESULTS/$(basename "$0" .sh).files
-	rm -rf "$CABLES_FOLDER"
-	mkdir -p "$CABLES_FOLDER" || fail "cannot make $CABLES_FOLDER"
-	[[ -x $MESH_BUILD/functional/all_sizes ]] || fail "all_sizes is not built"
-	mesh_init
+	faults_init
 	mesh_node a b
 	for ((i = 1; i <= $1; i++)); do
 		mesh_link a x$i 10.77.$i.1/24 b x$i 10.77.$i.2/24
@@ -42,7 +35,7 @@ cables_init() {
 # too_late MS LIMIT: more than LIMIT milliseconds have passed, also for a build that is slow, and on
 # a machine that is busy.
 too_late() {
-	local limit=$(($2 * CABLES_SLOW))
+	local limit=$(($2 * FAULTS_SLOW))
 
 	(($1 > limit)) || return 1
 	(($1 > CABLES_BUSY * limit || $(core_share) >= CABLES_CORE))
@@ -52,7 +45,7 @@ stream() {
 	local rank node
 
 	STREAM=$1
-	STREAM_FOLDER=$CABLES_FOLDER/$1
+	STREAM_FOLDER=$FAULTS/$1
 	rm -rf "$STREAM_FOLDER"
 	mkdir -p "$STREAM_FOLDER"
 	STREAM_PIDS=()
@@ -65,7 +58,7 @@ stream() {
 		STREAM_PIDS+=("$MESH_SPAWNED")
 	done
 	wait_for "[[ -e $STREAM_FOLDER/progress-of-0 && -e $STREAM_FOLDER/progress-of-1 ]]" \
-		$((60 * CABLES_SLOW)) ||
+		$((60 * FAULTS_SLOW)) ||
 		stream_fail "the ranks do not connect"
 }
 
@@ -149,7 +142,7 @@ stream_ends() {
 	local rank
 
 	for rank in 0 1; do
-		wait_for "! kill -0 ${STREAM_PIDS[rank]} 2>/dev/null" $((90 * CABLES_SLOW)) ||
+		wait_for "! kill -0 ${STREAM_PIDS[rank]} 2>/dev/null" $((90 * FAULTS_SLOW)) ||
 			stream_fail "rank $rank does not end"
 		wait "${STREAM_PIDS[rank]}" || stream_fail "rank $rank ended with status $?"
 		grep -q 'bytes are right' "$STREAM_FOLDER/rank$rank.out" ||
@@ -163,7 +156,7 @@ stream_breaks() {
 	local began
 
 	began=$(now_ms)
-	wait_for "! kill -0 ${STREAM_PIDS[$1]} 2>/dev/null" $(($3 * CABLES_SLOW / 1000 + 8)) ||
+	wait_for "! kill -0 ${STREAM_PIDS[$1]} 2>/dev/null" $(($3 * FAULTS_SLOW / 1000 + 8)) ||
 		stream_fail "rank $1 does not end"
 	! wait "${STREAM_PIDS[$1]}" || stream_fail "rank $1 ended without an error"
 	grep -q "WARN .*$2" "$STREAM_FOLDER/rank$1.out" || stream_fail "rank $1 did not say: $2"
@@ -171,8 +164,8 @@ stream_breaks() {
 		"$STREAM_FOLDER/rank$1.out" | head -1 | cut -d' ' -f2- | cut -c1-150)"
 }
 
-# said TEXT: in how many WARN lines of each rank it is, as two numbers.
-said() {
+# warned TEXT: in how many WARN lines of each rank it is, as two numbers.
+warned() {
 	local rank
 
 	for rank in 0 1; do

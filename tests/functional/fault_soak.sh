@@ -193,7 +193,7 @@ descriptors_none() {
 			fail "cannot limit the descriptors of rank $1"
 	done
 	: >"$STREAM_FOLDER/exhaust-of-$1"
-	wait_for "[[ -e $STREAM_FOLDER/exhausted-of-$1 ]]" $((60 * CABLES_SLOW)) ||
+	wait_for "[[ -e $STREAM_FOLDER/exhausted-of-$1 ]]" $((60 * FAULTS_SLOW)) ||
 		stream_fail "rank $1 does not use up its descriptors"
 }
 
@@ -212,7 +212,7 @@ fault_descriptors() {
 
 	draw 3
 	ranks=$([[ $DRAWN == 2 ]] && echo 0 1 || echo "$DRAWN")
-	if ! wait_for both_carry $((30 * CABLES_SLOW)); then
+	if ! wait_for both_carry $((30 * FAULTS_SLOW)); then
 		fault_cable "$1"
 		SAID="one cable carries nothing, $SAID"
 		return
@@ -256,7 +256,7 @@ fault_ended() {
 	local began before after folder=$GUEST_FOLDER words='node c .*its process.* ended'
 
 	draw 2
-	mapfile -t before < <(said "$words")
+	mapfile -t before < <(warned "$words")
 	: >"$folder/killed"
 	kill -KILL "$GUEST_PID" || guest_fail "has ended"
 	began=$(now_ms)
@@ -267,10 +267,10 @@ fault_ended() {
 		SAID="guest $GUEST_NUMBER killed, $SAID"
 	fi
 	wait_for "[[ -e $folder/closed-by-0 && -e $folder/closed-by-1 ]]" \
-		$((SOAK_ENDS_S * CABLES_SLOW)) ||
+		$((SOAK_ENDS_S * FAULTS_SLOW)) ||
 		guest_fail "was killed, and a rank has not closed its connections"
 	SAID="$SAID; closed after $(($(now_ms) - began)) ms"
-	mapfile -t after < <(said "$words")
+	mapfile -t after < <(warned "$words")
 	((after[0] > before[0] && after[1] > before[1])) ||
 		guest_fail "was killed, and a rank has not said so"
 	moves $SOAK_MOVES_MS
@@ -329,13 +329,13 @@ guest_start() {
 		"$MESH_BUILD/functional/all_sizes" "$MESH_BUILD/libnccl-net-mesh.so" \
 		"$GUEST_FOLDER" 2 2 0 "${STREAM_MOST:-1000000}" $((STREAM_SEED + GUEST_NUMBER))
 	GUEST_PID=$MESH_SPAWNED
-	wait_for "[[ -e $GUEST_FOLDER/progress-of-2 ]]" $((60 * CABLES_SLOW)) ||
+	wait_for "[[ -e $GUEST_FOLDER/progress-of-2 ]]" $((60 * FAULTS_SLOW)) ||
 		guest_fail "does not connect"
 	guest_moves
 }
 
 guest_ends() {
-	wait_for "! kill -0 $GUEST_PID 2>/dev/null" $((90 * CABLES_SLOW)) ||
+	wait_for "! kill -0 $GUEST_PID 2>/dev/null" $((90 * FAULTS_SLOW)) ||
 		guest_fail "does not end"
 	wait "$GUEST_PID" || guest_fail "ended with status $?"
 }
@@ -368,7 +368,7 @@ soak() {
 	[[ ${CABLES_BYTES_S:-} ]] || soak_init
 	STREAM_SEED=$2
 	note "over $provider"
-	SOAK_STATS=$CABLES_FOLDER/stats
+	SOAK_STATS=$FAULTS/stats
 	SOAK_ENV=(
 		NCCL_MESH_DEAD_PEER_TIMEOUT=3 "NCCL_MESH_PROVIDER=$provider"
 		"NCCL_MESH_STATS_DIR=$SOAK_STATS" MASTER_ADDR=127.0.0.1 MASTER_PORT=29500

@@ -3,7 +3,7 @@
 # relays.sh - processes that relay between the nodes a and b of cables.sh, and streams over them. To
 # be sourced by tests.
 #
-#	relays_init
+#	faults_init
 #	mesh_node a b p q		and their links
 #	begin NAME p q			relays on p and q, and streams over both
 #	relay r				another one
@@ -19,28 +19,13 @@ ENVIRONMENT=(
 	"NCCL_MESH_ACCEPT_TIMEOUT=60"
 )
 RUN=0
-declare -A RELAY=() # node -> its process
 
-# relays_init: as mesh_init; makes the folder for logs.
-relays_init() {
-	CABLES_FOLDER=$MESH_RESULTS/$(basename "$0" .sh).files
-	rm -rf "$CABLES_FOLDER"
-	mkdir -p "$CABLES_FOLDER" || fail "cannot make $CABLES_FOLDER"
-	mesh_init
-}
-
-# relay NODE: a process that relays until the file "close" is there.
+# relay NODE: a process of that name, which relays until the file "over" is there.
 relay() {
-	local script=$CABLES_FOLDER/relay_$1.script
+	local FAULTS_ENV=("${ENVIRONMENT[@]}" "NCCL_MESH_DEAD_PEER_TIMEOUT=$SILENCE")
 
-	rm -f "$CABLES_FOLDER/ready_$1"
-	printf '%s\n' "limit 300000" "init 0" "touch $CABLES_FOLDER/ready_$1" \
-		"await $CABLES_FOLDER/close" "finalize 0" >"$script"
-	mesh_spawn "$1" "$CABLES_FOLDER/relay_$1.log" env "${ENVIRONMENT[@]}" \
-		"NCCL_MESH_DEAD_PEER_TIMEOUT=$SILENCE" \
-		"$MESH_BUILD/functional/fault_driver" "$MESH_BUILD/libnccl-net-mesh.so" "$script"
-	RELAY[$1]=$MESH_SPAWNED
-	wait_for "[[ -e $CABLES_FOLDER/ready_$1 ]]" 60 || fail "the relay $1 does not start"
+	rm -f "$FAULTS/relays.$1"
+	relays "$1" "$1"
 }
 
 # begin NAME RELAY...: the relays, and streams over all of them.
@@ -48,7 +33,7 @@ begin() {
 	local node
 
 	RUN=$((RUN + 1))
-	rm -f "$CABLES_FOLDER/close"
+	rm -f "$FAULTS/over"
 	for node in "${@:2}"; do relay "$node"; done
 	stream "$1_$RUN" 0 "${ENVIRONMENT[@]}" "NCCL_MESH_DEAD_PEER_TIMEOUT=$SILENCE"
 	for node in "${@:2}"; do
@@ -60,11 +45,6 @@ begin() {
 
 # relay_ends NODE [STATUS]
 relay_ends() {
-	local status
-
-	touch "$CABLES_FOLDER/close"
-	wait_for "! kill -0 ${RELAY[$1]} 2>/dev/null" 60 || fail "the relay $1 does not end"
-	wait "${RELAY[$1]}" 2>/dev/null
-	status=$?
-	((status == ${2:-0})) || fail "the relay $1 has ended with status $status"
+	touch "$FAULTS/over"
+	ended "$@"
 }

@@ -13,7 +13,7 @@ FAULTS_ENV+=("NCCL_MESH_DEAD_PEER_TIMEOUT=60" "NCCL_MESH_RECOVERY_TIMEOUT=100"
 	"NCCL_MESH_CONNECT_TIMEOUT=60" "NCCL_MESH_ACCEPT_TIMEOUT=60" "MASTER_ADDR=127.0.0.1"
 	"MASTER_PORT=29500")
 
-# open_all FROM connect|listen NAME: comms FROM, FROM + 1 ... in turns in either direction, with
+# open_all FROM connects|accepts NAME: comms FROM, FROM + 1 ... in turns in either direction, with
 # their buffers. The last two had a message, and are idle; the others have one that does not end.
 open_all() {
 	local i n way
@@ -21,15 +21,8 @@ open_all() {
 	for ((i = 0; i < COMMS; i++)); do
 		n=$(($1 + i))
 		way=$2
-		((i % 2)) || way=$([[ $2 == listen ]] && echo connect || echo listen)
-		if [[ $way == listen ]]; then
-			echo "listen $n $FAULTS/handle.$3.$i"
-			echo "accept $n $n"
-		else
-			echo "await $FAULTS/handle.$3.$i"
-			echo "connect $n $FAULTS/handle.$3.$i"
-		fi
-		printf '%s\n' "buffer $n 4M" "reg $n $n $n" "transfer $n 64K 2 $n"
+		((i % 2)) || way=$([[ $2 == accepts ]] && echo connects || echo accepts)
+		printf '%s\n' "$way $n $FAULTS/handle.$3.$i 4M" "transfer $n 64K 2 $n"
 	done
 }
 
@@ -39,28 +32,20 @@ post_all() {
 	for ((i = $1; i < $1 + COMMS - 2; i++)); do echo "post $i $i 0 4M"; done
 }
 
-close_all() {
-	local i
-
-	for ((i = $1; i < $1 + COMMS; i++)); do
-		printf '%s\n' "dereg $i" "close $i"
-	done
-}
-
 # play_all: in node a a process with comms to c only, and in c one that does nothing more.
 play_all() {
+	local i
+
 	rm -f "$FAULTS"/{handle.*,ready,posted,gone}
 	play c far < <(
-		echo "init 0"
-		open_all 0 listen ac
+		open_all 0 accepts ac
 		printf '%s\n' "touch $FAULTS/ready" "limit 300000" "await $FAULTS/never"
 	)
 	play a near < <(
-		echo "init 0"
-		open_all 0 connect ac
+		open_all 0 connects ac
 		post_all 0
 		printf '%s\n' "touch $FAULTS/posted" "await $FAULTS/gone"
-		close_all 0
+		for ((i = 0; i < COMMS; i++)); do echo "drop $i"; done
 		printf '%s\n' "finalize 0" "touch $FAULTS/closed"
 	)
 	arrives ready posted

@@ -24,30 +24,15 @@ healthy() {
 	echo "transfer 11 1M 20 $(($1 + 1))"
 }
 
-# failed_open connect|accept: the comms between a and c, each with a registered buffer. c has more
+# failed_open connects|accepts: the comms between a and c, each with a registered buffer. c has more
 # to receive than the relay's memory holds, and a has posted what never comes.
 failed_open() {
 	local i
 
 	for ((i = 0; i < FAILED; i++)); do
-		if [[ $1 == connect ]]; then
-			echo "await $FAULTS/handle.failed$i"
-			echo "connect $i $FAULTS/handle.failed$i"
-		else
-			echo "listen $i $FAULTS/handle.failed$i"
-			echo "accept $i $i"
-		fi
-		printf '%s\n' "buffer $i 8M" "reg $i $i $i" "transfer $i 64K 4 $i"
+		printf '%s\n' "$1 $i $FAULTS/handle.failed$i 8M" "transfer $i 64K 4 $i"
 	done
 	for ((i = 0; i < FAILED; i++)); do echo "post $i $i 0 8M"; done
-}
-
-failed_close() {
-	local i
-
-	for ((i = 0; i < FAILED; i++)); do
-		printf '%s\n' "dereg $i" "close $i"
-	done
 }
 
 # play_all RESULT: RESULT is the mark of the requests of a on the comms with c.
@@ -61,10 +46,8 @@ play_all() {
 		await $FAULTS/handle.from_b
 		accept 10 10
 		connect 11 $FAULTS/handle.from_b
-		buffer 10 8M
-		buffer 11 8M
-		reg 10 10 10
-		reg 11 11 11
+		room 10 8M
+		room 11 8M
 		$(healthy 10)
 		await $FAULTS/closed
 		$(healthy 20)
@@ -83,16 +66,14 @@ play_all() {
 			listen 11 $FAULTS/handle.from_b
 			connects 10 $FAULTS/handle.to_b
 			accept 11 11
-			buffer 10 8M
-			buffer 11 8M
-			reg 10 10 10
-			reg 11 11 11
+			room 10 8M
+			room 11 8M
 			$(healthy 10)
 		END
 		failed_open "$3"
 		printf '%s\n' "touch $FAULTS/posted" "await $FAULTS/gone"
 		[[ $1 == stopped ]] || for ((i = 0; i < FAILED; i++)); do echo "! test $i"; done
-		failed_close
+		for ((i = 0; i < FAILED; i++)); do printf '%s\n' "dereg $i" "close $i"; done
 		cat <<-END
 			touch $FAULTS/closed
 			$(healthy 20)
@@ -109,9 +90,9 @@ test_case() {
 	local case="$1, $2 at a"
 
 	if [[ $2 == receiving ]]; then
-		play_all "$1" connect accept
+		play_all "$1" connects accepts
 	else
-		play_all "$1" accept connect
+		play_all "$1" accepts connects
 	fi
 	signal end "$([[ $1 == killed ]] && echo KILL || echo STOP)"
 	touch "$FAULTS/gone"

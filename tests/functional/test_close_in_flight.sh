@@ -221,10 +221,8 @@ two_contexts() {
 		await $FAULTS/ready
 		accept 0 0
 		accept 1 1
-		buffer 0 8M
-		buffer 1 8M
-		reg 0 0 0
-		reg 1 1 1
+		room 0 8M
+		room 1 8M
 		post 0 0 0 1M
 		thread 1 transfer 1 64K 3000 6
 		within $(ms $BOUND) finalize 0
@@ -239,10 +237,8 @@ two_contexts() {
 		connect 0 $FAULTS/handle
 		init 1
 		connect 1 $FAULTS/handle.second
-		buffer 0 8M
-		buffer 1 8M
-		reg 0 0 0
-		reg 1 1 1
+		room 0 8M
+		room 1 8M
 		transfer 1 64K 3000 6
 		within $(ms $BOUND) finalize 0
 		drop 1

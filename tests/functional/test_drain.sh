@@ -7,16 +7,12 @@
 . "$(dirname "${BASH_SOURCE[0]}")/cables.sh"
 
 MESH=$MESH_BUILD/fi_mesh
-OUT=$MESH_RESULTS/test_drain.files
-STATS=$OUT/stats
 # Four comms in each direction, with a path over each cable.
 PATHS=8
 
-rm -rf "$OUT"
-mkdir -p "$OUT" || fail "cannot make $OUT"
-# shellcheck disable=SC2034 # for cables.sh
-CABLES_FOLDER=$OUT
-mesh_init
+faults_init
+OUT=$FAULTS
+STATS=$OUT/stats
 mesh_node a b
 # One folder for both nodes, whose NICs have other names: so one end alone is drained.
 for i in 1 2; do
@@ -35,11 +31,11 @@ print(sum(l[sys.argv[1]] for l in links))' "$2" "$3"
 
 # awaits SECONDS NODE FIELD NIC NUMBER
 awaits() {
-	wait_for "[[ \$(watched $2 $3 $4 2>/dev/null) == $5 ]]" $(($1 * CABLES_SLOW)) ||
+	wait_for "[[ \$(watched $2 $3 $4 2>/dev/null) == $5 ]]" $(($1 * FAULTS_SLOW)) ||
 		stream_fail "$3 of $4 is $(watched "$2" "$3" "$4"), not $5"
 }
 
-drain() { on a "$MESH" drain --stats-dir "$STATS" --timeout $((30 * CABLES_SLOW)) "$@"; }
+drain() { on a "$MESH" drain --stats-dir "$STATS" --timeout $((30 * FAULTS_SLOW)) "$@"; }
 undrain() { on a "$MESH" undrain --stats-dir "$STATS" "$@" || stream_fail "undrain $*"; }
 
 # sends NODE NIC MIB: waits until the NIC has sent so much more.
@@ -47,7 +43,7 @@ sends() {
 	local before
 
 	before=$(mesh_bytes "$1" "$2" tx)
-	wait_for "(( \$(mesh_bytes $1 $2 tx) - $before > $3 << 20 ))" $((60 * CABLES_SLOW)) ||
+	wait_for "(( \$(mesh_bytes $1 $2 tx) - $before > $3 << 20 ))" $((60 * FAULTS_SLOW)) ||
 		stream_fail "$2 carries nothing"
 }
 
@@ -71,7 +67,7 @@ drain xa2 >"$OUT/said" 2>&1 || stream_fail "drain: $(cat "$OUT/said")"
 grep -q "^xa2 is drained: $PATHS connections of 1 process use other paths" "$OUT/said" ||
 	stream_fail "drain says: $(cat "$OUT/said")"
 awaits 10 a drained_paths xa2 $PATHS
-[[ $(said "xa2 is being drained" | paste -sd" ") == "1 0" ]] ||
+[[ $(warned "xa2 is being drained" | paste -sd" ") == "1 0" ]] ||
 	stream_fail "not one WARN of one rank"
 rests "drained"
 

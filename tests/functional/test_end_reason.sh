@@ -9,26 +9,18 @@
 ends() {
 	rm -f "$FAULTS"/{handle.*,go}
 	play a first <<-END
-		buffer 0 1M
 		$(for i in 1 2 3; do
-			echo "await $FAULTS/handle.$i"
-			echo "connect $i $FAULTS/handle.$i"
-			echo "reg $i $i 0"
-			echo "transfer $i 64K 4 $i"
+			printf '%s\n' "connects $i $FAULTS/handle.$i 1M" "transfer $i 64K 4 $i"
 		done)
-		$(for i in 1 2 3; do printf '%s\n' "dereg $i" "close $i"; done)
+		drop 1 2 3
 	END
 	play b other <<-END
-		buffer 0 1M
 		$(for i in 1 2 3; do
-			echo "listen $i $FAULTS/handle.$i"
-			echo "accept $i $i"
-			echo "reg $i $i 0"
-			echo "transfer $i 64K 4 $i"
+			printf '%s\n' "accepts $i $FAULTS/handle.$i 1M" "transfer $i 64K 4 $i"
 		done)
 		await $FAULTS/go
 		$(printf '%s\n' "$@")
-		$(for i in 1 2 3; do printf '%s\n' "dereg $i" "close $i"; done)
+		drop 1 2 3
 	END
 	wait_for "((\$(grep -c 'the sender closed the connection' $FAULTS/other.log) == 3))" \
 		$((30 * FAULTS_SLOW)) || faults_show "the end of the connections is not noticed"

@@ -22,7 +22,7 @@ port_set() {
 # flap: until the file "calm" is there; the cable is in then.
 flap() {
 	RANDOM=2
-	while [[ ! -e $CABLES_FOLDER/calm ]]; do
+	while [[ ! -e $FAULTS/calm ]]; do
 		port_set p pq down
 		port_set q qp down
 		pause "0.$((150 + RANDOM % 500))"
@@ -32,7 +32,7 @@ flap() {
 	done
 }
 
-relays_init
+faults_init
 mesh_node a b p q
 mesh_link a ap 10.77.1.1/24 p pa 10.77.1.2/24
 mesh_cable p pq 10.77.2.1/24 q qp 10.77.2.2/24
@@ -45,12 +45,12 @@ for ((end = SECONDS + FLAPS_S; SECONDS < end; )); do
 	pause 0.2
 	for rank in 0 1; do
 		kill -0 "${STREAM_PIDS[rank]}" 2>/dev/null || {
-			touch "$CABLES_FOLDER/calm"
+			touch "$FAULTS/calm"
 			stream_fail "rank $rank has failed"
 		}
 	done
 done
-touch "$CABLES_FOLDER/calm"
+touch "$FAULTS/calm"
 wait $flapper
 moves 20000
 note "after $FLAPS_S s of flapping something arrives after $MOVED_MS ms"

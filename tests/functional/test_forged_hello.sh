@@ -28,10 +28,10 @@ own=$(process_heard b) other=$(process_heard a)
 	done
 	echo "disconnected $CLAIMS"
 	echo hush
-} >"$CABLES_FOLDER/forger.script"
+} >"$FAULTS/forger.script"
 on a "$MESH_BUILD/functional/fault_driver" "$MESH_BUILD/libnccl-net-mesh.so" \
-	"$CABLES_FOLDER/forger.script" >"$CABLES_FOLDER/forger.log" ||
-	stream_fail "the forger: $(tail -5 "$CABLES_FOLDER/forger.log")"
+	"$FAULTS/forger.script" >"$FAULTS/forger.log" ||
+	stream_fail "the forger: $(tail -5 "$FAULTS/forger.log")"
 moves 10000
 stream_stop
 stream_ends

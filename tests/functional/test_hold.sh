@@ -32,10 +32,10 @@ uses_x2() {
 stream away 0
 uses_x2
 reset 2
-wait_for "! said 'lost node .*x2 .*go over the other paths now' | grep -qx 0" 60 ||
+wait_for "! warned 'lost node .*x2 .*go over the other paths now' | grep -qx 0" 60 ||
 	stream_fail "x2 is not lost"
 moves 2000
-[[ $(said 'wait for a path' | paste -sd+) == 0+0 ]] || stream_fail "x1 is lost, too"
+[[ $(warned 'wait for a path' | paste -sd+) == 0+0 ]] || stream_fail "x1 is lost, too"
 note "the connections of one cable reset: something arrives after $MOVED_MS ms"
 
 # Away for 5 s, the first one back first; and for a moment.
@@ -43,7 +43,7 @@ both a down
 pause 5
 mesh_carrier a x1 up
 moves 5000 # a busy machine has the time
-((MOVED_MS <= 1000 * CABLES_SLOW || $(core_share) < CABLES_CORE)) ||
+((MOVED_MS <= 1000 * FAULTS_SLOW || $(core_share) < CABLES_CORE)) ||
 	stream_fail "something arrives after $MOVED_MS ms only"
 note "both cables away for 5 s: something arrives $MOVED_MS ms after the first one is back"
 mesh_carrier a x2 up
@@ -70,7 +70,7 @@ both a up
 stream killed 0 NCCL_MESH_RECOVERY_TIMEOUT=60
 moves 5000
 both a down
-wait_for "((\$(said 'its messages wait for a path' | paste -sd+)))" 60 || stream_fail "no loss"
+wait_for "((\$(warned 'its messages wait for a path' | paste -sd+)))" 60 || stream_fail "no loss"
 kill -KILL "${STREAM_PIDS[1]}"
 wait "${STREAM_PIDS[1]}" 2>/dev/null
 both a up

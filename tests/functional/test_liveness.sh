@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# test_liveness.sh - a link that is silent, slow, interrupted or too small for large frames: both
-# nodes judge it alike, in time, and with the reason that is true.
-# seconds: 100
-# long: tests/world: black-hole, small-packets, stopped-and-reset, and resets at random
+# test_liveness.sh - a link that is silent, or too small for large frames: both nodes judge it
+# alike, in time, and with the reason that is true. One that is slow, or silent for less than the
+# timeout while the kernels alone keep the connections, is not judged.
+# seconds: 60
+# long: tests/world: black-hole, small-packets, silent-for-less
 . "$(dirname "${BASH_SOURCE[0]}")/faults.sh"
 
 DEAD=6 # seconds; NCCL_MESH_DEAD_PEER_TIMEOUT
@@ -188,31 +189,6 @@ idle() {
 
 # --- a flap -----------------------------------------------------------------------------------
 
-# both SEND RECEIVE: a script in which comm 0 sends what SEND seeds, and comm 1 receives.
-both() {
-	local one=$1 two=$2
-
-	cat <<-END
-		init 0
-		listen 1 $FAULTS/handle.$one
-		connects 0 $FAULTS/handle.$two
-		accept 1 1
-		buffer 0 1M
-		buffer 1 1M
-		reg 0 0 0
-		reg 1 1 1
-		limit 40000
-		thread 1 stream 0 ${3:-256K} $FAULTS/calm $one
-		thread 2 stream 1 ${3:-256K} none $two
-		touch $FAULTS/go.$one
-		join 1
-		join 2
-		drop 0 1
-		close-listen 1
-		finalize 0
-	END
-}
-
 # all_well NAME...: waits for their ends. False if one has failed.
 all_well() {
 	local name failed=0
@@ -225,22 +201,6 @@ all_well() {
 	done
 	((failed == 0)) || return 1
 	for name in "$@"; do unsaid "$name" WARN "."; done
-}
-
-# flap BOUND_S MS
-flap() {
-	begin "flap of $2 ms, bound $1 s" "$1"
-	play a left < <(both 1 2)
-	play b right < <(both 2 1)
-	arrives go.1 go.2
-	await_ms 300
-	cut a ab
-	await_ms "$2"
-	heal a ab
-	await_ms 4000 # a wrong verdict would come now
-	touch "$FAULTS/calm"
-	all_well left right || return 1
-	note "$CASE: $(grep -h "^note stream" "$FAULTS/left.log" | tr '\n' ' ')"
 }
 
 # idle_flap BOUND_S MS: no comm waits, so the kernels alone keep the connections.
@@ -279,21 +239,6 @@ slow() {
 	all_well sender receiver || faults_show "$CASE: a process failed"
 	note "$CASE: 160 KiB took $(($(now_ms) - from)) ms"
 	mesh_shape a ab none
-}
-
-# --- stopped ----------------------------------------------------------------------------------
-
-stopped() {
-	begin "stopped for thrice the bound" 3
-	two 32M "limit 60000
-		transfer 0 32M 2 5" "stop
-		limit 60000
-		transfer 0 32M 2 5"
-	stands receiver
-	await_ms 9000
-	signal receiver CONT
-	all_well sender receiver || faults_show "$CASE: a process failed"
-	note "$CASE: no process failed"
 }
 
 # --- large frames are lost ----------------------------------------------------------------------
@@ -338,15 +283,10 @@ one_of_two() {
 faults_init
 mesh_up line 2 patched
 all() {
-	attempts pulled "cable pulled" mesh_unplug mesh_plug
 	attempts idle "cable pulled with nothing to do" mesh_unplug mesh_plug
-	attempts pulled "cable silent" cut heal
 	attempts idle "cable silent with nothing to do" cut heal
-	attempts flap 10 9000
-	attempts flap 4 3000
 	attempts idle_flap 4 3500
 	slow
-	stopped
 	if on b nft list ruleset >/dev/null 2>&1; then black_hole; fi
 	one_of_two
 }

@@ -52,7 +52,7 @@ stand_ins() {
 	cp "$folder/nccl.h" "$BOX/"
 	for file in "$NCCL_TESTS"/*.c; do
 		gcc -std=gnu11 -D_GNU_SOURCE= -DCOLLECTIVES_NCCL_H= -Wall -Wextra -Werror \
-			-fsyntax-only -I"$MESH_TOP" \
+			-fsyntax-only -I"$MESH_TOP"{,/fi_utils,/tests/driver} \
 			-isystem "$BOX" -idirafter "$NCCL_TESTS/stand_in" "$file" ||
 			fail "$file needs more than nccl.h"
 	done

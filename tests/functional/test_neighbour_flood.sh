@@ -20,11 +20,7 @@ GROWS=1024
 command -v python3 >/dev/null || skip "python3 is missing"
 STREAM_MOST=300000
 
-CABLES_FOLDER=$MESH_RESULTS/test_neighbour_flood.files
-rm -rf "$CABLES_FOLDER"
-mkdir -p "$CABLES_FOLDER"
-[[ -x $MESH_BUILD/functional/all_sizes ]] || fail "all_sizes is not built"
-mesh_init
+faults_init
 mesh_node a b x
 mesh_switch switch a x1 10.81.1.1/24 b x1 10.81.1.2/24 x x1 10.81.1.3/24
 for node in a b; do mesh_shape $node x1 100mbit; done
@@ -45,7 +41,7 @@ asks() {
 	ip -n "$ns" address add "10.82.$((++ADDED[$1])).1/24" dev x1
 }
 
-FLOOD_LOG=$CABLES_FOLDER/stranger
+FLOOD_LOG=$FAULTS/stranger
 declare -A ADDED=([a]=0 [b]=0)
 # Without copies of large messages, which take memory until each size has been sent often.
 stream flood 0 NCCL_MESH_EAGER_LIMIT=1K
@@ -86,7 +82,7 @@ on=$(median "${with[@]}")
 note "sent: $(tail -1 "$FLOOD_LOG")"
 note "share of the link: $off % without, $on % with the flood; ranks grew by ${grew[*]} KiB"
 for i in 0 1; do
-	((grew[i] <= GROWS * CABLES_SLOW)) || stream_fail "rank $i grew by ${grew[i]} KiB"
+	((grew[i] <= GROWS * FAULTS_SLOW)) || stream_fail "rank $i grew by ${grew[i]} KiB"
 done
 lines=$(grep -c 'WARN .*datagrams a second arrive on UDP port' "$STREAM_FOLDER/rank0.out")
 others=$(grep 'WARN' "$STREAM_FOLDER/rank0.out" | grep -vc 'datagrams a second arrive on UDP port')

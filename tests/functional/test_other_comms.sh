@@ -20,15 +20,8 @@ side() {
 		init 0
 		$(meet "$1" 32M)
 	END
-	if [[ $1 == listen ]]; then
-		echo "listen 1 $FAULTS/handle.small"
-		echo "accept 1 1"
-	else
-		echo "await $FAULTS/handle.small"
-		echo "connect 1 $FAULTS/handle.small"
-	fi
-	echo "buffer 1 64K"
-	echo "reg 1 1 1"
+	[[ $1 != listen ]] || echo "accepts 1 $FAULTS/handle.small 64K"
+	[[ $1 == listen ]] || echo "connects 1 $FAULTS/handle.small 64K"
 	echo "transfer 0 4M 8 1"
 	echo "transfer 1 8 8 2"
 	echo "longest"

@@ -31,7 +31,7 @@ goes_on() {
 
 test_killed() {
 	begin killed p q
-	kill -KILL "${RELAY[p]}"
+	signal p KILL
 	goes_on "the relay is killed"
 	relay_ends p 137
 	relay_ends q
@@ -82,7 +82,7 @@ test_longer() {
 	relay q
 	relay r
 	moves 20000
-	kill -KILL "${RELAY[p]}"
+	signal p KILL
 	wait_for "grep -q 'from=a to=b .* via=q,r ' $STREAM_FOLDER/rank0.out" 60 ||
 		stream_fail "no path leads over q and r"
 	goes_on_again "a longer route" 10000
@@ -113,7 +113,7 @@ test_one_relay() {
 	mesh_carrier b bp up
 }
 
-relays_init
+faults_init
 mesh_node a b p q r
 mesh_cabled ap pb aq qb qr rb
 for ((round = 0; round < ROUNDS; round++)); do

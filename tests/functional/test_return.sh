@@ -43,6 +43,6 @@ stream_ends
 
 # One line when a cable goes and one when it is back, however many comms there are.
 for text in 'its messages go over the other paths now' 'its messages go over this path, too'; do
-	mapfile -t lines < <(said "$text")
+	mapfile -t lines < <(warned "$text")
 	[[ ${lines[*]} == "$n $n" ]] || stream_fail "${lines[*]} lines, not $n $n: $text"
 done

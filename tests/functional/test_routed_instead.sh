@@ -5,7 +5,7 @@
 # seconds: 30
 . "$(dirname "${BASH_SOURCE[0]}")/relays.sh"
 
-relays_init
+faults_init
 mesh_node a b p r
 mesh_link a ap 10.77.1.1/24 p pa 10.77.1.2/24
 mesh_link p pb 10.77.2.1/24 b bp 10.77.2.2/24
@@ -29,7 +29,7 @@ begin routed p
 mesh_forward r
 mesh_route a 10.77.4.0/24 10.77.3.2 ar
 mesh_route b 10.77.3.0/24 10.77.4.1 br
-kill -KILL "${RELAY[p]}"
+signal p KILL
 killed_ms=$(now_ms)
 said_by_both 'path: from=[ab] to=[ab] nic=[ab]r .* via=routed '
 note "relay p is killed: on over the kernel of r, after $(($(now_ms) - killed_ms)) ms"
@@ -47,7 +47,7 @@ moves 20000
 note "NIC ar is down: on over p, which runs again"
 ip -n "${MESH_PREFIX}a" link set ar up
 mesh_route a 10.77.4.0/24 10.77.3.2 ar
-kill -KILL "${RELAY[p]}"
+signal p KILL
 moves 20000
 pause 1
 moves 20000
@@ -59,7 +59,7 @@ stream_ends
 ip -n "${MESH_PREFIX}a" route del 10.77.4.0/24
 begin ended p
 mesh_route a 10.77.4.0/24 10.77.3.2 ar
-kill -KILL "${RELAY[p]}"
+signal p KILL
 said_by_both 'path: from=[ab] to=[ab] nic=[ab]r .* via=routed '
 # With frames that it has not read: its kernel resets the connections instead of ending them.
 kill -STOP "${STREAM_PIDS[1]}"
@@ -67,4 +67,4 @@ wait_for "on b ss -Htn src $(mesh_addr b br) | awk '!\$2 {read = 1} END {exit re
 	stream_fail "nothing is unread"
 kill -KILL "${STREAM_PIDS[1]}"
 stream_breaks 0 'node b' 5000
-touch "$CABLES_FOLDER/close"
+touch "$FAULTS/over"

@@ -52,5 +52,5 @@ carries x2 30000
 note "it works again: $CARRIED % of it are used $CARRIED_MS ms later"
 stream_stop
 stream_ends
-mapfile -t lines < <(said 'its messages go over this path, too')
+mapfile -t lines < <(warned 'its messages go over this path, too')
 [[ ${lines[*]} == "1 1" ]] || stream_fail "${lines[*]} lines about the return, not 1 1"

@@ -1,35 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* collectives.c - nccl_collectives: NCCL itself over a net plugin, checked and timed. */
 #include <errno.h>
-#include <getopt.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/arguments.h"
+#include "common/options.h"
+
 #include "lifecycle.h"
+#include "list.h"
 #include "sweep.h"
 
+#define WHO "nccl_collectives"
 #define EXIT_SKIP 77
-
-static const char usage[] =
-	"Usage: RANK=r WORLD_SIZE=n MASTER_ADDR=a MASTER_PORT=p nccl_collectives [option...]\n"
-	"One process for each rank; tests/nccl/run.sh starts them.\n"
-	"\n"
-	"  --tests LIST     of first, operations, split, repeat, two, registered, death\n"
-	"                   (default: all but death, which ends the run; put it last)\n"
-	"  --only NAME      one operation: all_reduce, all_gather, reduce_scatter, broadcast,\n"
-	"                   reduce, all_to_all, pair\n"
-	"  --min BYTES, --max BYTES   sizes, with K, M or G (default 4, 256M)\n"
-	"  --iterations N   calls that are timed for each size (default 20)\n"
-	"  --repeats N      communicators of the test repeat (default 100)\n"
-	"  --timeout S      longest time of one operation (default 120)\n"
-	"  --bound S        longest time until a death is noticed, and for an abort (default 30)\n"
-	"  --victim RANK    who dies (default 1)\n"
-	"  --nccl FILE      the library (default libnccl.so.2 or librccl.so.1 of the loader)\n"
-	"  --check-gpu      only say whether there is a GPU\n"
-	"  --idle-gpu       kernels do not run (tests/nccl/fake_gpu): make communicators only\n"
-	"\n"
-	"Exit status 0, 1, 2 for a wrong command line, 77 if there is no GPU.\n";
 
 static const char *only_operation;
 
@@ -65,89 +50,71 @@ static const struct test {
 	{"death", lifecycle_death},
 };
 
-/* Bytes with K, M or G; 0 if it is no size. */
-static size_t size_of(const char *text)
-{
-	static const char units[] = "KMG";
-	char *end;
-	unsigned long long number = strtoull(text, &end, 10);
-	const char *unit = *end ? strchr(units, *end) : NULL;
-
-	if (unit) {
-		number <<= 10 * (unit - units + 1);
-		end++;
-	}
-	return *end ? 0 : (size_t)number;
-}
-
-static const struct option options[] = {
-	{"tests", required_argument, NULL, 't'},
-	{"only", required_argument, NULL, 'o'},
-	{"min", required_argument, NULL, 'b'},
-	{"max", required_argument, NULL, 'e'},
-	{"iterations", required_argument, NULL, 'n'},
-	{"timeout", required_argument, NULL, 's'},
-	{"bound", required_argument, NULL, 'd'},
-	{"victim", required_argument, NULL, 'v'},
-	{"nccl", required_argument, NULL, 'l'},
-	{"idle-gpu", no_argument, NULL, 'i'},
-	{"check-gpu", no_argument, NULL, 'g'},
-	{"repeats", required_argument, NULL, 'r'},
-	{"help", no_argument, NULL, 'h'},
-	{NULL, 0, NULL, 0},
-};
-
 struct arguments {
-	const char *tests;
-	const char *library;
-	bool help;
+	struct job job;
+	const char *tests, *library;
 	bool check_gpu;
 };
 
-static bool take(int option, struct job *job, struct arguments *arguments)
+/* --min and --max. */
+static int take_bytes(const struct option_row *row, const char *text, void *arg)
 {
-	switch (option) {
-	case 't':
-		arguments->tests = optarg;
-		return true;
-	case 'o':
-		only_operation = optarg;
-		return true;
-	case 'b':
-		job->min_bytes = size_of(optarg);
-		return job->min_bytes >= sizeof(uint32_t);
-	case 'e':
-		job->max_bytes = size_of(optarg);
-		return job->max_bytes >= sizeof(uint32_t);
-	case 'n':
-		job->iterations = atoi(optarg);
-		return job->iterations > 0;
-	case 's':
-		job->timeout_s = (unsigned int)atoi(optarg);
-		return job->timeout_s > 0;
-	case 'd':
-		job->bound_s = (unsigned int)atoi(optarg);
-		return job->bound_s > 0;
-	case 'v':
-		job->victim = atoi(optarg);
-		return job->victim >= 0;
-	case 'l':
-		arguments->library = optarg;
-		return true;
-	case 'r':
-		job->repeats = atoi(optarg);
-		return job->repeats > 0;
-	case 'g':
-		arguments->check_gpu = true;
-		return true;
-	case 'i':
-		job->idle_gpu = true;
-		return true;
-	default:
-		arguments->help = option == 'h';
-		return arguments->help;
-	}
+	struct job *job = &((struct arguments *)arg)->job;
+	uint64_t bytes;
+
+	if (!list_read(text, sizeof(uint32_t), SIZE_MAX, &bytes, 1))
+		return arguments_misuse(WHO, "--%s '%s'", row->name, text);
+	*(row->name[1] == 'i' ? &job->min_bytes : &job->max_bytes) = bytes;
+	return -1;
 }
+
+static int take_only(const struct option_row *row, const char *text, void *arg)
+{
+	(void)row;
+	(void)arg;
+	only_operation = text;
+	return -1;
+}
+
+static const struct option_row rows[] = {
+	{"tests", 0, "LIST",
+	 "of first, operations, split, repeat, two, registered, death\n"
+	 "(default: all but death, which ends the run; put it last)",
+	 OPTION_TEXT(struct arguments, tests)},
+	{"only", 0, "NAME",
+	 "one operation: all_reduce, all_gather, reduce_scatter, broadcast,\n"
+	 "reduce, all_to_all, pair",
+	 OPTION_HANDLER(take_only)},
+	{"min", 0, "BYTES", "smallest size, with K, M or G (default 4)",
+	 OPTION_HANDLER(take_bytes)},
+	{"max", 0, "BYTES", "largest size (default 256M)", OPTION_HANDLER(take_bytes)},
+	{"iterations", 0, "N", "calls that are timed for each size (default 20)",
+	 OPTION_NUMBER(struct arguments, job.iterations, 1, INT_MAX)},
+	{"repeats", 0, "N", "communicators of the test repeat (default 100)",
+	 OPTION_NUMBER(struct arguments, job.repeats, 1, INT_MAX)},
+	{"timeout", 0, "S", "longest time of one operation (default 120)",
+	 OPTION_NUMBER(struct arguments, job.timeout_s, 1, INT_MAX)},
+	{"bound", 0, "S", "longest time until a death is noticed, and for an abort (default 30)",
+	 OPTION_NUMBER(struct arguments, job.bound_s, 1, INT_MAX)},
+	{"victim", 0, "RANK", "who dies (default 1)",
+	 OPTION_NUMBER(struct arguments, job.victim, 0, INT_MAX)},
+	{"nccl", 0, "FILE", "the library (default libnccl.so.2 or librccl.so.1 of the loader)",
+	 OPTION_TEXT(struct arguments, library)},
+	{"check-gpu", 0, NULL, "only say whether there is a GPU",
+	 OPTION_FLAG(struct arguments, check_gpu)},
+	{"idle-gpu", 0, NULL, "kernels do not run (tests/nccl/fake_gpu): make communicators only",
+	 OPTION_FLAG(struct arguments, job.idle_gpu)},
+	{.name = NULL},
+};
+
+static const struct option_table table = {
+	.who = WHO,
+	.usage = "Usage: RANK=r WORLD_SIZE=n MASTER_ADDR=a MASTER_PORT=p nccl_collectives "
+		 "[option...]\n"
+		 "One process for each rank; tests/nccl/run.sh starts them.\n\n",
+	.notes = "\nExit status 0, 1, 2 for a wrong command line, 77 if there is no GPU.\n",
+	.rows = rows,
+};
 
 /* Runs the tests whose names are in @list, in its order. */
 static int run_tests(struct job *job, const char *list)
@@ -213,23 +180,20 @@ static int run(struct job *job, const struct arguments *arguments)
 
 int main(int argc, char **argv)
 {
-	struct arguments arguments = {.tests = "first,operations,split,repeat,two,registered"};
-	struct job job = {
-		.min_bytes = sizeof(uint32_t),
-		.max_bytes = (size_t)256 << 20,
-		.iterations = 20,
-		.repeats = 100,
-		.timeout_s = 120,
-		.bound_s = 30,
-		.victim = 1,
+	struct arguments arguments = {
+		.job =
+			{
+				.min_bytes = sizeof(uint32_t),
+				.max_bytes = (size_t)256 << 20,
+				.iterations = 20,
+				.repeats = 100,
+				.timeout_s = 120,
+				.bound_s = 30,
+				.victim = 1,
+			},
+		.tests = "first,operations,split,repeat,two,registered",
 	};
-	int option;
+	int status = option_table_parse(&table, argc, argv, &arguments, NULL);
 
-	while ((option = getopt_long(argc, argv, "h", options, NULL)) != -1) {
-		if (take(option, &job, &arguments) && !arguments.help)
-			continue;
-		fputs(usage, arguments.help ? stdout : stderr);
-		return arguments.help ? EXIT_SUCCESS : 2;
-	}
-	return run(&job, &arguments);
+	return status < 0 ? run(&arguments.job, &arguments) : status;
 }

@@ -286,6 +286,7 @@ static const struct cabling {
 	{"diamond", 4, {"ab", "bc", "ad", "dc"}, {"ac"}},
 	{"full", 4, {"ab", "ac", "ad", "bc", "bd", "cd"}, {"ab", "cd", "ac", "bd"}},
 	{"chain", 4, {"ab", "bc", "cd"}, {"ad", "ac"}},
+	{"detour", 5, {"ab", "bc", "ad", "de", "ec"}, {"ac"}},
 	{"one", 2, {"ab"}, {"ab"}},
 	{"apart", 4, {"ab", "cd"}, {"ab", "cd"}},
 };

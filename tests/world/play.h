@@ -5,7 +5,7 @@
 
 #include "rank.h"
 
-#define PLAY_RANKS_MAX 4
+#define PLAY_RANKS_MAX 5
 #define PLAY_CABLES_MAX 6
 #define PLAY_PAIRS_MAX 4
 

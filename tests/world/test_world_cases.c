@@ -50,6 +50,16 @@ static const struct test_case cases[] = {
 	 .events = {DOWN(1000, 0), UP(3000, 0), RESETS(6000, 1), IS_USED(9000, 0), ENDS(9000)}},
 	{"without-recovery", "pair", 1000, .settings = "NCCL_MESH_RECOVERY=off",
 	 .events = {MBPS(1000, 0, 10), MBPS(3000, 0, 100), ENDS(4000)}},
+	/* What is no loss: a verdict would end the streams. */
+	{"silent-for-less", "one", 10000,
+	 .settings = "NCCL_MESH_RECOVERY=off NCCL_MESH_DEAD_PEER_TIMEOUT=10",
+	 .events = {HOLE(500, 0), UP(9500, 0), ENDS(14000)}},
+	{"silent-for-a-moment", "one", 4000,
+	 .settings = "NCCL_MESH_RECOVERY=off NCCL_MESH_DEAD_PEER_TIMEOUT=4",
+	 .events = {HOLE(500, 0), UP(3500, 0), ENDS(8000)}},
+	{"stopped-for-long", "one", 1000,
+	 .settings = "NCCL_MESH_RECOVERY=off NCCL_MESH_DEAD_PEER_TIMEOUT=3",
+	 .events = {STOPS(1000, 1), GOES_ON(10000, 1), ENDS(12000)}},
 	/* 10 ms from one site to the other. */
 	{"two-sites", "pair", 2000,
 	 .settings = "a:NCCL_MESH_SITE=east b:NCCL_MESH_SITE=west NCCL_MESH_LANES=3",

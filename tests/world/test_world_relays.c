@@ -1,18 +1,26 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * test_world_relays.c - faults of relays, and of the cables to them. A "diamond" has the relays b
- * (cables 0 and 1) and d (2 and 3) between a and c.
+ * (cables 0 and 1) and d (2 and 3) between a and c; a "detour" b, and d and e (2, 3 and 4).
  *
  * Usage: test_world_relays [NAME...]     (default: all of them)
  */
 #include "cases.h"
 
 static const struct test_case cases[] = {
-	{"stopped", "diamond", 2000, .events = {STOPS(1000, 1), GOES_ON(9000, 1), ENDS(12000)}},
+	{"stopped", "diamond", 2000,
+	 .events = {STOPS(1000, 1), IS_USED(8000, 2), GOES_ON(9000, 1), ENDS(12000)}},
+	{"stopped-with-a-detour", "detour", 2000,
+	 .events = {STOPS(1000, 1), IS_USED(8000, 3), GOES_ON(9000, 1), ENDS(12000)}},
+	/* The second relay of a route: the first one answers. */
+	{"stopped-second", "detour", 2000,
+	 .events = {DOWN(500, 1), IS_USED(4000, 3), UP(4000, 1), STOPS(5000, 4), IS_USED(12000, 1),
+		    GOES_ON(13000, 4), ENDS(16000)}},
+	{"end-stopped", "diamond", 1000, .events = {STOPS(1000, 2), GOES_ON(6000, 2), ENDS(9000)}},
 	{"stopped-only", "line", 2000, .events = {STOPS(1000, 1), GOES_ON(6000, 1), ENDS(9000)}},
 	{"killed", "diamond", 1000,
-	 .events = {IS_KILLED(1000, 1), STARTS(4000, 1), IS_KILLED(9000, 3), STARTS(13000, 3),
-		    ENDS(16000)}},
+	 .events = {IS_KILLED(1000, 1), STARTS(4000, 1), IS_USED(9000, 0), IS_KILLED(9000, 3),
+		    STARTS(13000, 3), IS_USED(28000, 2), ENDS(28000)}},
 	{"killed-only", "chain", 3000,
 	 .events = {IS_KILLED(1000, 1), STARTS(3000, 1), ENDS(12000)}},
 	/* c has cut its connection with b, of which b has heard nothing: it has none to lose. */
@@ -21,7 +29,8 @@ static const struct test_case cases[] = {
 	{"without-descriptors", "diamond", 2000,
 	 .events = {NO_FILES(1000, 1), RESETS(1500, 0), HAS_FILES(6000, 1), ENDS(9000)}},
 	{"cable", "diamond", 1000,
-	 .events = {DOWN(1000, 0), UP(4000, 0), DOWN(9000, 3), UP(12000, 3), ENDS(14000)}},
+	 .events = {DOWN(1000, 0), UP(4000, 0), IS_USED(9000, 0), DOWN(9000, 3), UP(12000, 3),
+		    IS_USED(17000, 3), ENDS(17000)}},
 	{"black-hole", "diamond", 4000, .events = {HOLE(1000, 1), UP(9000, 1), ENDS(12000)}},
 	{"reset", "chain", 2000, .events = {RESETS(1000, 1), RESETS(2000, 0), ENDS(4000)}},
 	{"small-memory", "chain", 2000, .message_kib = 3000,

@@ -12,13 +12,14 @@ struct bench {
 	int rank, ranks;
 	const char *meet_path, *file, *workload;
 	int abi;
-	size_t sizes[BENCH_LIST_MAX];
-	unsigned int num_sizes;
+	uint64_t sizes[BENCH_LIST_MAX];
+	size_t num_sizes;
 	unsigned int inflight[BENCH_LIST_MAX];
 	unsigned int num_inflight;
 	unsigned int comms[BENCH_LIST_MAX];
 	unsigned int num_comms;
 	double seconds; /* of each figure */
+	unsigned int pause_us;
 
 	struct meet meet;
 	struct lane_maker maker;

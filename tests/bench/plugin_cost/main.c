@@ -8,7 +8,6 @@
  * switches on inside cost_measure() alone.
  */
 #include <errno.h>
-#include <getopt.h>
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,10 +15,15 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "common/arguments.h"
+#include "common/options.h"
+
 #include "clock.h"
+#include "list.h"
 #include "pattern.h"
 #include "plugin.h"
 
+#define WHO "plugin_cost"
 #define WINDOW_MAX 32
 #define SIZES_MAX 16
 #define COMMS_MAX 64
@@ -51,8 +55,8 @@ struct end {
 struct cost {
 	const char *file;
 	int abi;
-	size_t sizes[SIZES_MAX];
-	unsigned int counts[SIZES_MAX]; /* messages of each size */
+	uint64_t sizes[SIZES_MAX];
+	uint64_t counts[SIZES_MAX]; /* messages of each size */
 	size_t num_sizes;
 	unsigned int window, comms, idle_polls;
 	struct side sides[2];
@@ -65,7 +69,7 @@ __attribute__((format(printf, 1, 2), noreturn)) static void fatal(const char *fo
 	va_list args;
 
 	va_start(args, format);
-	fputs("plugin_cost: ", stderr);
+	fputs(WHO ": ", stderr);
 	vfprintf(stderr, format, args);
 	fputc('\n', stderr);
 	va_end(args);
@@ -303,8 +307,8 @@ static void run(struct cost *cost)
 		comm_connect(cost, i);
 	for (size_t i = 0; i < cost->num_sizes; i++) {
 		move(cost, &cost->sends[0], &cost->receives[0], WARM_UP, cost->sizes[i]);
-		cost_measure(cost, &cost->sends[0], &cost->receives[0], cost->counts[i],
-			     cost->sizes[i]);
+		cost_measure(cost, &cost->sends[0], &cost->receives[0],
+			     (unsigned int)cost->counts[i], cost->sizes[i]);
 	}
 	if (cost->idle_polls)
 		measure_idle(cost);
@@ -316,91 +320,47 @@ static void run(struct cost *cost)
 
 /* --- command line --- */
 
-static const char help[] =
-	"usage: plugin_cost [options], in a network namespace whose loopback interface is up\n"
-	"  --plugin FILE    the plugin                [libnccl-net-mesh.so, by the loader]\n"
-	"  --abi N          6 to 12                   [the newest]\n"
-	"  --sizes N,N      bytes of a message        [8,524288]\n"
-	"  --messages N,N   of each size              [200,200]\n"
-	"  --inflight N     messages in flight, to 32 [1]\n"
-	"  --comms N        open comms, to 64; messages use the first [1]\n"
-	"  --idle N         calls of test with nothing to do          [0]\n";
-
-static unsigned long number(const char *text, unsigned long least, unsigned long most)
+static int take_sizes(const struct option_row *row, const char *text, void *arg)
 {
-	char *end;
-	unsigned long value = strtoul(text, &end, 10);
+	struct cost *cost = arg;
 
-	if (end == text || *end || value < least || value > most)
-		fatal("'%s' is no number from %lu to %lu", text, least, most);
-	return value;
+	cost->num_sizes = list_read(text, 0, SIZE_LIMIT, cost->sizes, SIZES_MAX);
+	return cost->num_sizes || !*text ? -1 : arguments_misuse(WHO, "--%s '%s'", row->name, text);
 }
 
-static size_t parse_list(char *text, unsigned long most, unsigned long *numbers)
+static int take_counts(const struct option_row *row, const char *text, void *arg)
 {
-	char *save, *item;
-	size_t n = 0;
+	struct cost *cost = arg;
 
-	for (item = strtok_r(text, ",", &save); item; item = strtok_r(NULL, ",", &save)) {
-		if (n == SIZES_MAX)
-			fatal("more than %d numbers", SIZES_MAX);
-		numbers[n++] = number(item, 0, most);
-	}
-	return n;
+	return !*text || list_read(text, 0, COUNT_LIMIT, cost->counts, SIZES_MAX)
+		       ? -1
+		       : arguments_misuse(WHO, "--%s '%s'", row->name, text);
 }
 
-static void parse_sizes(struct cost *cost, char *text)
-{
-	unsigned long numbers[SIZES_MAX];
+static const struct option_row rows[] = {
+	{"plugin", 0, "FILE", "the plugin [libnccl-net-mesh.so, by the loader]",
+	 OPTION_TEXT(struct cost, file)},
+	{"abi", 0, "N", "6 to 12 [the newest]",
+	 OPTION_NUMBER(struct cost, abi, ADAPTER_ABI_OLDEST, ADAPTER_ABI_NEWEST)},
+	{"sizes", 0, "N,N", "bytes of a message; '' is none [8,524288]",
+	 OPTION_HANDLER(take_sizes)},
+	{"messages", 0, "N,N", "of each size [200,200]", OPTION_HANDLER(take_counts)},
+	{"inflight", 0, "N", "messages in flight, to 32 [1]",
+	 OPTION_NUMBER(struct cost, window, 1, WINDOW_MAX)},
+	{"comms", 0, "N", "open comms, to 64; messages use the first [1]",
+	 OPTION_NUMBER(struct cost, comms, 1, COMMS_MAX)},
+	{"idle", 0, "N", "calls of test with nothing to do [0]",
+	 OPTION_NUMBER(struct cost, idle_polls, 0, 10000000)},
+	{.name = NULL},
+};
 
-	cost->num_sizes = parse_list(text, SIZE_LIMIT, numbers);
-	for (size_t i = 0; i < cost->num_sizes; i++)
-		cost->sizes[i] = numbers[i];
-}
-
-static void parse_counts(struct cost *cost, char *text)
-{
-	unsigned long numbers[SIZES_MAX];
-	size_t n = parse_list(text, COUNT_LIMIT, numbers);
-
-	for (size_t i = 0; i < n; i++)
-		cost->counts[i] = (unsigned int)numbers[i];
-}
-
-static void parse(struct cost *cost, int argc, char **argv)
-{
-	static const struct option options[] = {{"plugin", required_argument, NULL, 'p'},
-						{"abi", required_argument, NULL, 'a'},
-						{"sizes", required_argument, NULL, 's'},
-						{"messages", required_argument, NULL, 'm'},
-						{"inflight", required_argument, NULL, 'w'},
-						{"comms", required_argument, NULL, 'c'},
-						{"idle", required_argument, NULL, 'i'},
-						{"help", no_argument, NULL, 'h'},
-						{0}};
-	int option;
-
-	while ((option = getopt_long(argc, argv, "", options, NULL)) != -1) {
-		if (option == 'p')
-			cost->file = optarg;
-		else if (option == 'a')
-			cost->abi = (int)number(optarg, ADAPTER_ABI_OLDEST, ADAPTER_ABI_NEWEST);
-		else if (option == 's')
-			parse_sizes(cost, optarg);
-		else if (option == 'm')
-			parse_counts(cost, optarg);
-		else if (option == 'w')
-			cost->window = (unsigned int)number(optarg, 1, WINDOW_MAX);
-		else if (option == 'c')
-			cost->comms = (unsigned int)number(optarg, 1, COMMS_MAX);
-		else if (option == 'i')
-			cost->idle_polls = (unsigned int)number(optarg, 0, 10000000);
-		else {
-			fputs(help, option == 'h' ? stdout : stderr);
-			exit(option == 'h' ? 0 : 2);
-		}
-	}
-}
+static const struct option_table table = {
+	.who = WHO,
+	.usage = "usage: plugin_cost [options], in a network namespace whose loopback interface is "
+		 "up\n",
+	.notes = "",
+	.rows = rows,
+};
 
 int main(int argc, char **argv)
 {
@@ -410,7 +370,10 @@ int main(int argc, char **argv)
 				   .window = 1,
 				   .comms = 1};
 
-	parse(&cost, argc, argv);
+	int status = option_table_parse(&table, argc, argv, &cost, NULL);
+
+	if (status >= 0)
+		return status;
 	cost.slot = 4096;
 	for (size_t i = 0; i < cost.num_sizes; i++)
 		if (cost.sizes[i] > cost.slot)

@@ -155,15 +155,17 @@ TEST(virtual_down)
 	path_is(0, 1, "-", "none: their cable is down, 10.0.1.0/24");
 }
 
-static char *plan_text(const char *shape, const char *names)
+/* @halves: NICs of a port; each has a cable of its own in the plan. */
+static char *plan_text(const char *shape, const char *names, int halves)
 {
-	struct mesh_plan_request request = {.rate_mbps = 200000};
+	struct mesh_plan_request request = {.rate_mbps = 200000, .halves = halves};
 	struct plan_nodes nodes = {.num_nodes = 0};
 	struct mesh_plan plan;
 	json_t *root;
 	char *text;
 
 	assert_int_equal(mesh_shape_parse(shape, &request.shape), 0);
+	request.shape.parallel = halves;
 	assert_int_equal(plan_nodes_add(&nodes, names), 0);
 	request.nodes = nodes.nodes;
 	request.num_nodes = nodes.num_nodes;
@@ -178,7 +180,7 @@ static char *plan_text(const char *shape, const char *names)
 
 TEST(plan)
 {
-	char *text = plan_text("torus:3x3", "n[1-9]");
+	char *text = plan_text("torus:3x3", "n[1-9]", 1);
 
 	assert_int_equal(read_text(text, "plan.json"), 0);
 	assert_int_equal(topo_map_join(&map), 0);
@@ -286,7 +288,7 @@ TEST(drawings)
 /* Many cables between many nodes: a cell for each pair, and no line for each cable. */
 TEST(dense)
 {
-	char *text = plan_text("full", "n[1-64]");
+	char *text = plan_text("full", "n[1-64]", 1);
 	double width, height;
 
 	assert_int_equal(read_text(text, "plan.json"), 0);
@@ -306,30 +308,15 @@ TEST(dense)
 /* A DGX Spark's port is two NICs: a cable counts once, however many subnets it has. */
 TEST(planned_halves)
 {
-	struct mesh_plan_request request = {.shape = {.kind = MESH_SHAPE_TRIANGLE, .parallel = 2},
-					    .halves = 2,
-					    .rate_mbps = 100000};
-	struct plan_nodes nodes = {.num_nodes = 0};
-	struct mesh_plan plan;
-	char *text;
-	json_t *root;
+	char *text = plan_text("triangle", "a,b,c", 2);
 
-	assert_int_equal(plan_nodes_add(&nodes, "a,b,c"), 0);
-	request.nodes = nodes.nodes;
-	request.num_nodes = nodes.num_nodes;
-	assert_int_equal(mesh_plan_make(&request, &plan), 0);
-	root = plan_json(&plan);
-	text = json_dumps(root, 0);
-	json_decref(root);
-	mesh_plan_free(&plan);
-	assert_non_null(text);
 	assert_int_equal(read_text(text, "plan.json"), 0);
 	assert_int_equal(topo_map_join(&map), 0);
 	free(text);
 	assert_int_equal(map.num_links, 6);
 	DRAWN(topo_print_text, NULL, "triangle: 3 nodes, 3 cables of 2 halves each, planned",
 	      "one of 2 halves of the cable: both are on 192.168.10");
-	DRAWN(topo_print_svg, NULL, ">2 halves of 100 Gb/s<");
+	DRAWN(topo_print_svg, NULL, ">2 halves of 200 Gb/s<");
 }
 
 static void nic_add(const char *name, const char *addr)

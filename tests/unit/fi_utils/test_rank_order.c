@@ -94,32 +94,34 @@ TEST(none)
 	order_of(10, "abbccddeeafhhjjggiifafbgchdiej", MESH_ORDER_LINE);
 }
 
-TEST(hint)
+/* The order of four nodes that is found with this hint; @wanted: NULL for any. */
+static void hint_is(const char *cables, const int *hint, enum mesh_rank_order_kind kind,
+		    const int *wanted)
 {
-	static const int ring[] = {0, 2, 1, 3}, line[] = {1, 0, 2, 3}, wrong[] = {0, 1, 2, 3};
 	struct mesh_rank_order order;
 	struct mesh_topology topology;
 
-	/* 0 - 2 - 1 - 3 - 0 and 2 - 3 */
-	mesh_of(&topology, 4, "accbbdda");
-	assert_int_equal(mesh_rank_order_find(&topology, ring, &order), 0);
-	assert_int_equal(order.kind, MESH_ORDER_RING);
-	assert_memory_equal(order.nodes, ring, sizeof(ring));
-	mesh_rank_order_free(&order);
-	/* A hint that is not an order is ignored. */
-	assert_int_equal(mesh_rank_order_find(&topology, wrong, &order), 0);
-	assert_int_equal(order.kind, MESH_ORDER_RING);
+	mesh_of(&topology, 4, cables);
+	assert_int_equal(mesh_rank_order_find(&topology, hint, &order), 0);
+	assert_int_equal(order.kind, kind);
+	assert_true(order.proven);
+	if (wanted)
+		assert_memory_equal(order.nodes, wanted, 4 * sizeof(*wanted));
 	order_holds(&topology, &order);
 	mesh_rank_order_free(&order);
 	mesh_topology_free(&topology);
+}
+
+TEST(hint)
+{
+	static const int ring[] = {0, 2, 1, 3}, line[] = {1, 0, 2, 3}, wrong[] = {0, 1, 2, 3};
+
+	/* 0 - 2 - 1 - 3 - 0 and 2 - 3 */
+	hint_is("accbbdda", ring, MESH_ORDER_RING, ring);
+	/* A hint that is not an order is ignored. */
+	hint_is("accbbdda", wrong, MESH_ORDER_RING, NULL);
 	/* No ring: the hint's line is kept. */
-	mesh_of(&topology, 4, "baaccd");
-	assert_int_equal(mesh_rank_order_find(&topology, line, &order), 0);
-	assert_int_equal(order.kind, MESH_ORDER_LINE);
-	assert_memory_equal(order.nodes, line, sizeof(line));
-	assert_true(order.proven);
-	mesh_rank_order_free(&order);
-	mesh_topology_free(&topology);
+	hint_is("baaccd", line, MESH_ORDER_LINE, line);
 }
 
 /* A ring of 1,000 with shuffled numbers is found; a grid of odd size ends in bounded time. */
@@ -196,33 +198,21 @@ static void site_order_is(const char *letters, int num_sites, const char *cables
 	mesh_topology_free(&topology);
 }
 
-/* Routers join the sites: one step between two ranks is no cable, and so is the last one. */
-TEST(no_cables)
+TEST(sites)
 {
+	/* Routers join the sites: a step between two ranks is no cable, and so is the last one. */
 	site_order_is("abab", 2, "acbd", MESH_ORDER_GAPS, 1);
 	site_order_is("aaabbb", 2, "abbccadeeffd", MESH_ORDER_GAPS, 1);
 	site_order_is("ab", 2, "", MESH_ORDER_GAPS, 1);
 	site_order_is("aabbcc", 3, "abcdef", MESH_ORDER_GAPS, 2);
-}
-
-/* A ring of all nodes in the order of the cables crosses at every step here. */
-TEST(crossing_cables)
-{
+	/* A ring of all nodes in the order of the cables crosses at every step here. */
 	/* Sites 0-2-4 and 1-3-5, all neighbours inside, and cables 0-1, 2-3, 4-5 across. */
 	site_order_is("ababab", 2, "acceeabddffbabcdef", MESH_ORDER_RING, 0);
-}
-
-/* Two lines, of which one has to be turned round. */
-TEST(turned)
-{
+	/* Two lines, of which one has to be turned round. */
 	site_order_is("aaabbb", 2, "abbcdeefcf", MESH_ORDER_LINE, 0);
 	site_order_is("aaabbb", 2, "abbcdeefad", MESH_ORDER_LINE, 0);
 	site_order_is("aaabbb", 2, "abbcdeefcfad", MESH_ORDER_RING, 0);
-}
-
-/* Two rings of four, joined by one cable: each begins or ends there. */
-TEST(cut_sites)
-{
+	/* Two rings of four, joined by one cable: each begins or ends there. */
 	site_order_is("aaaabbbb", 2, "abbccddaeffgghhebg", MESH_ORDER_LINE, 0);
 	site_order_is("aaaabbbb", 2, "abbccddaeffgghhebgcf", MESH_ORDER_RING, 0);
 }
