@@ -67,21 +67,18 @@ static void question_answer(struct mesh_answering *answering, const struct mesh_
 {
 	const struct mesh_answering_socket *socket =
 		socket_for(answering, question->from.family, question->ifindex);
-	const struct mesh_neighbour_link *link =
-		mesh_members_link(answering->members, question->ifindex);
 	const struct mesh_neighbour_addr *entry;
+	struct mesh_neighbour_link link;
 	struct mesh_neighbour answer;
 	struct mesh_addr own, to;
 	bool reaches;
 
-	if (!link || !socket)
+	if (!socket || !mesh_members_link(answering->members, question->ifindex, &link))
 		return; /* a NIC that is none of the mesh */
-	entry = own_address(&link->about, socket->family, &question->from, &reaches);
+	entry = own_address(&link.about, socket->family, &question->from, &reaches);
 	if (!entry)
 		return;
-	answer = link->about;
-	if (mesh_members_drained(answering->members, question->ifindex))
-		answer.flags |= MESH_NEIGHBOUR_DRAINED;
+	answer = link.about;
 	/* A question of another version gets an answer of ours: both have the names. */
 	answer.token = question->about.token;
 	answer.job = question->about.job;
@@ -103,14 +100,16 @@ static void links_send(struct mesh_reporting *reporting, unsigned int ifindex, b
 {
 	struct mesh_answering *answering =
 		mesh_container_of(reporting, struct mesh_answering, reporting);
-	const struct mesh_neighbour_link *link = mesh_members_link(answering->members, ifindex);
 	const struct mesh_answering_socket *socket = socket_for(answering, to->family, ifindex);
 	const struct mesh_neighbour_addr *entry;
 	struct mesh_addr own, group = mesh_datagram_group(to->family);
+	struct mesh_neighbour_link link;
 	bool reaches;
 
-	entry = link ? own_address(&link->about, to->family, to, &reaches) : NULL;
-	if (!entry || !socket)
+	if (!socket || !mesh_members_link(answering->members, ifindex, &link))
+		return;
+	entry = own_address(&link.about, to->family, to, &reaches);
+	if (!entry)
 		return;
 	mesh_neighbour_addr_get(entry, &own);
 	mesh_datagram_links_send(socket->watch.fd, ifindex, &own, reaches && !all ? to : &group,
@@ -128,12 +127,30 @@ static bool is_question(const struct mesh_datagram *datagram)
 	       (datagram->error || datagram->about.type == MESH_NEIGHBOUR_QUESTION);
 }
 
-void mesh_answering_take(struct mesh_answering *answering, const struct mesh_datagram *question)
+/* True if it is for us to answer, and not for the deputy, or the speaker. Answers are for both. */
+MESH_HOLDS(process)
+static bool is_ours(const struct mesh_answering *answering, const struct mesh_datagram *datagram)
 {
-	if (!question->is_links)
-		question_answer(answering, question);
-	else if (mesh_members_link(answering->members, question->ifindex))
-		mesh_reporting_take(&answering->reporting, question, mesh_clock_ms());
+	bool again = datagram->is_links ? mesh_links_is_again(&datagram->links.question)
+					: datagram->about.flags & MESH_NEIGHBOUR_AGAIN;
+
+	if (datagram->is_links && datagram->links.head.type == MESH_LINKS_ANSWER)
+		return true;
+	return again == (answering->scope == MESH_ANSWERING_GROUP) ||
+	       (again && !mesh_members_any(answering->members));
+}
+
+MESH_HOLDS(process)
+static void datagram_take(struct mesh_answering *answering, const struct mesh_datagram *datagram)
+{
+	struct mesh_neighbour_link link;
+
+	if (!is_ours(answering, datagram))
+		return;
+	if (!datagram->is_links)
+		question_answer(answering, datagram);
+	else if (mesh_members_link(answering->members, datagram->ifindex, &link))
+		mesh_reporting_take(&answering->reporting, datagram, mesh_clock_ms());
 }
 
 /* ---- pace ---------------------------------------------------------------------------------- */
@@ -202,8 +219,8 @@ static void socket_ready(struct mesh_watch *watch, uint32_t events)
 		answering->credit--;
 		if (!ret || !is_question(&datagram))
 			answering->dropped++;
-		else if (!answering->keep || !answering->keep(answering, &datagram))
-			mesh_answering_take(answering, &datagram);
+		else
+			datagram_take(answering, &datagram);
 	}
 }
 

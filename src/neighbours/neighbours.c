@@ -315,30 +315,9 @@ static void posted(struct mesh_members *members)
 	struct mesh_neighbours *neighbours =
 		mesh_container_of(members, struct mesh_neighbours, members);
 
-	if (members->posts[MESH_POST_SPEAKER].held) {
-		mesh_deputy_end(&neighbours->deputy);
-		mesh_answering_open(&neighbours->answering, MESH_ANSWERING_ALL);
-	} else {
-		mesh_deputy_begin(&neighbours->deputy);
-	}
-}
-
-MESH_HOLDS(process)
-static void speaker_lives(struct mesh_members *members)
-{
-	struct mesh_neighbours *neighbours =
-		mesh_container_of(members, struct mesh_neighbours, members);
-
-	mesh_deputy_speaker_lives(&neighbours->deputy);
-}
-
-MESH_HOLDS(process)
-static bool question_keep(struct mesh_answering *answering, const struct mesh_datagram *question)
-{
-	struct mesh_neighbours *neighbours =
-		mesh_container_of(answering, struct mesh_neighbours, answering);
-
-	return mesh_deputy_keep(&neighbours->deputy, question);
+	mesh_answering_open(&neighbours->answering, mesh_members_hold(members, MESH_POST_SPEAKER)
+							    ? MESH_ANSWERING_ALL
+							    : MESH_ANSWERING_GROUP);
 }
 
 struct mesh_neighbours *mesh_neighbours_open(struct mesh_engine *engine,
@@ -359,12 +338,9 @@ struct mesh_neighbours *mesh_neighbours_open(struct mesh_engine *engine,
 	neighbours->search_timer.expired = search_due;
 	mesh_answering_init(&neighbours->answering, engine, &neighbours->self,
 			    &neighbours->members);
-	neighbours->answering.keep = question_keep;
-	mesh_deputy_init(&neighbours->deputy, &neighbours->members, &neighbours->answering);
 	neighbours->members.engine = engine;
 	neighbours->members.self = &neighbours->self;
 	neighbours->members.posted = posted;
-	neighbours->members.speaker_lives = speaker_lives;
 	mesh_members_open(&neighbours->members);
 	return neighbours;
 }
@@ -373,7 +349,6 @@ void mesh_neighbours_close(struct mesh_neighbours *neighbours)
 {
 	if (!neighbours)
 		return;
-	mesh_deputy_end(&neighbours->deputy);
 	mesh_answering_close(&neighbours->answering);
 	mesh_members_close(&neighbours->members);
 	mesh_engine_timer_cancel(neighbours->engine, &neighbours->search_timer);
@@ -391,8 +366,8 @@ void mesh_neighbours_links_set(struct mesh_neighbours *neighbours,
 	if (!changed && num_links == neighbours->members.num_links)
 		return;
 	mesh_members_links_set(&neighbours->members, neighbours->rounds.asking.links, num_links);
-	if (neighbours->deputy.on)
-		mesh_deputy_begin(&neighbours->deputy);
+	if (mesh_members_hold(&neighbours->members, MESH_POST_DEPUTY))
+		posted(&neighbours->members);
 	if (ask && changed)
 		mesh_neighbours_ask(neighbours);
 }

@@ -13,7 +13,6 @@
 #include "control/engine.h"
 #include "neighbours/answering.h"
 #include "neighbours/asking.h"
-#include "neighbours/deputy.h"
 #include "neighbours/members.h"
 #include "neighbours/rounds.h"
 #include "neighbours/searching.h"
@@ -32,7 +31,6 @@ struct mesh_neighbours {
 	struct mesh_timer search_timer;
 	struct mesh_members members;
 	struct mesh_answering answering;
-	struct mesh_deputy deputy;
 };
 
 /**

@@ -140,6 +140,15 @@ static int links_list(const struct mesh_reporting *reporting, struct mesh_links_
 }
 
 MESH_HOLDS(process)
+static void answer_return(void *owner, const struct mesh_forwarding_asker *to,
+			  const struct mesh_links_answer *answer)
+{
+	struct mesh_reporting *reporting = owner;
+
+	reporting->send(reporting, to->ifindex, to->all, &to->addr, to->port, &answer->head);
+}
+
+MESH_HOLDS(process)
 static void own_answer(struct mesh_reporting *reporting, const struct mesh_forwarding_asker *to,
 		       const struct mesh_links_question *question)
 {
@@ -154,15 +163,15 @@ static void own_answer(struct mesh_reporting *reporting, const struct mesh_forwa
 	memcpy(answer.site, self->site, sizeof(answer.site));
 	answer.node_id = self->node_id;
 	answer.protocol = MESH_PROTOCOL_VERSION;
-	if (mesh_members_have_rank(reporting->members, question->job))
-		answer.flags |= MESH_LINKS_SAME_JOB;
 	answer.num_ranks =
 		(uint16_t)mesh_members_ranks(reporting->members, question->job, &answer.first_rank);
+	if (answer.num_ranks)
+		answer.flags |= MESH_LINKS_SAME_JOB;
 	if (mesh_members_serve(reporting->members, question->job))
 		answer.flags |= MESH_LINKS_RELAY;
 	mesh_links_answer_fill(&answer, question, nics, nics_list(reporting, nics), links,
 			       links_list(reporting, links));
-	reporting->send(reporting, to->ifindex, false, &to->addr, to->port, &answer.head);
+	answer_return(reporting, to, &answer);
 }
 
 MESH_HOLDS(process)
@@ -239,15 +248,6 @@ static bool neighbour_ask(void *owner, uint64_t node_id, const struct mesh_links
 }
 
 MESH_HOLDS(process)
-static void answer_return(void *owner, const struct mesh_forwarding_asker *to,
-			  const struct mesh_links_answer *answer)
-{
-	struct mesh_reporting *reporting = owner;
-
-	reporting->send(reporting, to->ifindex, false, &to->addr, to->port, &answer->head);
-}
-
-MESH_HOLDS(process)
 static void forget_expired(struct mesh_timer *timer, uint64_t now_ms)
 {
 	struct mesh_reporting *reporting =
@@ -266,9 +266,13 @@ void mesh_reporting_take(struct mesh_reporting *reporting, const struct mesh_dat
 
 	if (datagram->links.head.type == MESH_LINKS_ANSWER)
 		mesh_forwarding_answer(&reporting->forwarding, &datagram->links.answer, now_ms);
-	else
+	else {
+		/* Another node's deputy has asked, maybe: what goes to an address is not for it. */
+		from.all = datagram->port == MESH_NEIGHBOUR_PORT &&
+			   mesh_links_is_again(&datagram->links.question);
 		mesh_forwarding_question(&reporting->forwarding, &from, &datagram->links.question,
 					 now_ms);
+	}
 	if (reporting->forwarding.slots && !reporting->forgotten.set)
 		forget_expired(&reporting->forgotten, now_ms);
 }
