@@ -86,7 +86,7 @@ static void links_answer(const struct mesh_neighbour *heard)
 {
 	struct mesh_datagram question = {.is_links = true};
 	struct mesh_neighbour_link links[MESH_NICS_MAX];
-	struct mesh_asking *asking = &reporting.survey.asking;
+	struct mesh_asking *asking = &reporting.survey;
 	int i, num = mesh_members_links(&members, links, MESH_NICS_MAX);
 
 	mesh_reporting_init(&reporting, &engine, &self, &members);

@@ -143,7 +143,7 @@ static bool is_asking(struct rank *rank)
 	bool is;
 
 	mesh_lock_take(&rank->lock);
-	is = rank->neighbours->rounds.asking.began_ms;
+	is = rank->neighbours->asking.began_ms;
 	mesh_lock_release(&rank->lock);
 	return is;
 }
@@ -191,8 +191,7 @@ static void quiet_await(struct rank *rank)
 	while (is_asking(rank) && mesh_clock_ms() < deadline_ms)
 		poll(NULL, 0, 1);
 	assert_false(is_asking(rank));
-	assert_int_equal(rank->neighbours->rounds.asking.fds[0], -1);
-	assert_int_equal(rank->neighbours->rounds.watches[0].fd, -1);
+	assert_int_equal(rank->neighbours->asking.sockets[0].watch.fd, -1);
 }
 
 /* ---- tests --------------------------------------------------------------------------------- */
@@ -276,7 +275,7 @@ TEST(answer)
 	mesh_neighbour_addr_get(&answer.about.addrs[0], &addr);
 	assert_string_equal(mesh_addr_text_prefix(&addr, text), "fe80::b/64");
 	/* The far rank asked nothing, and has heard nothing. */
-	assert_int_equal(far.neighbours->rounds.asking.asked[0].num_heard, 0);
+	assert_int_equal(far.neighbours->asking.asked[0].num_heard, 0);
 	quiet_await(&near);
 	rank_stop(&near);
 	rank_stop(&far);
@@ -301,7 +300,7 @@ TEST(members)
 		poll(NULL, 0, 20);
 	}
 	assert_true(heard(&near, 4, &answer));
-	assert_int_equal(near.neighbours->rounds.asking.asked[0].num_heard, 1);
+	assert_int_equal(near.neighbours->asking.asked[0].num_heard, 1);
 	assert_true(is_speaker(&far));
 	mesh_lock_take(&far.lock);
 	assert_true(mesh_members_ranks(&far.neighbours->members, 77, &first) == 4 && first == 20);
@@ -500,7 +499,7 @@ TEST(flood)
 	mesh_lock_release(&near.lock);
 	most = 4096 + 2 * (mesh_clock_ms() - begin_ms) + 1;
 	assert_in_range(taken, 4096, most);
-	assert_int_equal(near.neighbours->rounds.asking.asked[0].num_heard, 0);
+	assert_int_equal(near.neighbours->asking.asked[0].num_heard, 0);
 	assert_int_equal(log_captured_lines(MESH_LOG_WARN), 1);
 	assert_true(log_captured(MESH_LOG_WARN, "datagrams a second arrive on UDP port 18621"));
 	rank_start(&far, far_ns, "far", "ba", 21, false);
