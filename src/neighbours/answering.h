@@ -45,7 +45,6 @@ struct mesh_answering {
 	int tries;
 	/* Datagrams that may still be taken; grows with time up to a limit. */
 	uint64_t credit, credit_ms;
-	bool paused;
 	struct mesh_log_limit floods;
 	uint64_t answered, dropped; /* questions; datagrams that were none */
 };
