@@ -14,17 +14,6 @@
 /* On a switch others may answer after the first. */
 #define MORE_MS 100
 
-static bool all_answered(const struct mesh_asking *asking)
-{
-	int i;
-
-	for (i = 0; i < asking->num_links; i++) {
-		if (!asking->asked[i].answered && !asking->asked[i].error)
-			return false;
-	}
-	return true;
-}
-
 /* Until @until_ms, or the next question. */
 static int answers_take(struct mesh_asking *asking, uint64_t until_ms)
 {
@@ -32,13 +21,13 @@ static int answers_take(struct mesh_asking *asking, uint64_t until_ms)
 	int i, ret;
 
 	for (i = 0; i < MESH_ASKING_SOCKETS; i++)
-		fds[i] = (struct pollfd){.fd = asking->fds[i], .events = POLLIN};
+		fds[i] = (struct pollfd){.fd = asking->sockets[i].watch.fd, .events = POLLIN};
 	if (asking->due_ms < until_ms)
 		until_ms = asking->due_ms;
 	ret = interrupt_poll(fds, MESH_ASKING_SOCKETS, until_ms);
 	for (i = 0; i < MESH_ASKING_SOCKETS; i++) {
-		if (asking->fds[i] >= 0)
-			mesh_asking_take(asking, asking->fds[i], mesh_clock_ms());
+		if (asking->sockets[i].watch.fd >= 0)
+			mesh_asking_take(asking, asking->sockets[i].watch.fd, mesh_clock_ms());
 	}
 	return ret == -EINTR ? ret : 0;
 }
@@ -58,10 +47,10 @@ int neighbours_ask(const struct peer_self *node, struct mesh_neighbour_self *sel
 	mesh_asking_links_set(asking, links, peer_self_links(node, self, links));
 	ret = mesh_asking_begin(asking, now_ms);
 	while (!ret && asking->began_ms && now_ms < begin_ms + ASK_MS &&
-	       (now_ms < begin_ms + MORE_MS || !all_answered(asking))) {
+	       (now_ms < begin_ms + MORE_MS || !mesh_asking_all_answered(asking))) {
 		mesh_asking_advance(asking, now_ms);
-		ret = answers_take(asking,
-				   all_answered(asking) ? begin_ms + MORE_MS : begin_ms + ASK_MS);
+		ret = answers_take(asking, mesh_asking_all_answered(asking) ? begin_ms + MORE_MS
+									    : begin_ms + ASK_MS);
 		now_ms = mesh_clock_ms();
 	}
 	return ret;

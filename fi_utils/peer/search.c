@@ -23,17 +23,20 @@ static int step(struct peer_search *search)
 	if (search->asking.began_ms && search->asking.due_ms < until_ms)
 		until_ms = search->asking.due_ms;
 	for (i = 0; i < MESH_ASKING_SOCKETS; i++) {
-		fds[i] = (struct pollfd){.fd = search->asking.fds[i], .events = POLLIN};
-		fds[MESH_ASKING_SOCKETS + i] =
-			(struct pollfd){.fd = search->searching.fds[i], .events = POLLIN};
+		fds[i] =
+			(struct pollfd){.fd = search->asking.sockets[i].watch.fd, .events = POLLIN};
+		fds[MESH_ASKING_SOCKETS + i] = (struct pollfd){
+			.fd = search->searching.sockets[i].watch.fd, .events = POLLIN};
 	}
 	ret = interrupt_poll(fds, SOCKETS, until_ms);
 	now_ms = mesh_clock_ms();
 	for (i = 0; i < MESH_ASKING_SOCKETS; i++) {
-		if (search->asking.fds[i] >= 0)
-			mesh_asking_take(&search->asking, search->asking.fds[i], now_ms);
-		if (search->searching.fds[i] >= 0)
-			mesh_searching_take(&search->searching, search->searching.fds[i], now_ms);
+		if (search->asking.sockets[i].watch.fd >= 0)
+			mesh_asking_take(&search->asking, search->asking.sockets[i].watch.fd,
+					 now_ms);
+		if (search->searching.sockets[i].watch.fd >= 0)
+			mesh_searching_take(&search->searching,
+					    search->searching.sockets[i].watch.fd, now_ms);
 	}
 	mesh_asking_advance(&search->asking, now_ms);
 	mesh_searching_advance(&search->searching, now_ms);
@@ -55,10 +58,8 @@ int peer_search_run(struct peer_search *search, const struct peer_self *node)
 	ret = mesh_asking_begin(&search->asking, now_ms);
 	if (!ret)
 		ret = mesh_searching_begin(&search->searching, 0, LIMIT_MS, now_ms);
-	if (!ret) {
-		mesh_asking_advance(&search->asking, now_ms);
+	if (!ret)
 		mesh_searching_advance(&search->searching, now_ms);
-	}
 	while (!ret && search->searching.searches)
 		ret = step(search);
 	return ret;

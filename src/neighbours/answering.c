@@ -25,73 +25,72 @@
 
 /* ---- answers ------------------------------------------------------------------------------- */
 
-/* Our address on that NIC from which the sender is reached, or NULL. */
-static const struct mesh_neighbour_addr *own_address(const struct mesh_neighbour *about,
-						     enum mesh_family family,
-						     const struct mesh_addr *from, bool *reaches)
+/* Our address on that NIC from which the sender is reached. Returns false if there is none. */
+static bool own_address(const struct mesh_neighbour *about, const struct mesh_addr *from,
+			struct mesh_addr *own, bool *reaches)
 {
-	const struct mesh_neighbour_addr *found = NULL;
-	struct mesh_addr own;
+	struct mesh_addr addr;
+	bool found = false;
 	int i;
 
 	*reaches = false;
 	for (i = 0; i < about->num_addrs && !*reaches; i++) {
-		if (about->addrs[i].family != (uint8_t)family)
+		mesh_neighbour_addr_get(&about->addrs[i], &addr);
+		if (addr.family != from->family ||
+		    (addr.family == MESH_FAMILY_IPV6 && !mesh_addr_is_link_local(&addr)))
 			continue;
-		mesh_neighbour_addr_get(&about->addrs[i], &own);
-		if (family == MESH_FAMILY_IPV6 && !mesh_addr_is_link_local(&own))
-			continue;
-		*reaches = family == MESH_FAMILY_IPV6 || mesh_addr_in_subnet(from, &own);
+		*reaches = addr.family == MESH_FAMILY_IPV6 || mesh_addr_in_subnet(from, &addr);
 		if (!found || *reaches)
-			found = &about->addrs[i];
+			*own = addr;
+		found = true;
 	}
 	return found;
 }
 
-/* An open socket that sends on this NIC, or NULL. */
-static const struct mesh_answering_socket *socket_for(const struct mesh_answering *answering,
-						      enum mesh_family family, unsigned int ifindex)
+/*
+ * How to send to an address from that NIC: describes it, and finds our address on it. IPv4 has no
+ * route to an address of another subnet: then *@to becomes the group of all nodes of the link.
+ *
+ * Returns an open socket, or -1, also if the NIC is none of the mesh.
+ */
+MESH_HOLDS(process)
+static int way_find(const struct mesh_answering *answering, unsigned int ifindex,
+		    struct mesh_neighbour_link *link, struct mesh_addr *own, struct mesh_addr *to)
 {
 	const struct mesh_answering_socket *socket = answering->sockets;
+	const struct mesh_answering_socket *end = socket + answering->num_sockets;
+	bool reaches;
 
-	for (; socket < answering->sockets + answering->num_sockets; socket++) {
-		if (socket->family == family && socket->watch.fd >= 0 &&
+	for (; socket < end; socket++) {
+		if (socket->family == to->family && socket->watch.fd >= 0 &&
 		    (!socket->ifindex || socket->ifindex == ifindex))
-			return socket;
+			break;
 	}
-	return NULL;
+	if (socket == end || !mesh_members_link(answering->members, ifindex, link) ||
+	    !own_address(&link->about, to, own, &reaches))
+		return -1;
+	if (!reaches)
+		*to = mesh_datagram_group(to->family);
+	return socket->watch.fd;
 }
 
 MESH_HOLDS(process)
 static void question_answer(struct mesh_answering *answering, const struct mesh_datagram *question)
 {
-	const struct mesh_answering_socket *socket =
-		socket_for(answering, question->from.family, question->ifindex);
-	const struct mesh_neighbour_link *link =
-		mesh_members_link(answering->members, question->ifindex);
-	const struct mesh_neighbour_addr *entry;
+	struct mesh_addr own, to = question->from;
+	struct mesh_neighbour_link link;
 	struct mesh_neighbour answer;
-	struct mesh_addr own, to;
-	bool reaches;
+	int fd = way_find(answering, question->ifindex, &link, &own, &to);
 
-	if (!link || !socket)
-		return; /* a NIC that is none of the mesh */
-	entry = own_address(&link->about, socket->family, &question->from, &reaches);
-	if (!entry)
+	if (fd < 0)
 		return;
-	answer = link->about;
-	if (mesh_members_drained(answering->members, question->ifindex))
-		answer.flags |= MESH_NEIGHBOUR_DRAINED;
+	answer = link.about;
 	/* A question of another version gets an answer of ours: both have the names. */
 	answer.token = question->about.token;
 	answer.job = question->about.job;
 	mesh_members_list(answering->members, &answer);
 	mesh_neighbour_finish(&answer, MESH_NEIGHBOUR_ANSWER);
-	mesh_neighbour_addr_get(entry, &own);
-	/* IPv4 has no route to an address of another subnet: all nodes of the link get it. */
-	to = reaches ? question->from : mesh_datagram_group(socket->family);
-	if (!mesh_datagram_send(socket->watch.fd, question->ifindex, &own, &to, question->port,
-				&answer))
+	if (!mesh_datagram_send(fd, question->ifindex, &own, &to, question->port, &answer))
 		answering->answered++;
 }
 
@@ -103,18 +102,15 @@ static void links_send(struct mesh_reporting *reporting, unsigned int ifindex, b
 {
 	struct mesh_answering *answering =
 		mesh_container_of(reporting, struct mesh_answering, reporting);
-	const struct mesh_neighbour_link *link = mesh_members_link(answering->members, ifindex);
-	const struct mesh_answering_socket *socket = socket_for(answering, to->family, ifindex);
-	const struct mesh_neighbour_addr *entry;
-	struct mesh_addr own, group = mesh_datagram_group(to->family);
-	bool reaches;
+	struct mesh_addr own, there = *to;
+	struct mesh_neighbour_link link;
+	int fd = way_find(answering, ifindex, &link, &own, &there);
 
-	entry = link ? own_address(&link->about, to->family, to, &reaches) : NULL;
-	if (!entry || !socket)
+	if (fd < 0)
 		return;
-	mesh_neighbour_addr_get(entry, &own);
-	mesh_datagram_links_send(socket->watch.fd, ifindex, &own, reaches && !all ? to : &group,
-				 port, links);
+	if (all)
+		there = mesh_datagram_group(to->family);
+	mesh_datagram_links_send(fd, ifindex, &own, &there, port, links);
 }
 
 /* True for what may be answered: never what comes from another node's port. */
@@ -128,12 +124,30 @@ static bool is_question(const struct mesh_datagram *datagram)
 	       (datagram->error || datagram->about.type == MESH_NEIGHBOUR_QUESTION);
 }
 
-void mesh_answering_take(struct mesh_answering *answering, const struct mesh_datagram *question)
+/* True if it is for us to answer, and not for the deputy, or the speaker. Answers are for both. */
+MESH_HOLDS(process)
+static bool is_ours(const struct mesh_answering *answering, const struct mesh_datagram *datagram)
 {
-	if (!question->is_links)
-		question_answer(answering, question);
-	else if (mesh_members_link(answering->members, question->ifindex))
-		mesh_reporting_take(&answering->reporting, question, mesh_clock_ms());
+	bool again = datagram->is_links ? mesh_links_is_again(&datagram->links.question)
+					: datagram->about.flags & MESH_NEIGHBOUR_AGAIN;
+
+	if (datagram->is_links && datagram->links.head.type == MESH_LINKS_ANSWER)
+		return true;
+	return again == (answering->scope == MESH_ANSWERING_GROUP) ||
+	       (again && !mesh_members_any(answering->members));
+}
+
+MESH_HOLDS(process)
+static void datagram_take(struct mesh_answering *answering, const struct mesh_datagram *datagram)
+{
+	struct mesh_neighbour_link link;
+
+	if (!is_ours(answering, datagram))
+		return;
+	if (!datagram->is_links)
+		question_answer(answering, datagram);
+	else if (mesh_members_link(answering->members, datagram->ifindex, &link))
+		mesh_reporting_take(&answering->reporting, datagram, mesh_clock_ms());
 }
 
 /* ---- pace ---------------------------------------------------------------------------------- */
@@ -158,25 +172,11 @@ static void pause_begin(struct mesh_answering *answering, uint64_t now_ms)
 		mesh_warn("more than %d datagrams a second arrive on UDP port %d, so some "
 			  "neighbours' questions are not answered; connections are not affected%s",
 			  TAKE_PER_S, MESH_NEIGHBOUR_PORT, more);
-	answering->paused = true;
 	for (i = 0; i < answering->num_sockets; i++) {
 		if (answering->sockets[i].watch.fd >= 0)
 			mesh_engine_rewatch(answering->engine, &answering->sockets[i].watch, 0);
 	}
 	mesh_engine_timer_set(answering->engine, &answering->timer, now_ms + PAUSE_MS);
-}
-
-MESH_HOLDS(process)
-static void pause_end(struct mesh_answering *answering)
-{
-	int i;
-
-	answering->paused = false;
-	for (i = 0; i < answering->num_sockets; i++) {
-		if (answering->sockets[i].watch.fd >= 0)
-			mesh_engine_rewatch(answering->engine, &answering->sockets[i].watch,
-					    EPOLLIN);
-	}
 }
 
 MESH_HOLDS(process)
@@ -202,21 +202,23 @@ static void socket_ready(struct mesh_watch *watch, uint32_t events)
 		answering->credit--;
 		if (!ret || !is_question(&datagram))
 			answering->dropped++;
-		else if (!answering->keep || !answering->keep(answering, &datagram))
-			mesh_answering_take(answering, &datagram);
+		else
+			datagram_take(answering, &datagram);
 	}
 }
 
 /* ---- sockets ------------------------------------------------------------------------------- */
 
-/* Returns 0, also where the kernel has no such family. */
+/* Or ends its pause. Returns 0, also where the kernel has no such family. */
 MESH_HOLDS(process)
 static int socket_open(struct mesh_answering_socket *socket)
 {
 	int fd, ret;
 
-	if (socket->watch.fd >= 0)
+	if (socket->watch.fd >= 0) {
+		mesh_engine_rewatch(socket->answering->engine, &socket->watch, EPOLLIN);
 		return 0;
+	}
 	if (socket->answering->scope == MESH_ANSWERING_ALL)
 		fd = mesh_datagram_open(socket->family, MESH_NEIGHBOUR_PORT);
 	else
@@ -233,16 +235,19 @@ static int socket_open(struct mesh_answering_socket *socket)
 MESH_HOLDS(process)
 static void sockets_open(struct mesh_answering *answering)
 {
-	int i, ret = 0;
+	int i, error, ret = 0;
 
-	for (i = 0; i < answering->num_sockets && !ret; i++)
-		ret = socket_open(&answering->sockets[i]);
+	for (i = 0; i < answering->num_sockets; i++) {
+		error = socket_open(&answering->sockets[i]);
+		if (error)
+			ret = error;
+	}
 	if (!ret)
 		return;
 	if (++answering->tries < TRIES_MAX)
 		mesh_engine_timer_set(answering->engine, &answering->timer,
 				      mesh_clock_ms() + TRY_AGAIN_MS);
-	else if (answering->scope == MESH_ANSWERING_ALL)
+	else if (answering->tries == TRIES_MAX && answering->scope == MESH_ANSWERING_ALL)
 		mesh_info("this node does not answer its neighbours: UDP port %d: %s",
 			  MESH_NEIGHBOUR_PORT, strerror(-ret));
 }
@@ -250,13 +255,8 @@ static void sockets_open(struct mesh_answering *answering)
 MESH_HOLDS(process)
 static void timer_expired(struct mesh_timer *timer, uint64_t now_ms)
 {
-	struct mesh_answering *answering = mesh_container_of(timer, struct mesh_answering, timer);
-
 	(void)now_ms;
-	if (answering->paused)
-		pause_end(answering);
-	else
-		sockets_open(answering);
+	sockets_open(mesh_container_of(timer, struct mesh_answering, timer));
 }
 
 void mesh_answering_init(struct mesh_answering *answering, struct mesh_engine *engine,
@@ -297,7 +297,6 @@ static void sockets_close(struct mesh_answering *answering)
 	for (i = 0; i < answering->num_sockets; i++)
 		mesh_engine_unwatch(answering->engine, &answering->sockets[i].watch);
 	answering->num_sockets = 0;
-	answering->paused = false;
 }
 
 void mesh_answering_open(struct mesh_answering *answering, enum mesh_answering_scope scope)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * answering.h - one answer of this node to each question, from the speaker or, if that does not
- * run, from its deputy.
+ * answering.h - one answer of this node to each question. The speaker answers the first and the
+ * third time that something is asked, the deputy the second, so that one of them may be stopped. A
+ * speaker alone answers each time.
  */
 #ifndef MESH_NEIGHBOURS_ANSWERING_H
 #define MESH_NEIGHBOURS_ANSWERING_H
@@ -23,7 +24,10 @@ struct mesh_answering_socket {
 	unsigned int ifindex; /* 0: of all NICs */
 };
 
-/* All that comes to the port: IPv6, IPv4. What comes to the group: IPv6 of each NIC, IPv4. */
+/*
+ * All that comes to the port: IPv6, IPv4. What comes to the group, for the deputy: IPv6 of each
+ * NIC, IPv4. The kernel gives each of both a datagram to the group, and the speaker the others.
+ */
 enum mesh_answering_scope {
 	MESH_ANSWERING_ALL,
 	MESH_ANSWERING_GROUP
@@ -33,8 +37,6 @@ enum mesh_answering_scope {
 struct mesh_answering {
 	struct mesh_engine *engine;
 	const struct mesh_members *members;
-	/* Returns true if it keeps a question instead of having it answered; NULL: none is kept. */
-	bool (*keep)(struct mesh_answering *answering, const struct mesh_datagram *question);
 	enum mesh_answering_scope scope;
 	struct mesh_answering_socket sockets[MESH_ANSWERING_SOCKETS];
 	int num_sockets;
@@ -43,7 +45,6 @@ struct mesh_answering {
 	int tries;
 	/* Datagrams that may still be taken; grows with time up to a limit. */
 	uint64_t credit, credit_ms;
-	bool paused;
 	struct mesh_log_limit floods;
 	uint64_t answered, dropped; /* questions; datagrams that were none */
 };
@@ -59,10 +60,6 @@ void mesh_answering_init(struct mesh_answering *answering, struct mesh_engine *e
  */
 MESH_HOLDS(process)
 void mesh_answering_open(struct mesh_answering *answering, enum mesh_answering_scope scope);
-
-/** Answers a question that was kept. */
-MESH_HOLDS(process)
-void mesh_answering_take(struct mesh_answering *answering, const struct mesh_datagram *question);
 
 MESH_HOLDS(process)
 void mesh_answering_close(struct mesh_answering *answering);

@@ -3,8 +3,11 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/epoll.h>
 
 #include "base/clock.h"
+#include "base/container.h"
+#include "base/log.h"
 #include "base/private_descriptor.h"
 #include "base/random.h"
 #include "neighbours/asking.h"
@@ -21,15 +24,50 @@ static const uint64_t question_ms[] = {0, 50, 200};
 #define TAKE_MAX 64
 #define ROUND_MAX 8192
 
-void mesh_asking_init(struct mesh_asking *asking, const struct mesh_neighbour_self *self)
+/* ---- sockets ------------------------------------------------------------------------------- */
+
+void mesh_asking_sockets_init(struct mesh_asking_socket *sockets,
+			      void (*ready)(struct mesh_watch *watch, uint32_t events), void *owner)
 {
 	int i;
 
-	memset(asking, 0, sizeof(*asking));
-	asking->self = self;
 	for (i = 0; i < MESH_ASKING_SOCKETS; i++)
-		asking->fds[i] = -1;
+		sockets[i] = (struct mesh_asking_socket){{.fd = -1, .ready = ready}, owner};
 }
+
+int mesh_asking_socket_of(const struct mesh_asking *asking, struct mesh_asking_socket *sockets,
+			  enum mesh_family family)
+{
+	struct mesh_watch *watch = &sockets[family == MESH_FAMILY_IPV6 ? 0 : 1].watch;
+	int fd = watch->fd >= 0 ? watch->fd : mesh_datagram_open(family, 0);
+	int ret = 0;
+
+	if (fd < 0 || watch->fd >= 0)
+		return fd;
+	watch->fd = fd;
+	if (asking->engine)
+		ret = mesh_engine_watch(asking->engine, watch, EPOLLIN);
+	if (!ret)
+		return fd;
+	mesh_descriptor_close(fd);
+	watch->fd = -1;
+	return ret;
+}
+
+void mesh_asking_sockets_close(const struct mesh_asking *asking, struct mesh_asking_socket *sockets)
+{
+	int i;
+
+	for (i = 0; i < MESH_ASKING_SOCKETS; i++) {
+		if (asking->engine)
+			mesh_engine_unwatch(asking->engine, &sockets[i].watch);
+		else
+			mesh_descriptor_close(sockets[i].watch.fd);
+		sockets[i].watch.fd = -1;
+	}
+}
+
+/* ---- our NICs ------------------------------------------------------------------------------ */
 
 static void asked_free(struct mesh_asked *asked)
 {
@@ -39,15 +77,9 @@ static void asked_free(struct mesh_asked *asked)
 
 static void round_end(struct mesh_asking *asking)
 {
-	int i;
-
-	for (i = 0; i < MESH_ASKING_SOCKETS; i++) {
-		if (asking->close)
-			asking->close(asking, i);
-		else
-			mesh_descriptor_close(asking->fds[i]);
-		asking->fds[i] = -1;
-	}
+	mesh_asking_sockets_close(asking, asking->sockets);
+	if (asking->engine)
+		mesh_engine_timer_cancel(asking->engine, &asking->timer);
 	asking->began_ms = asking->sought = 0;
 }
 
@@ -101,20 +133,6 @@ bool mesh_asking_links_set(struct mesh_asking *asking, const struct mesh_neighbo
 
 /* ---- questions ----------------------------------------------------------------------------- */
 
-static int socket_index(enum mesh_family family)
-{
-	return family == MESH_FAMILY_IPV6 ? 0 : 1;
-}
-
-static int socket_of(struct mesh_asking *asking, enum mesh_family family)
-{
-	int *fd = &asking->fds[socket_index(family)];
-
-	if (*fd < 0)
-		*fd = mesh_datagram_open(family, 0);
-	return *fd;
-}
-
 /* They are asked again, and have not answered yet. */
 static void missed_mark(struct mesh_asked *asked, uint64_t now_ms)
 {
@@ -127,7 +145,7 @@ static void missed_mark(struct mesh_asked *asked, uint64_t now_ms)
 	}
 }
 
-int mesh_asking_begin(struct mesh_asking *asking, uint64_t now_ms)
+static int round_begin(struct mesh_asking *asking, uint64_t now_ms)
 {
 	uint64_t latest_ms;
 	int i, fd, ret = 0, opened = 0;
@@ -146,7 +164,8 @@ int mesh_asking_begin(struct mesh_asking *asking, uint64_t now_ms)
 		missed_mark(&asking->asked[i], now_ms);
 		if (asking->links[i].ask_from.family == MESH_FAMILY_NONE)
 			continue;
-		fd = socket_of(asking, asking->links[i].ask_from.family);
+		fd = mesh_asking_socket_of(asking, asking->sockets,
+					   asking->links[i].ask_from.family);
 		if (fd < 0)
 			ret = fd;
 		else
@@ -156,6 +175,16 @@ int mesh_asking_begin(struct mesh_asking *asking, uint64_t now_ms)
 	asking->due_ms = asking->began_ms;
 	if (ret || !opened)
 		round_end(asking);
+	return ret;
+}
+
+int mesh_asking_begin(struct mesh_asking *asking, uint64_t now_ms)
+{
+	int ret = round_begin(asking, now_ms);
+
+	if (ret && asking->engine)
+		mesh_info("cannot ask the neighbours: %s", strerror(-ret));
+	mesh_asking_advance(asking, now_ms);
 	return ret;
 }
 
@@ -198,29 +227,43 @@ static void question_send(struct mesh_asking *asking, int i)
 		question.total_processes = question.num_processes = 1;
 		question.processes[0] = asking->self->process;
 	}
+	if (asking->sent == 1)
+		question.flags |= MESH_NEIGHBOUR_AGAIN;
 	mesh_neighbour_finish(&question, MESH_NEIGHBOUR_QUESTION);
-	asking->asked[i].error = mesh_datagram_send(socket_of(asking, link->ask_from.family),
-						    link->ifindex, &link->ask_from, &group,
-						    MESH_NEIGHBOUR_PORT, &question);
+	asking->asked[i].error = mesh_datagram_send(
+		mesh_asking_socket_of(asking, asking->sockets, link->ask_from.family),
+		link->ifindex, &link->ask_from, &group, MESH_NEIGHBOUR_PORT, &question);
 }
 
 void mesh_asking_advance(struct mesh_asking *asking, uint64_t now_ms)
 {
 	int i;
 
-	if (!asking->began_ms || now_ms < asking->due_ms)
-		return;
-	if (asking->sent == QUESTIONS) {
+	if (asking->began_ms && now_ms >= asking->due_ms && asking->sent == QUESTIONS)
 		round_end(asking);
+	if (!asking->began_ms)
 		return;
+	if (now_ms >= asking->due_ms) {
+		for (i = 0; i < asking->num_links; i++) {
+			if (is_wanted(asking, &asking->asked[i]))
+				question_send(asking, i);
+		}
+		asking->sent++;
+		asking->due_ms = asking->began_ms +
+				 (asking->sent < QUESTIONS ? question_ms[asking->sent] : ROUND_MS);
 	}
-	for (i = 0; i < asking->num_links; i++) {
-		if (is_wanted(asking, &asking->asked[i]))
-			question_send(asking, i);
-	}
-	asking->sent++;
-	asking->due_ms = asking->began_ms +
-			 (asking->sent < QUESTIONS ? question_ms[asking->sent] : ROUND_MS);
+	if (asking->engine)
+		mesh_engine_timer_set(asking->engine, &asking->timer, asking->due_ms);
+}
+
+MESH_HOLDS(process)
+static void question_due(struct mesh_timer *timer, uint64_t now_ms)
+{
+	struct mesh_asking *asking = mesh_container_of(timer, struct mesh_asking, timer);
+
+	mesh_asking_advance(asking, now_ms);
+	if (asking->stepped)
+		asking->stepped(asking, now_ms);
 }
 
 /* ---- answers ------------------------------------------------------------------------------- */
@@ -302,7 +345,54 @@ void mesh_asking_take(struct mesh_asking *asking, int fd, uint64_t now_ms)
 	}
 }
 
+MESH_HOLDS(process)
+static void answers_ready(struct mesh_watch *watch, uint32_t events)
+{
+	struct mesh_asking *asking =
+		mesh_container_of(watch, struct mesh_asking_socket, watch)->owner;
+	uint64_t now_ms = mesh_clock_ms();
+
+	(void)events;
+	mesh_asking_take(asking, watch->fd, now_ms);
+	if (asking->stepped)
+		asking->stepped(asking, now_ms);
+}
+
+bool mesh_asking_all_answered(const struct mesh_asking *asking)
+{
+	int i;
+
+	for (i = 0; i < asking->num_links; i++) {
+		if (!asking->asked[i].answered && !asking->asked[i].error)
+			return false;
+	}
+	return true;
+}
+
+const struct mesh_heard *mesh_asking_heard_next(const struct mesh_asking *asking, uint64_t since_ms,
+						struct mesh_heard_at *at)
+{
+	const struct mesh_heard *heard;
+
+	for (; at->link < asking->num_links; at->link++, at->next = 0) {
+		while (at->next < asking->asked[at->link].num_heard) {
+			heard = asking->asked[at->link].heard[at->next++];
+			if (!heard->error && heard->heard_ms >= since_ms)
+				return heard;
+		}
+	}
+	return NULL;
+}
+
 uint64_t mesh_asking_waited_ms(const struct mesh_asking *asking, uint64_t now_ms)
 {
 	return asking->began_ms ? mesh_clock_elapsed_ms(asking->began_ms, now_ms) : UINT64_MAX;
+}
+
+void mesh_asking_init(struct mesh_asking *asking, const struct mesh_neighbour_self *self)
+{
+	memset(asking, 0, sizeof(*asking));
+	asking->self = self;
+	asking->timer.expired = question_due;
+	mesh_asking_sockets_init(asking->sockets, answers_ready, asking);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * asking.h - asks on each of our NICs which node is there, and keeps the answers. It needs no
- * thread: the caller waits on the sockets and until the next question is due.
+ * asking.h - asks on each of our NICs which node is there, and keeps the answers. It runs in an
+ * engine. Without one, the caller waits on the sockets and until the next question is due.
  */
 #ifndef MESH_NEIGHBOURS_ASKING_H
 #define MESH_NEIGHBOURS_ASKING_H
@@ -9,13 +9,19 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "control/engine.h"
 #include "neighbours/datagram.h"
 #include "neighbours/self.h"
 
 /* Kept for one NIC: a cable has one, a switch may have many. The oldest answer is replaced. */
 #define MESH_HEARD_MAX 64
-/* The sockets of one round: IPv6, and IPv4 for NICs that have no IPv6. */
+/* The sockets of a round, or a search: IPv6, and IPv4 for NICs that have no IPv6. */
 #define MESH_ASKING_SOCKETS 2
+
+struct mesh_asking_socket {
+	struct mesh_watch watch; /* fd -1: not open */
+	void *owner;
+};
 
 /* One NIC of another node (or of ours), as it answered on one of our NICs. */
 struct mesh_heard {
@@ -37,21 +43,23 @@ struct mesh_asked {
 
 struct mesh_asking {
 	const struct mesh_neighbour_self *self;
-	/* Closes fds[i] for an owner that watches it; NULL: mesh_descriptor_close(). */
-	void (*close)(struct mesh_asking *asking, int i);
+	struct mesh_engine *engine; /* NULL: there is none */
+	/* Called by the engine after answers have come and after questions were due, or NULL. */
+	void (*stepped)(struct mesh_asking *asking, uint64_t now_ms);
 	struct mesh_neighbour_link links[MESH_NICS_MAX];
 	struct mesh_asked asked[MESH_NICS_MAX]; /* beside links */
 	int num_links;
-	int fds[MESH_ASKING_SOCKETS]; /* -1: not open. All are closed between two rounds */
-	uint64_t token;		      /* of this round */
-	uint64_t sought;	      /* asked for on each NIC until this node answers; 0: none */
-	int sent;		      /* questions of this round */
-	int taken;		      /* datagrams of this round */
-	uint64_t began_ms;	      /* 0: no round goes on */
-	uint64_t due_ms;	      /* of the next question, or the end of the round */
+	struct mesh_asking_socket sockets[MESH_ASKING_SOCKETS]; /* closed between two rounds */
+	struct mesh_timer timer;
+	uint64_t token;	   /* of this round */
+	uint64_t sought;   /* asked for on each NIC until this node answers; 0: none */
+	int sent;	   /* questions of this round */
+	int taken;	   /* datagrams of this round */
+	uint64_t began_ms; /* 0: no round goes on */
+	uint64_t due_ms;   /* of the next question, or the end of the round */
 };
 
-/** @self: must stay as long as @asking is used. */
+/** Without an engine: that is the caller's to set. @self: must stay as long as @asking is used. */
 void mesh_asking_init(struct mesh_asking *asking, const struct mesh_neighbour_self *self);
 
 /** Frees what was heard and closes the sockets. */
@@ -66,8 +74,8 @@ bool mesh_asking_links_set(struct mesh_asking *asking, const struct mesh_neighbo
 			   int num_links);
 
 /**
- * Begins a round: the caller now calls mesh_asking_advance(). If one goes on, its next question is
- * sent at once, but not sooner than 50 ms after its latest.
+ * Begins a round, and asks. If one goes on, its next question is sent at once, but not sooner than
+ * 50 ms after its latest.
  *
  * Returns 0, or a negative errno if no socket can be opened.
  */
@@ -78,6 +86,22 @@ int mesh_asking_begin(struct mesh_asking *asking, uint64_t now_ms);
  * where it has not answered, also if others have. One node at a time: the latest.
  */
 int mesh_asking_seek(struct mesh_asking *asking, uint64_t node_id, uint64_t now_ms);
+
+/** True if each NIC that can ask has an answer in this round. */
+bool mesh_asking_all_answered(const struct mesh_asking *asking);
+
+/**
+ * What our NICs have heard of nodes of this version since then, one after the other.
+ *
+ * @at: zeros at first; @link is the NIC of the one that is returned
+ *
+ * Returns NULL behind the last one.
+ */
+struct mesh_heard_at {
+	int link, next;
+};
+const struct mesh_heard *mesh_asking_heard_next(const struct mesh_asking *asking, uint64_t since_ms,
+						struct mesh_heard_at *at);
 
 /** True if the NIC has heard this node; of one of another version the id is not known. */
 bool mesh_asked_has_heard(const struct mesh_asked *asked, uint64_t node_id);
@@ -93,5 +117,17 @@ void mesh_asking_take(struct mesh_asking *asking, int fd, uint64_t now_ms);
 
 /** Milliseconds since the first question of this round; UINT64_MAX if no round goes on. */
 uint64_t mesh_asking_waited_ms(const struct mesh_asking *asking, uint64_t now_ms);
+
+/** @sockets: MESH_ASKING_SOCKETS of them; @ready: as in struct mesh_watch */
+void mesh_asking_sockets_init(struct mesh_asking_socket *sockets,
+			      void (*ready)(struct mesh_watch *watch, uint32_t events),
+			      void *owner);
+
+/** The one of that family, which is opened if it is not. Returns its descriptor or an errno. */
+int mesh_asking_socket_of(const struct mesh_asking *asking, struct mesh_asking_socket *sockets,
+			  enum mesh_family family);
+
+void mesh_asking_sockets_close(const struct mesh_asking *asking,
+			       struct mesh_asking_socket *sockets);
 
 #endif

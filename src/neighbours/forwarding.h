@@ -28,7 +28,7 @@ struct mesh_forwarding_asker {
 	unsigned int ifindex; /* of our NIC */
 	struct mesh_addr addr;
 	uint16_t port;
-	enum mesh_family family; /* of the socket */
+	bool all; /* the answer goes to all nodes of the link */
 };
 
 struct mesh_forwarding_slot;

@@ -11,20 +11,17 @@
 #include "base/container.h"
 #include "base/log.h"
 #include "base/private_descriptor.h"
-#include "neighbours/member_report.h"
 #include "neighbours/members.h"
 
 /* The number is that of struct mesh_member_report: processes with another one cannot be members. */
 static const char *const post_names[MESH_POSTS] = {
-	[MESH_POST_SPEAKER] = "nccl-net-mesh neighbours 2",
-	[MESH_POST_DEPUTY] = "nccl-net-mesh deputy 2",
+	[MESH_POST_SPEAKER] = "nccl-net-mesh neighbours 3",
+	[MESH_POST_DEPUTY] = "nccl-net-mesh deputy 3",
 };
 #define BACKLOG 128
 /* After a failure, in milliseconds times the number of tries. */
 #define TRY_AGAIN_MS 20
 #define TRIES_MAX 10
-/* Who holds a post and ends after this had taken us. */
-#define LIVED_MS 1000
 /* The pause after accept() ran out of descriptors. */
 #define PAUSE_MS 1000
 
@@ -70,18 +67,44 @@ static int socket_watch(struct mesh_members *members, struct mesh_watch *watch, 
 	return ret;
 }
 
-/* Returns 0 or a negative errno. */
-MESH_HOLDS(process)
-static int report_send(const struct mesh_members *members, int fd, enum mesh_report_kind kind)
+/* What is sent on to other nodes has to pass their check, which also cleans its texts. */
+static bool about_is_valid(struct mesh_neighbour about)
 {
-	struct mesh_member_report report = {.process = members->self->process, .kind = kind};
-	int num_links = kind == MESH_REPORT_MEMBER ? members->num_links : 0;
-	size_t size;
+	return !about.num_processes &&
+	       !mesh_neighbour_decode(&about, mesh_neighbour_finish(&about, MESH_NEIGHBOUR_ANSWER),
+				      &about);
+}
 
-	report.num_links = (uint32_t)num_links;
+static bool family_is_valid(enum mesh_family family)
+{
+	return family == MESH_FAMILY_NONE || mesh_addr_size(family);
+}
+
+bool mesh_member_report_is_valid(const struct mesh_member_report *report, size_t size)
+{
+	uint32_t i;
+
+	if (size < mesh_member_report_size(0) || report->num_links > MESH_NICS_MAX ||
+	    size != mesh_member_report_size((int)report->num_links))
+		return false;
+	for (i = 0; i < report->num_links; i++) {
+		if (!about_is_valid(report->links[i].about) ||
+		    !family_is_valid(report->links[i].ask_from.family))
+			return false;
+	}
+	return true;
+}
+
+/* With the first @num_links of our NICs. Returns 0 or a negative errno. */
+MESH_HOLDS(process)
+static int report_send(const struct mesh_members *members, int fd, int num_links)
+{
+	struct mesh_member_report report = {.process = members->self->process,
+					    .num_links = (uint32_t)num_links};
+	size_t size = mesh_member_report_size(num_links);
+
 	if (num_links)
 		memcpy(report.links, members->links, (size_t)num_links * sizeof(report.links[0]));
-	size = mesh_member_report_size(num_links);
 	return send(fd, &report, size, MSG_DONTWAIT | MSG_NOSIGNAL) < 0 ? -errno : 0;
 }
 
@@ -106,12 +129,11 @@ static void member_ready(struct mesh_watch *watch, uint32_t events)
 	int ret = report_receive(watch->fd, &report);
 
 	(void)events;
-	if (!ret && report.kind == MESH_REPORT_PING)
-		ret = report_send(members, watch->fd, MESH_REPORT_PONG);
-	else if (!ret && report.kind == MESH_REPORT_MEMBER) {
+	if (!ret) {
 		member->process = report.process;
 		member->num_links = (int)report.num_links;
 		memcpy(member->links, report.links, report.num_links * sizeof(report.links[0]));
+		ret = report_send(members, watch->fd, 0);
 	}
 	if (!ret || ret == -EAGAIN)
 		return;
@@ -184,7 +206,6 @@ static void deputy_leave(struct mesh_members *members)
 	mesh_engine_timer_cancel(members->engine, &deputy->timer);
 	mesh_engine_unwatch(members->engine, &deputy->listener);
 	mesh_engine_unwatch(members->engine, &deputy->uplink);
-	deputy->held = false;
 	for (i = 0; i < MESH_MEMBERS_MAX && members->all[i]; i++) {
 		mesh_engine_unwatch(members->engine, &members->all[i]->watch);
 		members->all[i]->num_links = 0;
@@ -208,7 +229,6 @@ static int post_take(struct mesh_post *post)
 		return ret;
 	if (kind_of(post) == MESH_POST_SPEAKER)
 		deputy_leave(members);
-	post->held = true;
 	members->posted(members);
 	return 0;
 }
@@ -227,41 +247,36 @@ static int member_become(struct mesh_post *post)
 		return fd;
 	ret = connect(fd, (struct sockaddr *)&address, len) ? -errno : 0;
 	if (!ret)
-		ret = report_send(members, fd, MESH_REPORT_MEMBER);
-	post->joined_ms = mesh_clock_ms();
+		ret = report_send(members, fd, members->num_links);
 	return socket_watch(members, &post->uplink, fd, ret);
 }
 
-int mesh_members_ping(struct mesh_members *members)
+/* It has failed, or a connection has ended. */
+MESH_HOLDS(process)
+static void join_later(struct mesh_post *post, int error)
 {
-	int fd = members->posts[MESH_POST_SPEAKER].uplink.fd;
+	struct mesh_engine *engine = post->members->engine;
 
-	return fd < 0 ? -ENOTCONN : report_send(members, fd, MESH_REPORT_PING);
+	if (++post->tries < TRIES_MAX)
+		mesh_engine_timer_set(engine, &post->timer,
+				      mesh_clock_ms() + TRY_AGAIN_MS * (uint64_t)post->tries);
+	else if (kind_of(post) == MESH_POST_SPEAKER)
+		mesh_info("this process is not listed among those of this node: %s",
+			  strerror(-error));
 }
 
 MESH_HOLDS(process)
 static void join(struct mesh_post *post)
 {
-	struct mesh_members *members = post->members;
 	int ret;
 
-	if (members->posts[MESH_POST_SPEAKER].held)
+	if (mesh_members_hold(post->members, MESH_POST_SPEAKER))
 		return;
 	ret = post_take(post);
 	if (ret == -EADDRINUSE)
 		ret = member_become(post);
-	if (!ret) {
-		/* The deputy has a new speaker, or is new itself: it learns who that is. */
-		if (members->posts[MESH_POST_DEPUTY].held)
-			mesh_members_ping(members);
-		return;
-	}
-	if (++post->tries < TRIES_MAX)
-		mesh_engine_timer_set(members->engine, &post->timer,
-				      mesh_clock_ms() + TRY_AGAIN_MS * (uint64_t)post->tries);
-	else if (kind_of(post) == MESH_POST_SPEAKER)
-		mesh_info("this process is not listed among those of this node: %s",
-			  strerror(-ret));
+	if (ret)
+		join_later(post, ret);
 }
 
 MESH_HOLDS(process)
@@ -270,13 +285,13 @@ static void join_again(struct mesh_timer *timer, uint64_t now_ms)
 	struct mesh_post *post = mesh_container_of(timer, struct mesh_post, timer);
 
 	(void)now_ms;
-	if (post->held)
+	if (post->listener.fd >= 0)
 		mesh_engine_rewatch(post->members->engine, &post->listener, EPOLLIN);
 	else
 		join(post);
 }
 
-/* The speaker sends pongs and nothing else; otherwise it has ended, or has no place for us. */
+/* Who holds the post says who that is; otherwise it has ended, or has no place for us. */
 MESH_HOLDS(process)
 static void uplink_ready(struct mesh_watch *watch, uint32_t events)
 {
@@ -286,19 +301,18 @@ static void uplink_ready(struct mesh_watch *watch, uint32_t events)
 	int ret = report_receive(watch->fd, &report);
 
 	(void)events;
-	if (!ret && report.kind == MESH_REPORT_PONG && kind_of(post) == MESH_POST_SPEAKER) {
-		members->speaker = report.process;
-		members->speaker_lives(members);
-	}
-	if (!ret || ret == -EAGAIN)
+	if (ret == -EAGAIN)
 		return;
-	mesh_engine_unwatch(members->engine, watch);
+	if (!ret) {
+		if (kind_of(post) == MESH_POST_SPEAKER)
+			members->speaker = report.process;
+		post->tries = 0;
+		return;
+	}
 	if (kind_of(post) == MESH_POST_SPEAKER)
 		members->speaker.role = 0;
-	if (mesh_clock_elapsed_ms(post->joined_ms, mesh_clock_ms()) > LIVED_MS)
-		post->tries = 0;
-	if (++post->tries < TRIES_MAX)
-		mesh_engine_timer_set(members->engine, &post->timer, mesh_clock_ms());
+	mesh_engine_unwatch(members->engine, watch);
+	join_later(post, ret);
 }
 
 /* ---- both ---------------------------------------------------------------------------------- */
@@ -330,8 +344,8 @@ void mesh_members_links_set(struct mesh_members *members, const struct mesh_neig
 		post->tries = 0;
 		/* If it fails, the connection has ended, and wakes us. */
 		if (post->uplink.fd >= 0)
-			report_send(members, post->uplink.fd, MESH_REPORT_MEMBER);
-		else if (!post->held)
+			report_send(members, post->uplink.fd, num_links);
+		else if (post->listener.fd < 0)
 			mesh_engine_timer_advance(members->engine, &post->timer, mesh_clock_ms());
 	}
 }
@@ -345,7 +359,6 @@ void mesh_members_close(struct mesh_members *members)
 		mesh_engine_timer_cancel(members->engine, &post->timer);
 		mesh_engine_unwatch(members->engine, &post->uplink);
 		mesh_engine_unwatch(members->engine, &post->listener);
-		post->held = false;
 	}
 	for (i = 0; i < MESH_MEMBERS_MAX && members->all[i]; i++) {
 		mesh_engine_unwatch(members->engine, &members->all[i]->watch);
@@ -354,45 +367,12 @@ void mesh_members_close(struct mesh_members *members)
 	}
 }
 
-const struct mesh_neighbour_link *mesh_members_link(const struct mesh_members *members,
-						    unsigned int ifindex)
-{
-	const struct mesh_member *member;
-	int i, k;
-
-	for (i = 0; i < members->num_links; i++) {
-		if (members->links[i].ifindex == ifindex)
-			return &members->links[i];
-	}
-	for (i = 0; i < MESH_MEMBERS_MAX && members->all[i]; i++) {
-		member = members->all[i];
-		for (k = 0; k < member->num_links; k++) {
-			if (member->links[k].ifindex == ifindex)
-				return &member->links[k];
-		}
-	}
-	return NULL;
-}
-
-static bool links_drain(const struct mesh_neighbour_link *links, int num, unsigned int ifindex)
+bool mesh_members_any(const struct mesh_members *members)
 {
 	int i;
 
-	for (i = 0; i < num; i++) {
-		if (links[i].ifindex == ifindex && links[i].about.flags & MESH_NEIGHBOUR_DRAINED)
-			return true;
-	}
-	return false;
-}
-
-bool mesh_members_drained(const struct mesh_members *members, unsigned int ifindex)
-{
-	int i;
-
-	if (links_drain(members->links, members->num_links, ifindex))
-		return true;
 	for (i = 0; i < MESH_MEMBERS_MAX && members->all[i]; i++) {
-		if (links_drain(members->all[i]->links, members->all[i]->num_links, ifindex))
+		if (members->all[i]->watch.fd >= 0)
 			return true;
 	}
 	return false;
@@ -406,7 +386,9 @@ static int links_add(struct mesh_neighbour_link *links, int num, int max,
 	for (i = 0; i < num_more; i++) {
 		for (k = 0; k < num && links[k].ifindex != more[i].ifindex; k++)
 			continue;
-		if (k == num && num < max)
+		if (k < num)
+			links[k].about.flags |= more[i].about.flags & MESH_NEIGHBOUR_DRAINED;
+		else if (num < max)
 			links[num++] = more[i];
 	}
 	return num;
@@ -420,11 +402,20 @@ int mesh_members_links(const struct mesh_members *members, struct mesh_neighbour
 	for (i = 0; i < MESH_MEMBERS_MAX && members->all[i]; i++)
 		num = links_add(links, num, max, members->all[i]->links,
 				members->all[i]->num_links);
-	for (i = 0; i < num; i++) {
-		if (mesh_members_drained(members, links[i].ifindex))
-			links[i].about.flags |= MESH_NEIGHBOUR_DRAINED;
-	}
 	return num;
+}
+
+bool mesh_members_link(const struct mesh_members *members, unsigned int ifindex,
+		       struct mesh_neighbour_link *link)
+{
+	struct mesh_neighbour_link links[MESH_NICS_MAX];
+	int i, num = mesh_members_links(members, links, MESH_NICS_MAX);
+
+	for (i = 0; i < num && links[i].ifindex != ifindex; i++)
+		continue;
+	if (i < num)
+		*link = links[i];
+	return i < num;
 }
 
 /*
@@ -439,7 +430,7 @@ static const struct mesh_neighbour_process *process_next(const struct mesh_membe
 
 	if (!i)
 		return &members->self->process;
-	if (i == 1 && members->posts[MESH_POST_DEPUTY].held && members->speaker.role)
+	if (i == 1 && members->speaker.role)
 		return &members->speaker;
 	for (i = i < 2 ? 0 : i - 2; i < MESH_MEMBERS_MAX && members->all[i]; i++) {
 		member = members->all[i];
@@ -448,18 +439,6 @@ static const struct mesh_neighbour_process *process_next(const struct mesh_membe
 			return &member->process;
 	}
 	return NULL;
-}
-
-bool mesh_members_have_rank(const struct mesh_members *members, uint64_t job)
-{
-	const struct mesh_neighbour_process *process;
-	int next = 0;
-
-	while ((process = process_next(members, &next))) {
-		if (process->role == MESH_NEIGHBOUR_RANK && (!job || process->job == job))
-			return true;
-	}
-	return false;
 }
 
 int mesh_members_ranks(const struct mesh_members *members, uint64_t job, uint32_t *first)

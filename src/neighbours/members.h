@@ -4,17 +4,19 @@
  *
  * The process that binds a certain name in the abstract space of Unix sockets, which belongs to the
  * network namespace like the NICs, is the speaker. The others are its members: each connects to it,
- * sends what it is once, and sends it again when its NICs change. When the speaker ends, the kernel
- * closes these connections, and one of the members becomes the speaker.
+ * sends what it is once, and sends it again when its NICs change; the speaker sends back what it is
+ * itself. When the speaker ends, the kernel closes these connections, and one of the members
+ * becomes the speaker.
  *
  * A speaker that is stopped, or in a debugger, has not ended. Therefore the first of the others
- * binds a second name: it is the deputy (deputy.h). All but the speaker are its members as well. It
- * pings the speaker when there is something to answer. Nothing else is sent.
+ * binds a second name: it is the deputy, which answers what is asked again (answering.h). All but
+ * the speaker are its members as well.
  */
 #ifndef MESH_NEIGHBOURS_MEMBERS_H
 #define MESH_NEIGHBOURS_MEMBERS_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "base/lock.h"
@@ -25,6 +27,17 @@
 #define MESH_MEMBERS_MAX 128
 
 struct mesh_members;
+
+/*
+ * What processes of one node send each other. It never leaves the node, but another user's process
+ * may have made it.
+ */
+struct mesh_member_report {
+	struct mesh_neighbour_process process;
+	uint32_t num_links;				 /* 0 from who holds a post */
+	uint32_t reserved;				 /* 0 */
+	struct mesh_neighbour_link links[MESH_NICS_MAX]; /* num_links are sent */
+};
 
 /* What one process has sent to the speaker. */
 struct mesh_member {
@@ -44,10 +57,8 @@ enum mesh_post_kind {
 
 struct mesh_post {
 	struct mesh_members *members;
-	bool held;		    /* by this process */
 	int tries;		    /* that failed, since the latest success */
-	uint64_t joined_ms;	    /* when it became a member */
-	struct mesh_watch listener; /* of who holds it; else fd -1 */
+	struct mesh_watch listener; /* of this process, if it holds the post; else fd -1 */
 	struct mesh_watch uplink;   /* a member's connection to who holds it; else fd -1 */
 	struct mesh_timer timer;    /* the next try */
 };
@@ -59,10 +70,8 @@ struct mesh_members {
 	int num_links;
 	/* Called when this process gets a post, with the engine's lock held. */
 	void (*posted)(struct mesh_members *members);
-	/* The same when the speaker has answered the deputy's ping. */
-	void (*speaker_lives)(struct mesh_members *members);
 	struct mesh_post posts[MESH_POSTS];
-	struct mesh_neighbour_process speaker; /* the deputy's; role 0: not known */
+	struct mesh_neighbour_process speaker; /* if it is another process; role 0: not known */
 	/* The members of our post; owned, NULL: never used. */
 	struct mesh_member *all[MESH_MEMBERS_MAX];
 };
@@ -71,18 +80,16 @@ struct mesh_members {
  * Makes this process the speaker, the deputy or a member. If none of them works, it tries again
  * some times, and then logs why.
  *
- * @members: engine, self, posted and speaker_lives are set, the rest is zero
+ * @members: engine, self and posted are set, the rest is zero
  */
 MESH_HOLDS(process)
 void mesh_members_open(struct mesh_members *members);
 
-/**
- * Asks the speaker for a sign of life; only the deputy does.
- *
- * Returns 0, or a negative errno if there is no speaker.
- */
-MESH_HOLDS(process)
-int mesh_members_ping(struct mesh_members *members);
+/** True if this process holds the post. */
+static inline bool mesh_members_hold(const struct mesh_members *members, enum mesh_post_kind kind)
+{
+	return members->posts[kind].listener.fd >= 0;
+}
 
 /** Our NICs have changed: informs the speaker and the deputy. @links must stay. */
 MESH_HOLDS(process)
@@ -93,24 +100,14 @@ void mesh_members_links_set(struct mesh_members *members, const struct mesh_neig
 MESH_HOLDS(process)
 void mesh_members_close(struct mesh_members *members);
 
-/**
- * The NIC with this index, as this process or the first of its members describes it; NULL if it is
- * none of the mesh.
- */
+/** True if another process is a member of this one. */
 MESH_HOLDS(process)
-const struct mesh_neighbour_link *mesh_members_link(const struct mesh_members *members,
-						    unsigned int ifindex);
+bool mesh_members_any(const struct mesh_members *members);
 
 /**
- * True if a process of this node has marked the NIC as drained: one that describes it first may not
- * know of the mark, as `fi_mesh serve`, or have another user's.
- */
-MESH_HOLDS(process)
-bool mesh_members_drained(const struct mesh_members *members, unsigned int ifindex);
-
-/**
- * The NICs of all processes of this node, each once, as mesh_members_link() gives them, and with
- * the mark of mesh_members_drained().
+ * The NICs of all processes of this node, each once, as this process or the first of its members
+ * describes it. It is drained if any of them says so: one that describes it first may not know of
+ * the mark, as `fi_mesh serve`, or have another user's.
  *
  * Returns their number, @max or less.
  */
@@ -118,9 +115,10 @@ MESH_HOLDS(process)
 int mesh_members_links(const struct mesh_members *members, struct mesh_neighbour_link *links,
 		       int max);
 
-/** True if a rank runs on this node, and, unless @job is 0, belongs to that job. */
+/** The one with this index; returns false if it is none of the mesh. */
 MESH_HOLDS(process)
-bool mesh_members_have_rank(const struct mesh_members *members, uint64_t job);
+bool mesh_members_link(const struct mesh_members *members, unsigned int ifindex,
+		       struct mesh_neighbour_link *link);
 
 /**
  * Counts the ranks of a job, or of all jobs if @job is 0, that run on this node.
@@ -140,5 +138,15 @@ bool mesh_members_serve(const struct mesh_members *members, uint64_t job);
  */
 MESH_HOLDS(process)
 void mesh_members_list(const struct mesh_members *members, struct mesh_neighbour *answer);
+
+/** Bytes of a report with so many links. */
+static inline size_t mesh_member_report_size(int num_links)
+{
+	return offsetof(struct mesh_member_report, links) +
+	       (size_t)num_links * sizeof(struct mesh_neighbour_link);
+}
+
+/** True if @size received bytes are a report. */
+bool mesh_member_report_is_valid(const struct mesh_member_report *report, size_t size);
 
 #endif

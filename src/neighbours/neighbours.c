@@ -2,7 +2,6 @@
 /* neighbours.c - this process among its neighbours, in an engine. */
 #include <stdlib.h>
 #include <string.h>
-#include <sys/epoll.h>
 
 #include "base/clock.h"
 #include "base/container.h"
@@ -18,66 +17,12 @@
 
 /* ---- searching ----------------------------------------------------------------------------- */
 
-MESH_HOLDS(process)
-static void search_close(struct mesh_searching *searching, int i)
-{
-	struct mesh_neighbours *neighbours =
-		mesh_container_of(searching, struct mesh_neighbours, searching);
-
-	mesh_engine_unwatch(neighbours->engine, &neighbours->search_watches[i]);
-}
-
-/* After each step of the search. */
-MESH_HOLDS(process)
-static void search_follow(struct mesh_neighbours *neighbours, uint64_t now_ms)
-{
-	uint64_t due_ms = mesh_searching_due_ms(&neighbours->searching, now_ms);
-
-	if (due_ms == UINT64_MAX)
-		mesh_engine_timer_cancel(neighbours->engine, &neighbours->search_timer);
-	else
-		mesh_engine_timer_set(neighbours->engine, &neighbours->search_timer, due_ms);
-}
-
-MESH_HOLDS(process)
-static void search_due(struct mesh_timer *timer, uint64_t now_ms)
-{
-	struct mesh_neighbours *neighbours =
-		mesh_container_of(timer, struct mesh_neighbours, search_timer);
-
-	mesh_searching_advance(&neighbours->searching, now_ms);
-	search_follow(neighbours, now_ms);
-}
-
-MESH_HOLDS(process)
-static void search_ready(struct mesh_neighbours *neighbours, int i)
-{
-	uint64_t now_ms = mesh_clock_ms();
-
-	mesh_searching_take(&neighbours->searching, neighbours->searching.fds[i], now_ms);
-	search_follow(neighbours, now_ms);
-}
-
-MESH_HOLDS(process)
-static void search_ipv6_ready(struct mesh_watch *watch, uint32_t events)
-{
-	(void)events;
-	search_ready(mesh_container_of(watch, struct mesh_neighbours, search_watches[0]), 0);
-}
-
-MESH_HOLDS(process)
-static void search_ipv4_ready(struct mesh_watch *watch, uint32_t events)
-{
-	(void)events;
-	search_ready(mesh_container_of(watch, struct mesh_neighbours, search_watches[1]), 1);
-}
-
 /* At the end of a round: what has not changed was logged before. */
 static void heard_log(struct mesh_neighbours *neighbours)
 {
 	char words[MESH_NEIGHBOURS_WORDS_MAX];
 
-	mesh_asking_words(&neighbours->rounds.asking, words, sizeof(words));
+	mesh_asking_words(&neighbours->asking, words, sizeof(words));
 	if (!strcmp(words, neighbours->said))
 		return;
 	memcpy(neighbours->said, words, sizeof(words));
@@ -86,35 +31,23 @@ static void heard_log(struct mesh_neighbours *neighbours)
 
 /* Our own neighbours have answered, maybe: the search goes on behind them. */
 MESH_HOLDS(process)
-static void rounds_stepped(struct mesh_rounds *rounds, uint64_t now_ms)
+static void asking_stepped(struct mesh_asking *asking, uint64_t now_ms)
 {
 	struct mesh_neighbours *neighbours =
-		mesh_container_of(rounds, struct mesh_neighbours, rounds);
+		mesh_container_of(asking, struct mesh_neighbours, asking);
 
-	if (!rounds->asking.began_ms)
+	if (!asking->began_ms)
 		heard_log(neighbours);
 	mesh_searching_advance(&neighbours->searching, now_ms);
-	search_follow(neighbours, now_ms);
 }
 
 int mesh_neighbours_search(struct mesh_neighbours *neighbours, uint64_t target, uint64_t limit_ms)
 {
-	uint64_t now_ms = mesh_clock_ms();
-	int i, ret = mesh_searching_begin(&neighbours->searching, target, limit_ms, now_ms);
+	int ret = mesh_searching_begin(&neighbours->searching, target, limit_ms, mesh_clock_ms());
 
-	for (i = 0; i < MESH_ASKING_SOCKETS && !ret; i++) {
-		neighbours->search_watches[i].fd = neighbours->searching.fds[i];
-		if (neighbours->search_watches[i].fd >= 0)
-			ret = mesh_engine_watch(neighbours->engine, &neighbours->search_watches[i],
-						EPOLLIN);
-	}
-	if (ret) {
-		mesh_searching_finish(&neighbours->searching);
-		return ret;
-	}
-	mesh_neighbours_ask(neighbours);
-	search_follow(neighbours, now_ms);
-	return 0;
+	if (!ret)
+		mesh_neighbours_ask(neighbours);
+	return ret;
 }
 
 /* The best route so far. Returns false if there is none. */
@@ -150,8 +83,7 @@ static bool is_late(const struct mesh_neighbours *neighbours, const struct mesh_
 {
 	uint64_t began_ms = neighbours->searching.began_ms;
 
-	return !heard->error && heard->about.node_id != neighbours->self.node_id &&
-	       heard->heard_ms < began_ms &&
+	return heard->about.node_id != neighbours->self.node_id && heard->heard_ms < began_ms &&
 	       (!heard->missed_ms || began_ms < heard->missed_ms + LATE_MS);
 }
 
@@ -162,7 +94,7 @@ static uint64_t late_number(const struct mesh_neighbours *neighbours, int link,
 {
 	const struct mesh_graph_link late = {
 		.node_id = heard->about.node_id,
-		.nic = neighbours->rounds.asking.links[link].about.nic,
+		.nic = neighbours->asking.links[link].about.nic,
 		.peer_nic = heard->about.nic,
 	};
 
@@ -176,19 +108,19 @@ static uint64_t late_number(const struct mesh_neighbours *neighbours, int link,
 MESH_HOLDS(process)
 static uint64_t late_hope(const struct mesh_neighbours *neighbours, bool young)
 {
-	const struct mesh_asking *asking = &neighbours->rounds.asking;
+	const struct mesh_asking *asking = &neighbours->asking;
+	const struct mesh_heard *heard;
+	struct mesh_heard_at at = {0};
 	uint64_t hope = 0;
-	int i, k;
+	int i;
 
-	for (i = 0; i < asking->num_links; i++) {
-		if (!mesh_providers_have_rdma(asking->links[i].about.providers))
-			continue;
-		if (young && !asking->asked[i].num_heard)
-			hope++;
-		for (k = 0; k < asking->asked[i].num_heard; k++) {
-			if (is_late(neighbours, asking->asked[i].heard[k]))
-				hope += late_number(neighbours, i, asking->asked[i].heard[k]);
-		}
+	for (i = 0; i < asking->num_links; i++)
+		hope += young && !asking->asked[i].num_heard &&
+			mesh_providers_have_rdma(asking->links[i].about.providers);
+	while ((heard = mesh_asking_heard_next(asking, 0, &at))) {
+		if (mesh_providers_have_rdma(asking->links[at.link].about.providers) &&
+		    is_late(neighbours, heard))
+			hope += late_number(neighbours, at.link, heard);
 	}
 	return hope;
 }
@@ -280,31 +212,29 @@ const char *mesh_neighbours_node_name(const struct mesh_neighbours *neighbours, 
 const struct mesh_heard *mesh_neighbours_hop(const struct mesh_neighbours *neighbours,
 					     uint64_t node_id, int *next, unsigned int *ifindex)
 {
-	const struct mesh_asking *asking = &neighbours->rounds.asking;
+	const struct mesh_asking *asking = &neighbours->asking;
 	const struct mesh_heard *heard;
-	int i, k, at = 0;
+	struct mesh_heard_at at = {0};
+	int num = 0;
 
-	for (i = 0; i < asking->num_links; i++) {
-		for (k = 0; k < asking->asked[i].num_heard; k++) {
-			heard = asking->asked[i].heard[k];
-			if (heard->error || heard->about.node_id != node_id || at++ < *next)
-				continue;
-			++*next;
-			*ifindex = asking->links[i].ifindex;
-			return heard;
-		}
+	while ((heard = mesh_asking_heard_next(asking, 0, &at))) {
+		if (heard->about.node_id != node_id || num++ < *next)
+			continue;
+		++*next;
+		*ifindex = asking->links[at.link].ifindex;
+		return heard;
 	}
 	return NULL;
 }
 
 void mesh_neighbours_ask(struct mesh_neighbours *neighbours)
 {
-	mesh_rounds_ask(&neighbours->rounds);
+	mesh_asking_begin(&neighbours->asking, mesh_clock_ms());
 }
 
 void mesh_neighbours_seek(struct mesh_neighbours *neighbours, uint64_t node_id)
 {
-	mesh_rounds_seek(&neighbours->rounds, node_id);
+	mesh_asking_seek(&neighbours->asking, node_id, mesh_clock_ms());
 }
 
 /* ---- opening and closing ------------------------------------------------------------------- */
@@ -315,30 +245,9 @@ static void posted(struct mesh_members *members)
 	struct mesh_neighbours *neighbours =
 		mesh_container_of(members, struct mesh_neighbours, members);
 
-	if (members->posts[MESH_POST_SPEAKER].held) {
-		mesh_deputy_end(&neighbours->deputy);
-		mesh_answering_open(&neighbours->answering, MESH_ANSWERING_ALL);
-	} else {
-		mesh_deputy_begin(&neighbours->deputy);
-	}
-}
-
-MESH_HOLDS(process)
-static void speaker_lives(struct mesh_members *members)
-{
-	struct mesh_neighbours *neighbours =
-		mesh_container_of(members, struct mesh_neighbours, members);
-
-	mesh_deputy_speaker_lives(&neighbours->deputy);
-}
-
-MESH_HOLDS(process)
-static bool question_keep(struct mesh_answering *answering, const struct mesh_datagram *question)
-{
-	struct mesh_neighbours *neighbours =
-		mesh_container_of(answering, struct mesh_neighbours, answering);
-
-	return mesh_deputy_keep(&neighbours->deputy, question);
+	mesh_answering_open(&neighbours->answering, mesh_members_hold(members, MESH_POST_SPEAKER)
+							    ? MESH_ANSWERING_ALL
+							    : MESH_ANSWERING_GROUP);
 }
 
 struct mesh_neighbours *mesh_neighbours_open(struct mesh_engine *engine,
@@ -348,23 +257,16 @@ struct mesh_neighbours *mesh_neighbours_open(struct mesh_engine *engine,
 
 	if (!neighbours)
 		return NULL;
-	neighbours->engine = engine;
 	neighbours->self = *self;
-	mesh_rounds_init(&neighbours->rounds, engine, &neighbours->self);
-	neighbours->rounds.stepped = rounds_stepped;
-	mesh_searching_init(&neighbours->searching, &neighbours->rounds.asking);
-	neighbours->searching.close = search_close;
-	neighbours->search_watches[0] = (struct mesh_watch){.fd = -1, .ready = search_ipv6_ready};
-	neighbours->search_watches[1] = (struct mesh_watch){.fd = -1, .ready = search_ipv4_ready};
-	neighbours->search_timer.expired = search_due;
+	mesh_asking_init(&neighbours->asking, &neighbours->self);
+	neighbours->asking.engine = engine;
+	neighbours->asking.stepped = asking_stepped;
+	mesh_searching_init(&neighbours->searching, &neighbours->asking);
 	mesh_answering_init(&neighbours->answering, engine, &neighbours->self,
 			    &neighbours->members);
-	neighbours->answering.keep = question_keep;
-	mesh_deputy_init(&neighbours->deputy, &neighbours->members, &neighbours->answering);
 	neighbours->members.engine = engine;
 	neighbours->members.self = &neighbours->self;
 	neighbours->members.posted = posted;
-	neighbours->members.speaker_lives = speaker_lives;
 	mesh_members_open(&neighbours->members);
 	return neighbours;
 }
@@ -373,26 +275,24 @@ void mesh_neighbours_close(struct mesh_neighbours *neighbours)
 {
 	if (!neighbours)
 		return;
-	mesh_deputy_end(&neighbours->deputy);
 	mesh_answering_close(&neighbours->answering);
 	mesh_members_close(&neighbours->members);
-	mesh_engine_timer_cancel(neighbours->engine, &neighbours->search_timer);
 	mesh_searching_finish(&neighbours->searching);
-	mesh_rounds_finish(&neighbours->rounds);
+	mesh_asking_finish(&neighbours->asking);
 	free(neighbours);
 }
 
 void mesh_neighbours_links_set(struct mesh_neighbours *neighbours,
 			       const struct mesh_neighbour_link *links, int num_links, bool ask)
 {
-	bool changed = mesh_asking_links_set(&neighbours->rounds.asking, links, num_links);
+	bool changed = mesh_asking_links_set(&neighbours->asking, links, num_links);
 
 	/* One that is gone leaves the others as they were. */
 	if (!changed && num_links == neighbours->members.num_links)
 		return;
-	mesh_members_links_set(&neighbours->members, neighbours->rounds.asking.links, num_links);
-	if (neighbours->deputy.on)
-		mesh_deputy_begin(&neighbours->deputy);
+	mesh_members_links_set(&neighbours->members, neighbours->asking.links, num_links);
+	if (mesh_members_hold(&neighbours->members, MESH_POST_DEPUTY))
+		posted(&neighbours->members);
 	if (ask && changed)
 		mesh_neighbours_ask(neighbours);
 }
@@ -400,7 +300,7 @@ void mesh_neighbours_links_set(struct mesh_neighbours *neighbours,
 int mesh_neighbours_links(const struct mesh_neighbours *neighbours,
 			  struct mesh_neighbour_link *links)
 {
-	const struct mesh_asking *asking = &neighbours->rounds.asking;
+	const struct mesh_asking *asking = &neighbours->asking;
 
 	memcpy(links, asking->links, (size_t)asking->num_links * sizeof(*links));
 	return asking->num_links;
@@ -409,27 +309,22 @@ int mesh_neighbours_links(const struct mesh_neighbours *neighbours,
 void mesh_neighbours_down_set(struct mesh_neighbours *neighbours,
 			      const struct mesh_nic *const *nics, int num)
 {
-	struct mesh_reporting *reporting = &neighbours->answering.reporting;
-	int i;
-
-	mesh_reporting_down_clear(reporting);
-	for (i = 0; i < num; i++)
-		mesh_reporting_down_add(reporting, nics[i]);
+	mesh_reporting_down_set(&neighbours->answering.reporting, nics, num);
 }
 
 const struct mesh_asked *mesh_neighbours_asked(const struct mesh_neighbours *neighbours,
 					       int *num_asked)
 {
-	*num_asked = neighbours->rounds.asking.num_links;
-	return neighbours->rounds.asking.asked;
+	*num_asked = neighbours->asking.num_links;
+	return neighbours->asking.asked;
 }
 
 const char *mesh_neighbours_words(const struct mesh_neighbours *neighbours, char *text, size_t size)
 {
-	return mesh_asking_words(&neighbours->rounds.asking, text, size);
+	return mesh_asking_words(&neighbours->asking, text, size);
 }
 
 uint64_t mesh_neighbours_waited_ms(const struct mesh_neighbours *neighbours, uint64_t now_ms)
 {
-	return mesh_asking_waited_ms(&neighbours->rounds.asking, now_ms);
+	return mesh_asking_waited_ms(&neighbours->asking, now_ms);
 }

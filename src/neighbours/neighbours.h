@@ -13,9 +13,7 @@
 #include "control/engine.h"
 #include "neighbours/answering.h"
 #include "neighbours/asking.h"
-#include "neighbours/deputy.h"
 #include "neighbours/members.h"
-#include "neighbours/rounds.h"
 #include "neighbours/searching.h"
 #include "nic/graph_routes.h"
 
@@ -23,16 +21,12 @@
 #define MESH_NEIGHBOURS_WORDS_MAX 400
 
 struct mesh_neighbours {
-	struct mesh_engine *engine;
 	struct mesh_neighbour_self self;
 	char said[MESH_NEIGHBOURS_WORDS_MAX]; /* the latest INFO line about what was heard */
-	struct mesh_rounds rounds;	      /* our own questions */
+	struct mesh_asking asking;	      /* our own questions */
 	struct mesh_searching searching;      /* for routes */
-	struct mesh_watch search_watches[MESH_ASKING_SOCKETS]; /* beside searching.fds */
-	struct mesh_timer search_timer;
 	struct mesh_members members;
 	struct mesh_answering answering;
-	struct mesh_deputy deputy;
 };
 
 /**

@@ -17,18 +17,9 @@
 
 static bool is_settled(const struct mesh_reporting *reporting, uint64_t now_ms)
 {
-	const struct mesh_asking *asking = &reporting->survey.asking;
-	int i;
-
-	if (!reporting->surveyed_ms)
-		return false;
-	if (mesh_clock_elapsed_ms(reporting->surveyed_ms, now_ms) >= SETTLE_MS)
-		return true;
-	for (i = 0; i < asking->num_links; i++) {
-		if (!asking->asked[i].answered && !asking->asked[i].error)
-			return false;
-	}
-	return true;
+	return reporting->surveyed_ms &&
+	       (mesh_clock_elapsed_ms(reporting->surveyed_ms, now_ms) >= SETTLE_MS ||
+		mesh_asking_all_answered(&reporting->survey));
 }
 
 MESH_HOLDS(process)
@@ -41,17 +32,10 @@ static void survey_refresh(struct mesh_reporting *reporting, uint64_t now_ms)
 	    mesh_clock_elapsed_ms(reporting->surveyed_ms, now_ms) < FRESH_MS)
 		return;
 	num_links = mesh_members_links(reporting->members, links, MESH_NICS_MAX);
-	mesh_asking_links_set(&reporting->survey.asking, links, num_links);
+	mesh_asking_links_set(&reporting->survey, links, num_links);
 	reporting->surveyed_ms = now_ms;
-	mesh_rounds_ask(&reporting->survey);
+	mesh_asking_begin(&reporting->survey, now_ms);
 	mesh_engine_timer_set(reporting->survey.engine, &reporting->settled, now_ms + SETTLE_MS);
-}
-
-/* Heard in the latest round: another NIC may be there by now. */
-static bool is_current(const struct mesh_reporting *reporting, const struct mesh_heard *heard)
-{
-	return !heard->error && heard->heard_ms >= reporting->surveyed_ms &&
-	       heard->about.node_id != reporting->members->self->node_id;
 }
 
 /* ---- our own links ------------------------------------------------------------------------- */
@@ -67,19 +51,10 @@ static bool is_in_use(const struct mesh_asking *asking, const char *netdev)
 	return false;
 }
 
-void mesh_reporting_down_clear(struct mesh_reporting *reporting)
-{
-	reporting->num_down = 0;
-}
-
-void mesh_reporting_down_add(struct mesh_reporting *reporting, const struct mesh_nic *nic)
+static void down_fill(struct mesh_links_nic *entry, const struct mesh_nic *nic)
 {
 	const struct mesh_addr *addr = nic->source.family ? &nic->source : &nic->addrs[0];
-	struct mesh_links_nic *entry = &reporting->down[reporting->num_down];
 
-	if (reporting->num_down == MESH_NICS_MAX)
-		return;
-	reporting->num_down++;
 	memset(entry, 0, sizeof(*entry));
 	memcpy(entry->netdev, nic->netdev, sizeof(entry->netdev));
 	entry->mtu = (uint32_t)nic->mtu;
@@ -91,10 +66,20 @@ void mesh_reporting_down_add(struct mesh_reporting *reporting, const struct mesh
 	memcpy(entry->addr.addr, addr->bytes, mesh_addr_size(addr->family));
 }
 
+void mesh_reporting_down_set(struct mesh_reporting *reporting, const struct mesh_nic *const *nics,
+			     int num)
+{
+	int i;
+
+	for (i = 0; i < num && i < MESH_NICS_MAX; i++)
+		down_fill(&reporting->down[i], nics[i]);
+	reporting->num_down = i;
+}
+
 /* @nics: MESH_NICS_MAX */
 static int nics_list(const struct mesh_reporting *reporting, struct mesh_links_nic *nics)
 {
-	const struct mesh_asking *asking = &reporting->survey.asking;
+	const struct mesh_asking *asking = &reporting->survey;
 	const struct mesh_neighbour *about;
 	int i, num = asking->num_links;
 
@@ -120,23 +105,32 @@ static int nics_list(const struct mesh_reporting *reporting, struct mesh_links_n
 
 static int links_list(const struct mesh_reporting *reporting, struct mesh_links_link *links)
 {
-	const struct mesh_asking *asking = &reporting->survey.asking;
+	const struct mesh_asking *asking = &reporting->survey;
 	const struct mesh_heard *heard;
-	int i, k, num = 0;
+	struct mesh_heard_at at = {0};
+	int num = 0;
 
-	for (i = 0; i < asking->num_links; i++) {
-		for (k = 0; k < asking->asked[i].num_heard && num < MESH_LINKS_MAX; k++) {
-			heard = asking->asked[i].heard[k];
-			if (is_current(reporting, heard))
-				links[num++] = (struct mesh_links_link){
-					.node_id = heard->about.node_id,
-					.speed_mbps = heard->about.speed_mbps,
-					.nic = asking->links[i].about.nic,
-					.peer_nic = heard->about.nic,
-				};
-		}
+	/* Of the latest round: another NIC may be there by now. */
+	while (num < MESH_LINKS_MAX &&
+	       (heard = mesh_asking_heard_next(asking, reporting->surveyed_ms, &at))) {
+		if (heard->about.node_id != asking->self->node_id)
+			links[num++] = (struct mesh_links_link){
+				.node_id = heard->about.node_id,
+				.speed_mbps = heard->about.speed_mbps,
+				.nic = asking->links[at.link].about.nic,
+				.peer_nic = heard->about.nic,
+			};
 	}
 	return num;
+}
+
+MESH_HOLDS(process)
+static void answer_return(void *owner, const struct mesh_forwarding_asker *to,
+			  const struct mesh_links_answer *answer)
+{
+	struct mesh_reporting *reporting = owner;
+
+	reporting->send(reporting, to->ifindex, to->all, &to->addr, to->port, &answer->head);
 }
 
 MESH_HOLDS(process)
@@ -154,15 +148,15 @@ static void own_answer(struct mesh_reporting *reporting, const struct mesh_forwa
 	memcpy(answer.site, self->site, sizeof(answer.site));
 	answer.node_id = self->node_id;
 	answer.protocol = MESH_PROTOCOL_VERSION;
-	if (mesh_members_have_rank(reporting->members, question->job))
-		answer.flags |= MESH_LINKS_SAME_JOB;
 	answer.num_ranks =
 		(uint16_t)mesh_members_ranks(reporting->members, question->job, &answer.first_rank);
+	if (answer.num_ranks)
+		answer.flags |= MESH_LINKS_SAME_JOB;
 	if (mesh_members_serve(reporting->members, question->job))
 		answer.flags |= MESH_LINKS_RELAY;
 	mesh_links_answer_fill(&answer, question, nics, nics_list(reporting, nics), links,
 			       links_list(reporting, links));
-	reporting->send(reporting, to->ifindex, false, &to->addr, to->port, &answer.head);
+	answer_return(reporting, to, &answer);
 }
 
 MESH_HOLDS(process)
@@ -199,9 +193,9 @@ static void own_question(void *owner, const struct mesh_forwarding_asker *from,
 }
 
 MESH_HOLDS(process)
-static void survey_stepped(struct mesh_rounds *rounds, uint64_t now_ms)
+static void survey_stepped(struct mesh_asking *survey, uint64_t now_ms)
 {
-	struct mesh_reporting *reporting = mesh_container_of(rounds, struct mesh_reporting, survey);
+	struct mesh_reporting *reporting = mesh_container_of(survey, struct mesh_reporting, survey);
 
 	if (reporting->num_waiting && is_settled(reporting, now_ms))
 		waiting_answer(reporting);
@@ -220,31 +214,19 @@ MESH_HOLDS(process)
 static bool neighbour_ask(void *owner, uint64_t node_id, const struct mesh_links_question *question)
 {
 	struct mesh_reporting *reporting = owner;
-	const struct mesh_asking *asking = &reporting->survey.asking;
 	const struct mesh_heard *heard;
-	int i, k;
+	struct mesh_heard_at at = {0};
 
 	survey_refresh(reporting, mesh_clock_ms());
-	for (i = 0; i < asking->num_links; i++) {
-		for (k = 0; k < asking->asked[i].num_heard; k++) {
-			heard = asking->asked[i].heard[k];
-			if (heard->error || heard->about.node_id != node_id)
-				continue;
-			reporting->send(reporting, asking->links[i].ifindex, question->tries > 0,
-					&heard->from, MESH_NEIGHBOUR_PORT, &question->head);
-			return true;
-		}
+	while ((heard = mesh_asking_heard_next(&reporting->survey, 0, &at))) {
+		if (heard->about.node_id != node_id)
+			continue;
+		reporting->send(reporting, reporting->survey.links[at.link].ifindex,
+				question->tries > 0, &heard->from, MESH_NEIGHBOUR_PORT,
+				&question->head);
+		return true;
 	}
 	return false;
-}
-
-MESH_HOLDS(process)
-static void answer_return(void *owner, const struct mesh_forwarding_asker *to,
-			  const struct mesh_links_answer *answer)
-{
-	struct mesh_reporting *reporting = owner;
-
-	reporting->send(reporting, to->ifindex, false, &to->addr, to->port, &answer->head);
 }
 
 MESH_HOLDS(process)
@@ -266,9 +248,13 @@ void mesh_reporting_take(struct mesh_reporting *reporting, const struct mesh_dat
 
 	if (datagram->links.head.type == MESH_LINKS_ANSWER)
 		mesh_forwarding_answer(&reporting->forwarding, &datagram->links.answer, now_ms);
-	else
+	else {
+		/* Another node's deputy has asked, maybe: what goes to an address is not for it. */
+		from.all = datagram->port == MESH_NEIGHBOUR_PORT &&
+			   mesh_links_is_again(&datagram->links.question);
 		mesh_forwarding_question(&reporting->forwarding, &from, &datagram->links.question,
 					 now_ms);
+	}
 	if (reporting->forwarding.slots && !reporting->forgotten.set)
 		forget_expired(&reporting->forgotten, now_ms);
 }
@@ -280,7 +266,8 @@ void mesh_reporting_init(struct mesh_reporting *reporting, struct mesh_engine *e
 {
 	memset(reporting, 0, sizeof(*reporting));
 	reporting->members = members;
-	mesh_rounds_init(&reporting->survey, engine, self);
+	mesh_asking_init(&reporting->survey, self);
+	reporting->survey.engine = engine;
 	reporting->survey.stepped = survey_stepped;
 	reporting->settled.expired = settle_expired;
 	reporting->forgotten.expired = forget_expired;
@@ -297,7 +284,7 @@ void mesh_reporting_finish(struct mesh_reporting *reporting)
 {
 	mesh_engine_timer_cancel(reporting->survey.engine, &reporting->settled);
 	mesh_engine_timer_cancel(reporting->survey.engine, &reporting->forgotten);
-	mesh_rounds_finish(&reporting->survey);
+	mesh_asking_finish(&reporting->survey);
 	mesh_forwarding_clear(&reporting->forwarding);
 	free(reporting->waiting);
 	reporting->waiting = NULL;

@@ -10,10 +10,10 @@
 #include <stdint.h>
 
 #include "base/lock.h"
+#include "neighbours/asking.h"
 #include "neighbours/datagram.h"
 #include "neighbours/forwarding.h"
 #include "neighbours/members.h"
-#include "neighbours/rounds.h"
 
 /* Questions that wait until our neighbours have answered; more are dropped, and come again. */
 #define MESH_REPORTING_WAITING 64
@@ -25,7 +25,7 @@ struct mesh_reporting_question {
 
 struct mesh_reporting {
 	const struct mesh_members *members;
-	struct mesh_rounds survey;   /* on all NICs of this node's processes */
+	struct mesh_asking survey;   /* on all NICs of this node's processes */
 	uint64_t surveyed_ms;	     /* when its latest round began; 0: never */
 	struct mesh_timer settled;   /* by then the answers have come */
 	struct mesh_timer forgotten; /* frees what forwarding has kept */
@@ -49,15 +49,14 @@ MESH_HOLDS(process)
 void mesh_reporting_finish(struct mesh_reporting *reporting);
 
 /**
- * Forgets the NICs whose link is down; mesh_reporting_down_add() adds them anew. They are reported,
- * so that `fi_mesh topo` at another node draws them.
+ * Sets the NICs whose link is down. They are reported, so that `fi_mesh topo` at another node draws
+ * them, but for those that another process of this node uses.
+ *
+ * @nics: @num of them; only read during the call
  */
 MESH_HOLDS(process)
-void mesh_reporting_down_clear(struct mesh_reporting *reporting);
-
-/** A NIC whose link is down. One that another process of this node uses is not reported as down. */
-MESH_HOLDS(process)
-void mesh_reporting_down_add(struct mesh_reporting *reporting, const struct mesh_nic *nic);
+void mesh_reporting_down_set(struct mesh_reporting *reporting, const struct mesh_nic *const *nics,
+			     int num);
 
 /** A datagram about links that has arrived at the speaker. */
 MESH_HOLDS(process)

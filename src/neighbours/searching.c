@@ -3,7 +3,8 @@
 #include <errno.h>
 #include <string.h>
 
-#include "base/private_descriptor.h"
+#include "base/clock.h"
+#include "base/container.h"
 #include "base/random.h"
 #include "base/version.h"
 #include "neighbours/searching.h"
@@ -14,27 +15,11 @@
 #define TAKE_MAX 64
 #define SEARCH_MAX 16384
 
-void mesh_searching_init(struct mesh_searching *searching, const struct mesh_asking *asking)
-{
-	int i;
-
-	memset(searching, 0, sizeof(*searching));
-	searching->asking = asking;
-	for (i = 0; i < MESH_ASKING_SOCKETS; i++)
-		searching->fds[i] = -1;
-}
-
 static void search_end(struct mesh_searching *searching)
 {
-	int i;
-
-	for (i = 0; i < MESH_ASKING_SOCKETS; i++) {
-		if (searching->close)
-			searching->close(searching, i);
-		else
-			mesh_descriptor_close(searching->fds[i]);
-		searching->fds[i] = -1;
-	}
+	mesh_asking_sockets_close(searching->asking, searching->sockets);
+	if (searching->asking->engine)
+		mesh_engine_timer_cancel(searching->asking->engine, &searching->timer);
 	searching->searches = false;
 }
 
@@ -46,35 +31,28 @@ void mesh_searching_finish(struct mesh_searching *searching)
 
 /* ---- our own links ------------------------------------------------------------------------- */
 
-static bool is_current(const struct mesh_searching *searching, const struct mesh_heard *heard)
-{
-	return !heard->error && heard->heard_ms >= searching->began_ms &&
-	       heard->about.node_id != searching->asking->self->node_id;
-}
-
 /* Enters our own links if there are more than before. */
 static void own_links_enter(struct mesh_searching *searching)
 {
 	const struct mesh_asking *asking = searching->asking;
 	struct mesh_graph_link links[MESH_GRAPH_LINKS_MAX];
 	const struct mesh_heard *heard;
-	int i, k, num = 0;
+	const struct mesh_neighbour *ours;
+	struct mesh_heard_at at = {0};
+	int num = 0;
 
-	for (i = 0; i < asking->num_links; i++) {
-		for (k = 0; k < asking->asked[i].num_heard && num < MESH_GRAPH_LINKS_MAX; k++) {
-			heard = asking->asked[i].heard[k];
-			if (is_current(searching, heard))
-				links[num++] = (struct mesh_graph_link){
-					.node_id = heard->about.node_id,
-					.speed_mbps = heard->about.speed_mbps,
-					.nic = asking->links[i].about.nic,
-					.peer_nic = heard->about.nic,
-					.rdma = mesh_providers_have_rdma(
-						asking->links[i].about.providers),
-					.drained = asking->links[i].about.flags &
-						   MESH_NEIGHBOUR_DRAINED,
-				};
-		}
+	while (num < MESH_GRAPH_LINKS_MAX &&
+	       (heard = mesh_asking_heard_next(asking, searching->began_ms, &at))) {
+		ours = &asking->links[at.link].about;
+		if (heard->about.node_id != asking->self->node_id)
+			links[num++] = (struct mesh_graph_link){
+				.node_id = heard->about.node_id,
+				.speed_mbps = heard->about.speed_mbps,
+				.nic = ours->nic,
+				.peer_nic = heard->about.nic,
+				.rdma = mesh_providers_have_rdma(ours->providers),
+				.drained = ours->flags & MESH_NEIGHBOUR_DRAINED,
+			};
 	}
 	if (num == searching->num_own)
 		return;
@@ -84,24 +62,11 @@ static void own_links_enter(struct mesh_searching *searching)
 
 static bool neighbours_are_heard(const struct mesh_searching *searching, uint64_t now_ms)
 {
-	const struct mesh_asking *asking = searching->asking;
-	int i;
-
-	if (now_ms >= searching->began_ms + NEIGHBOURS_MS)
-		return true;
-	for (i = 0; i < asking->num_links; i++) {
-		if (!asking->asked[i].answered && !asking->asked[i].error)
-			return false;
-	}
-	return true;
+	return now_ms >= searching->began_ms + NEIGHBOURS_MS ||
+	       mesh_asking_all_answered(searching->asking);
 }
 
 /* ---- questions ----------------------------------------------------------------------------- */
-
-static int socket_of(const struct mesh_searching *searching, enum mesh_family family)
-{
-	return searching->fds[family == MESH_FAMILY_IPV6 ? 0 : 1];
-}
 
 /* Over the first of our NICs on which this neighbour has answered. */
 static void question_send(struct mesh_searching *searching, struct mesh_links_question *question)
@@ -109,30 +74,32 @@ static void question_send(struct mesh_searching *searching, struct mesh_links_qu
 	const struct mesh_asking *asking = searching->asking;
 	const struct mesh_neighbour_link *link;
 	const struct mesh_heard *heard;
+	struct mesh_heard_at at = {0};
 	struct mesh_addr to;
-	int i, k;
 
 	memcpy(question->head.product, mesh_version(), strlen(mesh_version()));
 	memcpy(question->head.node, asking->self->node, sizeof(question->head.node));
 	mesh_links_question_finish(question);
-	for (i = 0; i < asking->num_links; i++) {
-		link = &asking->links[i];
-		for (k = 0; k < asking->asked[i].num_heard; k++) {
-			heard = asking->asked[i].heard[k];
-			if (!is_current(searching, heard) ||
-			    heard->about.node_id != question->route[0] ||
-			    heard->from.family != link->ask_from.family)
-				continue;
-			to = question->tries ||
-					     !mesh_addr_same_subnet(&link->ask_from, &heard->from)
-				     ? mesh_datagram_group(heard->from.family)
-				     : heard->from;
-			mesh_datagram_links_send(socket_of(searching, to.family), link->ifindex,
-						 &link->ask_from, &to, MESH_NEIGHBOUR_PORT,
-						 &question->head);
-			return;
-		}
+	while ((heard = mesh_asking_heard_next(asking, searching->began_ms, &at))) {
+		link = &asking->links[at.link];
+		if (heard->about.node_id != question->route[0] ||
+		    heard->from.family != link->ask_from.family)
+			continue;
+		to = question->tries || !mesh_addr_same_subnet(&link->ask_from, &heard->from)
+			     ? mesh_datagram_group(heard->from.family)
+			     : heard->from;
+		mesh_datagram_links_send(
+			mesh_asking_socket_of(asking, searching->sockets, to.family), link->ifindex,
+			&link->ask_from, &to, MESH_NEIGHBOUR_PORT, &question->head);
+		return;
 	}
+}
+
+static void timer_set(struct mesh_searching *searching, uint64_t now_ms)
+{
+	if (searching->asking->engine)
+		mesh_engine_timer_set(searching->asking->engine, &searching->timer,
+				      mesh_searching_due_ms(searching, now_ms));
 }
 
 int mesh_searching_begin(struct mesh_searching *searching, uint64_t target, uint64_t limit_ms,
@@ -148,20 +115,19 @@ int mesh_searching_begin(struct mesh_searching *searching, uint64_t target, uint
 	if (!ret)
 		ret = mesh_explore_begin(&searching->explore, searching->asking->self->node_id,
 					 token, searching->asking->self->job);
-	if (ret)
+	if (ret) {
+		mesh_explore_finish(&searching->explore);
 		return ret;
+	}
 	memcpy(searching->explore.graph.doubts, doubts, sizeof(doubts));
 	searching->explore.graph.any_doubt = any_doubt;
 	searching->explore.target = target;
 	searching->explore.site = mesh_neighbour_site_number(searching->asking->self->site);
-	searching->fds[0] = mesh_datagram_open(MESH_FAMILY_IPV6, 0);
-	searching->fds[1] = mesh_datagram_open(MESH_FAMILY_IPV4, 0);
-	if (searching->fds[0] < 0 && searching->fds[1] < 0)
-		return searching->fds[1];
 	searching->began_ms = now_ms;
 	searching->until_ms = now_ms + limit_ms;
 	searching->num_own = searching->taken = 0;
 	searching->searches = true;
+	timer_set(searching, now_ms);
 	return 0;
 }
 
@@ -177,6 +143,14 @@ void mesh_searching_advance(struct mesh_searching *searching, uint64_t now_ms)
 	if (now_ms >= searching->until_ms ||
 	    (mesh_explore_is_over(&searching->explore) && neighbours_are_heard(searching, now_ms)))
 		search_end(searching);
+	else
+		timer_set(searching, now_ms);
+}
+
+MESH_HOLDS(process)
+static void search_due(struct mesh_timer *timer, uint64_t now_ms)
+{
+	mesh_searching_advance(mesh_container_of(timer, struct mesh_searching, timer), now_ms);
 }
 
 void mesh_searching_take(struct mesh_searching *searching, int fd, uint64_t now_ms)
@@ -206,4 +180,22 @@ uint64_t mesh_searching_due_ms(const struct mesh_searching *searching, uint64_t 
 	    due_ms > searching->began_ms + NEIGHBOURS_MS)
 		due_ms = searching->began_ms + NEIGHBOURS_MS;
 	return due_ms < searching->until_ms ? due_ms : searching->until_ms;
+}
+
+MESH_HOLDS(process)
+static void answers_ready(struct mesh_watch *watch, uint32_t events)
+{
+	struct mesh_searching *searching =
+		mesh_container_of(watch, struct mesh_asking_socket, watch)->owner;
+
+	(void)events;
+	mesh_searching_take(searching, watch->fd, mesh_clock_ms());
+}
+
+void mesh_searching_init(struct mesh_searching *searching, const struct mesh_asking *asking)
+{
+	memset(searching, 0, sizeof(*searching));
+	searching->asking = asking;
+	searching->timer.expired = search_due;
+	mesh_asking_sockets_init(searching->sockets, answers_ready, searching);
 }

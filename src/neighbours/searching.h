@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * searching.h - explores the mesh (explore.h) over UDP, beginning with the neighbours that have
- * answered (asking.h). It needs no thread: the caller waits on the sockets and until it is due.
+ * answered (asking.h), in the engine of these. Without one, the caller waits on the sockets and
+ * until it is due.
  */
 #ifndef MESH_NEIGHBOURS_SEARCHING_H
 #define MESH_NEIGHBOURS_SEARCHING_H
@@ -14,10 +15,9 @@
 
 struct mesh_searching {
 	const struct mesh_asking *asking;
-	/* Closes fds[i] for an owner that watches it; NULL: mesh_descriptor_close(). */
-	void (*close)(struct mesh_searching *searching, int i);
-	struct mesh_explore explore;  /* zeros before the first search; its result stays */
-	int fds[MESH_ASKING_SOCKETS]; /* IPv6, IPv4; -1: not open */
+	struct mesh_explore explore; /* zeros before the first search; its result stays */
+	struct mesh_asking_socket sockets[MESH_ASKING_SOCKETS];
+	struct mesh_timer timer;
 	uint64_t began_ms, until_ms;
 	int num_own;   /* of our own links that are entered */
 	bool searches; /* it goes on */
@@ -31,8 +31,8 @@ void mesh_searching_init(struct mesh_searching *searching, const struct mesh_ask
 void mesh_searching_finish(struct mesh_searching *searching);
 
 /**
- * Begins a search in place of the present one; the hops that have failed stay known. The caller has
- * begun a round of @asking, and now calls mesh_searching_advance().
+ * Begins a search in place of the present one; the hops that have failed stay known. The caller
+ * begins a round of @asking as well, and calls mesh_searching_advance() after each of its steps.
  *
  * @target: a node id; 0: the whole mesh
  * @limit_ms: it ends after so many milliseconds at the latest

@@ -52,6 +52,12 @@ struct mesh_links_question {
 _Static_assert(offsetof(struct mesh_links_question, number) == 112, "wire format");
 _Static_assert(offsetof(struct mesh_links_question, route) == 120, "wire format");
 
+/** As MESH_NEIGHBOUR_AGAIN, at each node of the route. */
+static inline bool mesh_links_is_again(const struct mesh_links_question *question)
+{
+	return question->tries & 1;
+}
+
 enum mesh_links_nic_flags {
 	MESH_LINKS_NIC_DOWN = 1,    /* its link is down: no entry refers to its index, which is 0 */
 	MESH_LINKS_NIC_DRAINED = 2, /* a user drains it */

@@ -68,6 +68,8 @@ _Static_assert(sizeof(struct mesh_neighbour_process) == 24, "wire format");
 
 enum mesh_neighbour_flags {
 	MESH_NEIGHBOUR_DRAINED = 1, /* a user drains the NIC: it is used if there is no other way */
+	/* A question for the second time: the node's deputy answers, not its speaker. */
+	MESH_NEIGHBOUR_AGAIN = 2,
 };
 
 /*

@@ -7,7 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "neighbours/member_report.h"
 #include "neighbours/members.h"
 #include "neighbours/reporting.h"
 
@@ -57,10 +56,12 @@ static size_t input_make(const uint8_t *data, size_t size, struct mesh_member_re
 static void neighbours_answer(uint64_t job)
 {
 	struct mesh_neighbour answer, decoded;
+	struct mesh_neighbour_link link;
 	int i;
 
 	for (i = 0; i < member.num_links; i++) {
-		answer = mesh_members_link(&members, member.links[i].ifindex)->about;
+		fuzz_check(mesh_members_link(&members, member.links[i].ifindex, &link));
+		answer = link.about;
 		answer.job = job;
 		mesh_members_list(&members, &answer);
 		mesh_neighbour_finish(&answer, MESH_NEIGHBOUR_ANSWER);
@@ -85,7 +86,7 @@ static void links_answer(const struct mesh_neighbour *heard)
 {
 	struct mesh_datagram question = {.is_links = true};
 	struct mesh_neighbour_link links[MESH_NICS_MAX];
-	struct mesh_asking *asking = &reporting.survey.asking;
+	struct mesh_asking *asking = &reporting.survey;
 	int i, num = mesh_members_links(&members, links, MESH_NICS_MAX);
 
 	mesh_reporting_init(&reporting, &engine, &self, &members);

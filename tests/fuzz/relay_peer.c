@@ -327,5 +327,5 @@ void relay_step_neighbour(void)
 		bytes[take(2) % size] = (uint8_t)take(1);
 	memset(heard, 0, sizeof(*heard));
 	heard->error = mesh_neighbour_decode(&about, size, &heard->about);
-	relay_run.neighbours.rounds.asking.asked[nic].num_heard = !heard->error || take(1) % 2;
+	relay_run.neighbours.asking.asked[nic].num_heard = !heard->error || take(1) % 2;
 }

@@ -431,9 +431,9 @@ static void nic_open(int i, enum mesh_provider_id provider)
 	len = mesh_addr_to_sockaddr(&theirs, 4321, &name);
 	check_equal(mesh_remote_open(relay_run.domains[i], &name, len, &relay_run.remotes[i]), 0);
 	relay_run.remotes[i]->flow->connected = true;
-	relay_run.neighbours.rounds.asking.links[i].ifindex = (unsigned int)i + 1;
-	relay_run.neighbours.rounds.asking.asked[i].ifindex = (unsigned int)i + 1;
-	relay_run.neighbours.rounds.asking.asked[i].heard[0] = &relay_run.heard[i];
+	relay_run.neighbours.asking.links[i].ifindex = (unsigned int)i + 1;
+	relay_run.neighbours.asking.asked[i].ifindex = (unsigned int)i + 1;
+	relay_run.neighbours.asking.asked[i].heard[0] = &relay_run.heard[i];
 }
 
 static void process_open(uint32_t options)
@@ -477,7 +477,7 @@ void relay_begin(uint32_t options)
 	process_open(options);
 	for (i = 0; i < RELAY_NICS; i++)
 		nic_open(i, providers[options & 3]);
-	relay_run.neighbours.rounds.asking.num_links = RELAY_NICS;
+	relay_run.neighbours.asking.num_links = RELAY_NICS;
 	mesh_lock_take(&relay_run.process->lock);
 	check_equal(mesh_relay_open(relay_run.process, RELAY_JOB), 0);
 	relay_run.process->relay->neighbours = &relay_run.neighbours;

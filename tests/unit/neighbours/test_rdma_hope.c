@@ -14,7 +14,7 @@ static struct mesh_heard heard;
 
 static int setup(void)
 {
-	struct mesh_asking *asking = &neighbours.rounds.asking;
+	struct mesh_asking *asking = &neighbours.asking;
 
 	memset(&neighbours, 0, sizeof(neighbours));
 	memset(&heard, 0, sizeof(heard));
@@ -47,7 +47,7 @@ TEST(late)
 /* One that is gone had its time: not each search waits for it. One that answers has it again. */
 TEST(gone)
 {
-	struct mesh_asking *asking = &neighbours.rounds.asking;
+	struct mesh_asking *asking = &neighbours.asking;
 
 	heard.heard_ms = 1; /* long ago: nobody has asked since */
 	neighbours.searching.began_ms = BEGAN * 100;
@@ -68,16 +68,16 @@ TEST(gone)
 /* Soon after the start it may be that nobody has answered yet. */
 TEST(none)
 {
-	neighbours.rounds.asking.asked[0].num_heard = 0;
+	neighbours.asking.asked[0].num_heard = 0;
 	assert_false(may_have());
 	assert_true(mesh_neighbours_rdma_hope(&neighbours, TARGET, true));
-	neighbours.rounds.asking.links[0].about.providers = 1 << MESH_PROVIDER_TCP;
+	neighbours.asking.links[0].about.providers = 1 << MESH_PROVIDER_TCP;
 	assert_false(mesh_neighbours_rdma_hope(&neighbours, TARGET, true));
 }
 
 TEST(no_rdma)
 {
-	neighbours.rounds.asking.links[0].about.providers = 1 << MESH_PROVIDER_TCP;
+	neighbours.asking.links[0].about.providers = 1 << MESH_PROVIDER_TCP;
 	assert_false(may_have());
 }
 
