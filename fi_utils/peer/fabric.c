@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "base/container.h"
+#include "base/compiler.h"
 #include "base/log.h"
 #include "base/random.h"
 #include "fabric/domain_open.h"

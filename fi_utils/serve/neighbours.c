@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/private_descriptor.h"
+#include "base/descriptors.h"
 #include "base/random.h"
 #include "neighbours/neighbours.h"
 #include "system/netlink_watch.h"

@@ -10,7 +10,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
-#include "base/one_way.h"
+#include "base/random.h"
 #include "base/version.h"
 #include "control/link_settle.h"
 #include "control/link_watch.h"

@@ -2,7 +2,7 @@
 /* peer_greeting.c - proves that the fabric works in both directions, before any comm is made. */
 #include <string.h>
 
-#include "base/container.h"
+#include "base/compiler.h"
 #include "base/log.h"
 #include "control/link.h"
 #include "control/link_watch.h"

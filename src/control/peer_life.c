@@ -8,7 +8,7 @@
 #include <sys/socket.h>
 
 #include "base/clock.h"
-#include "base/container.h"
+#include "base/compiler.h"
 #include "base/descriptors.h"
 #include "base/log.h"
 #include "control/link.h"

@@ -28,7 +28,7 @@
 #include <rdma/fi_eq.h>
 
 #include "base/lock.h"
-#include "base/log_limit.h"
+#include "base/log.h"
 #include "nic/nic.h"
 #include "nic/provider_id.h"
 #include "wire/immediate.h"

@@ -3,7 +3,7 @@
 #ifndef MESH_FABRIC_ENDPOINT_H
 #define MESH_FABRIC_ENDPOINT_H
 
-#include "base/port_range.h"
+#include "base/config.h"
 #include "fabric/domain.h"
 
 /**

@@ -20,7 +20,7 @@
 #include <rdma/fi_rma.h>
 
 #include "base/clock.h"
-#include "base/container.h"
+#include "base/compiler.h"
 #include "base/log.h"
 #include "fabric/connector.h"
 #include "fabric/endpoint_renew.h"

@@ -6,7 +6,7 @@
 #include <rdma/fi_eq.h>
 #include <rdma/fi_errno.h>
 
-#include "base/cold.h"
+#include "base/compiler.h"
 #include "base/log.h"
 #include "fabric/breakage.h"
 #include "fabric/connector.h"

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "base/private_descriptor.h"
+#include "base/descriptors.h"
 #include "base/random.h"
 #include "neighbours/asking.h"
 

@@ -3,7 +3,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "base/private_descriptor.h"
+#include "base/descriptors.h"
 #include "base/random.h"
 #include "base/version.h"
 #include "neighbours/searching.h"

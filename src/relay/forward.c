@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/bytes.h"
 #include "base/clock.h"
+#include "base/memory.h"
 #include "fabric/flow.h"
 #include "fabric/remote.h"
 #include "fabric/write.h"

@@ -9,9 +9,8 @@
 
 #include "base/clock.h"
 #include "base/log.h"
-#include "base/one_way.h"
 #include "base/random.h"
-#include "base/thread.h"
+#include "base/threads.h"
 #include "base/version.h"
 #include "fabric/provider.h"
 #include "nic/rails.h"

@@ -5,9 +5,9 @@
 #include <string.h>
 #include <sys/epoll.h>
 
-#include "base/container.h"
+#include "base/compiler.h"
+#include "base/descriptors.h"
 #include "base/log.h"
-#include "base/private_descriptor.h"
 #include "base/threads.h"
 #include "nic/nic_kind.h"
 #include "setup/carriers.h"

@@ -7,7 +7,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
-#include "base/port_range.h"
+#include "base/config.h"
 #include "base/threads.h"
 #include "control/controls.h"
 #include "control/peer_frames.h"

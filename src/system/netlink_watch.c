@@ -6,7 +6,7 @@
 #include <linux/netlink.h>
 #include <linux/rtnetlink.h>
 
-#include "base/private_descriptor.h"
+#include "base/descriptors.h"
 #include "system/netlink_watch.h"
 
 int mesh_netlink_watch_open(void)

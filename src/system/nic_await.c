@@ -6,8 +6,8 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/descriptors.h"
 #include "base/log.h"
-#include "base/private_descriptor.h"
 #include "nic/nic_select.h"
 #include "system/netlink.h"
 #include "system/netlink_watch.h"

@@ -15,8 +15,8 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/descriptors.h"
 #include "base/log.h"
-#include "base/private_descriptor.h"
 #include "base/random.h"
 #include "system/stats_file.h"
 

@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/array.h"
 #include "base/log.h"
+#include "base/memory.h"
 #include "nic/gid.h"
 #include "nic/rdma_port.h"
 #include "system/sysfs_rdma.h"

@@ -5,7 +5,6 @@
 
 #include "base/clock.h"
 #include "base/log.h"
-#include "base/log_limit.h"
 #include "control/link.h"
 #include "control/peer_park.h"
 #include "control/peer_send.h"

@@ -14,7 +14,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/container.h"
+#include "base/compiler.h"
 #include "control/peer.h"
 #include "fabric/flow.h"
 #include "fabric/sink.h"

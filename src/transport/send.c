@@ -10,8 +10,7 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "base/cold.h"
-#include "base/container.h"
+#include "base/compiler.h"
 #include "base/log.h"
 #include "control/process.h"
 #include "fabric/write.h"

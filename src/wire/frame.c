@@ -4,7 +4,7 @@
 #include <stdbool.h>
 #include <string.h>
 
-#include "base/text.h"
+#include "base/memory.h"
 #include "wire/frame.h"
 
 const char *mesh_refusal_text(enum mesh_refusal refusal)

@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/text.h"
+#include "base/memory.h"
 #include "wire/checksum.h"
 #include "wire/handle.h"
 #include "wire/protocol.h"

@@ -3,7 +3,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "base/text.h"
+#include "base/memory.h"
 #include "nic/provider_id.h"
 #include "wire/links.h"
 

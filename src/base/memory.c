@@ -1,6 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* bytes.c - copies a message's bytes. */
-#include "base/bytes.h"
+/* memory.c - arrays that grow by one, copies of messages, texts of strangers. */
+#include <stdlib.h>
+
+#include "base/memory.h"
+
+void *mesh_array_room(void *array, size_t num, size_t size)
+{
+	if (num & (num - 1)) /* between two powers of two there is room left */
+		return array;
+	return reallocarray(array, num ? 2 * num : 1, size);
+}
 
 void mesh_bytes_copy_pieces(void *to, const void *from, size_t size)
 {
