@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "nic/gid.h"
-#include "system/sysfs_text.h"
+#include "system/sysfs.h"
 
 #include "check/context.h"
 #include "check/ports.h"

@@ -9,7 +9,7 @@
 #include "base/descriptors.h"
 #include "base/random.h"
 #include "neighbours/neighbours.h"
-#include "system/netlink_watch.h"
+#include "system/link_state.h"
 
 #include "serve/neighbours.h"
 

@@ -6,22 +6,15 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/hash.h"
 #include "nic/nic_order.h"
-
-/* FNV-1a, 64 bits (draft-eastlake-fnv). */
-#define FNV_OFFSET 0xcbf29ce484222325u
-#define FNV_PRIME 0x100000001b3u
 
 /* The beginning of the reason of a NIC that is skipped. */
 #define SKIPPED "skipped: "
 
 static uint64_t hash(uint64_t seed, const char *text)
 {
-	uint64_t value = FNV_OFFSET ^ seed;
-
-	for (; *text; text++)
-		value = (value ^ (uint8_t)*text) * FNV_PRIME;
-	return value;
+	return mesh_hash_add(MESH_HASH_START ^ seed, text, strlen(text));
 }
 
 /* EUI-64 from a MAC (RFC 4291 appendix A, without the inverted bit); IPoIB has 8 bytes already. */

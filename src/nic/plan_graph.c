@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "base/hash.h"
 #include "nic/plan_graph.h"
 
 static const char blanks[] = " \t\r";
@@ -82,12 +83,11 @@ bool mesh_plan_graph_is_full(const struct mesh_plan_graph *graph)
 
 uint64_t mesh_plan_graph_digest(const struct mesh_plan_graph *graph)
 {
-	/* FNV-1a, 64 bits (RFC 9923). */
-	uint64_t digest = UINT64_C(0xcbf29ce484222325) ^ (uint64_t)graph->num_nodes;
+	uint64_t digest = MESH_HASH_START ^ (uint64_t)graph->num_nodes;
 	int i, j;
 
 	for (i = 0; i < graph->num_nodes; i++)
 		for (j = 0; j < i; j++)
-			digest = (digest ^ graph->cables[i][j]) * UINT64_C(0x100000001b3);
+			digest = mesh_hash_add(digest, &graph->cables[i][j], 1);
 	return digest ? digest : 1;
 }

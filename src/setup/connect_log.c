@@ -6,7 +6,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "nic/nic_skipped.h"
-#include "system/carrier.h"
+#include "system/link_state.h"
 #include "setup/connect_judge.h"
 #include "setup/connect_log.h"
 #include "setup/connect_relay.h"

@@ -24,7 +24,6 @@
 #include "setup/spares.h"
 #include "setup/start.h"
 #include "setup/work.h"
-#include "system/nic_await.h"
 #include "system/nic_table.h"
 #include "system/node_id.h"
 #include "system/tuner_plan.h"

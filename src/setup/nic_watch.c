@@ -17,8 +17,8 @@
 #include "setup/nic_neighbours.h"
 #include "setup/nic_watch.h"
 #include "setup/setup.h"
+#include "system/link_state.h"
 #include "system/netlink.h"
-#include "system/netlink_watch.h"
 #include "system/nic_table.h"
 
 /* From the start of one reading to the next. */

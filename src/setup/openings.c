@@ -15,7 +15,7 @@
 #include "fabric/provider.h"
 #include "nic/addr.h"
 #include "nic/nic_near.h"
-#include "system/carrier.h"
+#include "system/link_state.h"
 #include "setup/openings.h"
 #include "transport/flags.h"
 #include "wire/message.h"

@@ -15,7 +15,7 @@
 #include "base/compiler.h"
 #include "base/lock.h"
 #include "control/process.h"
-#include "system/job_key.h"
+#include "system/job.h"
 
 struct mesh_listener;
 struct mesh_connect;

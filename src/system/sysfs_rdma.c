@@ -10,8 +10,8 @@
 #include "base/memory.h"
 #include "nic/gid.h"
 #include "nic/rdma_port.h"
+#include "system/sysfs.h"
 #include "system/sysfs_rdma.h"
-#include "system/sysfs_text.h"
 
 #define CLASS "class/infiniband"
 /* A port number is a byte (rdma_is_port_valid); a GID index fits 16 bits. */

@@ -5,7 +5,7 @@
 #include "fabric/poll.h"
 #include "fabric/remote.h"
 #include "fabric/write.h"
-#include "system/round_trip.h"
+#include "system/tcp_look.h"
 #include "transport/comm.h"
 #include "transport/path_direct.h"
 

@@ -1,10 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* job_rank.h - which rank of its job this process is, as its launcher has numbered them. */
-#ifndef MESH_SYSTEM_JOB_RANK_H
-#define MESH_SYSTEM_JOB_RANK_H
+/*
+ * job.h - the job of this process: a number that all of its ranks have in common, and which rank
+ * it is, as its launcher has numbered them.
+ */
+#ifndef MESH_SYSTEM_JOB_H
+#define MESH_SYSTEM_JOB_H
 
 #include <stdbool.h>
 #include <stdint.h>
+
+/**
+ * Computes the key of this process's job from what its launcher gives to all ranks: Slurm's job and
+ * step, PMIx's namespace (Open MPI), torchrun's run, or MASTER_ADDR with MASTER_PORT; the first of
+ * these that is set decides. It distinguishes jobs; it is no secret.
+ *
+ * @lookup: as getenv(), with @arg; NULL: the environment
+ *
+ * Returns the key; 0 if none of these is set.
+ */
+uint64_t mesh_job_key(const char *(*lookup)(void *arg, const char *name), void *arg);
 
 /* NCCL numbers the ranks of its first communicator in the same way. */
 struct mesh_job_rank {

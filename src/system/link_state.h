@@ -1,7 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* netlink_watch.h - a socket that becomes readable when a link or an address changes. */
-#ifndef MESH_SYSTEM_NETLINK_WATCH_H
-#define MESH_SYSTEM_NETLINK_WATCH_H
+/*
+ * link_state.h - whether a NIC has a carrier now, and a socket that becomes readable when a link
+ * or an address changes.
+ */
+#ifndef MESH_SYSTEM_LINK_STATE_H
+#define MESH_SYSTEM_LINK_STATE_H
+
+#include <stdbool.h>
+
+#include "nic/nic.h"
+
+/** False only if the kernel says that the NIC is down, has no carrier, or is gone. */
+bool mesh_carrier_is_up(const struct mesh_nic *nic);
 
 /**
  * Opens the socket, non-blocking, for the current network namespace; a forked child does not keep
