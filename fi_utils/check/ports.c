@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "nic/gid.h"
+#include "nic/rdma_port.h"
 #include "system/sysfs.h"
 
 #include "check/context.h"

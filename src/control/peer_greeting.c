@@ -11,7 +11,7 @@
 #include "control/peer_index.h"
 #include "control/peer_port.h"
 #include "fabric/breakage.h"
-#include "nic/rdma_error.h"
+#include "nic/rdma_port.h"
 #include "wire/message.h"
 
 /* Leaves the rest to the engine, which finds the peer in process->greeted. Needs no lock. */

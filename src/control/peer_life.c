@@ -24,7 +24,7 @@
 #include "control/socket.h"
 #include "fabric/breakage.h"
 #include "fabric/endpoint_renew.h"
-#include "nic/rdma_error.h"
+#include "nic/rdma_port.h"
 
 /* A stranger that connects and sends nothing is disconnected after this. */
 #define SILENCE_MS 10000

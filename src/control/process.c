@@ -5,7 +5,7 @@
 #include "base/clock.h"
 #include "control/process.h"
 #include "fabric/poll.h"
-#include "nic/provider_id.h"
+#include "nic/endpoint_addr.h"
 #include "system/drain_marks.h"
 #include "system/link_state.h"
 

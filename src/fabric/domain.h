@@ -29,9 +29,9 @@
 
 #include "base/lock.h"
 #include "base/log.h"
+#include "nic/endpoint_addr.h"
 #include "nic/nic.h"
-#include "nic/provider_id.h"
-#include "wire/immediate.h"
+#include "wire/message.h"
 #include "wire/protocol.h"
 
 struct mesh_buffer;

@@ -13,7 +13,7 @@
 #include "fabric/poll.h"
 #include "fabric/remote.h"
 #include "fabric/sink.h"
-#include "nic/rdma_error.h"
+#include "nic/rdma_port.h"
 
 /* Reads in a poll: with MESH_POLL_ENTRIES they bound a poll, however busy the NIC is. */
 #define POLL_BATCHES 8

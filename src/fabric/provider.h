@@ -7,8 +7,8 @@
 
 #include <rdma/fabric.h>
 
+#include "nic/endpoint_addr.h"
 #include "nic/nic.h"
-#include "nic/provider_id.h"
 
 /* Room for a reason in words. */
 #define MESH_PROVIDER_REASON_MAX 512

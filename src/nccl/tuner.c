@@ -8,7 +8,7 @@
 #include "base/log.h"
 #include "nccl/log.h"
 #include "nccl/tuner.h"
-#include "nic/plan_cost.h"
+#include "nic/plan.h"
 
 /* Which transfers between nodes an algorithm makes. The others use hardware of switches. */
 static const struct {

@@ -14,7 +14,7 @@
 #include "fabric/write.h"
 #include "relay/forward.h"
 #include "relay/relay.h"
-#include "wire/immediate.h"
+#include "wire/message.h"
 
 /* The largest message that is injected, which needs no buffer, in bytes. */
 #define INJECT_MAX 256

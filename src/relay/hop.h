@@ -20,7 +20,6 @@
 #include "fabric/write.h"
 #include "relay/area.h"
 #include "wire/frame.h"
-#include "wire/immediate.h"
 #include "wire/message.h"
 
 struct mesh_hop;

@@ -5,7 +5,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
-#include "nic/nic_skipped.h"
+#include "nic/nic_order.h"
 #include "system/link_state.h"
 #include "setup/connect_judge.h"
 #include "setup/connect_log.h"

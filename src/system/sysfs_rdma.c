@@ -8,7 +8,6 @@
 
 #include "base/log.h"
 #include "base/memory.h"
-#include "nic/gid.h"
 #include "nic/rdma_port.h"
 #include "system/sysfs.h"
 #include "system/sysfs_rdma.h"

@@ -18,7 +18,7 @@
 #include "transport/place.h"
 #include "transport/receive.h"
 #include "transport/request.h"
-#include "wire/immediate.h"
+#include "wire/message.h"
 
 void mesh_receive_resume(struct mesh_waiter *waiter)
 {

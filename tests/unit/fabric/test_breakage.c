@@ -12,7 +12,7 @@
 #include "fabric/fence.h"
 #include "fabric/mr.h"
 #include "fabric/write.h"
-#include "nic/rdma_error.h"
+#include "nic/rdma_port.h"
 
 #include "domain_fixture.h"
 

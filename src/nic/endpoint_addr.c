@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* provider_id.c - the names of the libfabric providers that the mesh supports. */
+/*
+ * endpoint_addr.c - a NIC of a node and the fabric endpoint on it, as other nodes see them;
+ * providers.
+ */
 #include <string.h>
 
-#include "nic/provider_id.h"
+#include "nic/endpoint_addr.h"
 
 static const char *const provider_names[] = {
 	[MESH_PROVIDER_NONE] = "none",
