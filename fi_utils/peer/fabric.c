@@ -12,8 +12,8 @@
 #include "fabric/domain_open.h"
 #include "fabric/mr.h"
 #include "fabric/poll.h"
+#include "fabric/remote.h"
 #include "fabric/sink.h"
-#include "fabric/write.h"
 
 #include "common/interrupt.h"
 #include "peer/fabric.h"

@@ -20,7 +20,7 @@
 #include "control/peer_index.h"
 #include "control/peer_park.h"
 #include "control/peer_send.h"
-#include "fabric/endpoint_renew.h"
+#include "fabric/endpoint.h"
 #include "fabric/provider_sockets.h"
 #include "system/route.h"
 #include "wire/stats.h"

@@ -23,7 +23,7 @@
 #include "control/peer_send.h"
 #include "control/socket.h"
 #include "fabric/breakage.h"
-#include "fabric/endpoint_renew.h"
+#include "fabric/endpoint.h"
 #include "nic/rdma_port.h"
 
 /* A stranger that connects and sends nothing is disconnected after this. */

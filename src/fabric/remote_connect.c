@@ -4,7 +4,7 @@
 
 #include "base/clock.h"
 #include "fabric/connector.h"
-#include "fabric/endpoint_renew.h"
+#include "fabric/endpoint.h"
 #include "fabric/fence_verbs.h"
 #include "fabric/remote_connect.h"
 #include "system/route.h"

@@ -11,7 +11,6 @@
 #include "base/memory.h"
 #include "fabric/flow.h"
 #include "fabric/remote.h"
-#include "fabric/write.h"
 #include "relay/forward.h"
 #include "relay/relay.h"
 #include "wire/message.h"

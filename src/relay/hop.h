@@ -17,7 +17,7 @@
 
 #include "base/lock.h"
 #include "fabric/op.h"
-#include "fabric/write.h"
+#include "fabric/remote.h"
 #include "relay/area.h"
 #include "wire/frame.h"
 #include "wire/message.h"

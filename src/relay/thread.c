@@ -13,7 +13,6 @@
 #include "base/log.h"
 #include "base/threads.h"
 #include "fabric/poll.h"
-#include "fabric/readiness.h"
 #include "relay/rest.h"
 #include "relay/thread.h"
 

@@ -4,7 +4,6 @@
 #include "fabric/mr.h"
 #include "fabric/poll.h"
 #include "fabric/remote.h"
-#include "fabric/write.h"
 #include "system/tcp_look.h"
 #include "transport/comm.h"
 #include "transport/path_direct.h"

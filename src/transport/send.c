@@ -13,7 +13,7 @@
 #include "base/compiler.h"
 #include "base/log.h"
 #include "control/process.h"
-#include "fabric/write.h"
+#include "fabric/remote.h"
 #include "transport/acks.h"
 #include "transport/announce.h"
 #include "transport/counters.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* memory_hooks.h - libfabric's changes to libc's code, which this plugin does without. */
-#ifndef MESH_FABRIC_MEMORY_HOOKS_H
-#define MESH_FABRIC_MEMORY_HOOKS_H
+/* host_memory.h - the host program's memory and code, which libfabric must not harm. */
+#ifndef MESH_FABRIC_HOST_MEMORY_H
+#define MESH_FABRIC_HOST_MEMORY_H
 
 /**
  * Makes libfabric leave libc's code as it is. Call it before the process's first call of
@@ -9,5 +9,8 @@
  * FI_MR_CACHE_MONITOR or FI_MR_CACHE_MAX_COUNT keeps its own choice.
  */
 void mesh_memory_hooks_prevent(void);
+
+/** Protects registered memory if the host program forks. Call it before the first registration. */
+void mesh_verbs_fork_protect(void);
 
 #endif
