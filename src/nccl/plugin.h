@@ -15,6 +15,12 @@
 #define MESH_PLUGIN_NAME "Mesh"
 
 /**
+ * Sends all later log lines to @logger, which must stay callable from any thread for the life of
+ * the process. NULL: to stderr.
+ */
+void mesh_nccl_log_set(nccl_logger logger);
+
+/**
  * Opens the plugin for one communicator. *context is NULL on any failure. The communicator's id
  * and configuration (a traffic class) and the profiler are not used.
  */

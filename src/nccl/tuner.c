@@ -1,14 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tuner.c - keeps NCCL from algorithms that a mesh without all cables cannot do well. */
+/* tuner.c - NCCL's tuner: the decision, and the tables of versions 2 to 6 of its ABI. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/config.h"
 #include "base/log.h"
-#include "nccl/log.h"
+#include "nccl/plugin.h"
 #include "nccl/tuner.h"
 #include "nic/plan.h"
+
+/*
+ * Up to this number of bytes a ring uses LL, above it SIMPLE: v2 has no costs to
+ * choose by, and NCCL ignores an algorithm without a protocol. LL128 needs links that v2 does not
+ * tell of.
+ */
+#define LL_BYTES_MAX ((size_t)16 << 10)
 
 /* Which transfers between nodes an algorithm makes. The others use hardware of switches. */
 static const struct {
@@ -133,9 +140,9 @@ static const char *setting_lookup(void *arg, const char *name)
 										   : NULL;
 }
 
-enum nccl_result mesh_tuner_init(void **context, uint64_t comm_id, size_t num_ranks,
-				 size_t num_nodes, nccl_logger logger, void *domain,
-				 void *constants)
+static enum nccl_result tuner_init(void **context, uint64_t comm_id, size_t num_ranks,
+				   size_t num_nodes, nccl_logger logger, void *domain,
+				   void *constants)
 {
 	struct mesh_tuner *tuner = malloc(sizeof(*tuner));
 	struct mesh_tuner_plan *plan = malloc(sizeof(*plan));
@@ -162,9 +169,9 @@ enum nccl_result mesh_tuner_init(void **context, uint64_t comm_id, size_t num_ra
 	return NCCL_RESULT_SUCCESS;
 }
 
-enum nccl_result mesh_tuner_info(void *context, enum nccl_collective collective, size_t num_bytes,
-				 int num_ops, float **table, int num_algorithms, int num_protocols,
-				 int registered_buffers, int *num_channels)
+static enum nccl_result tuner_info(void *context, enum nccl_collective collective, size_t num_bytes,
+				   int num_ops, float **table, int num_algorithms,
+				   int num_protocols, int registered_buffers, int *num_channels)
 {
 	(void)collective;
 	(void)num_bytes;
@@ -176,8 +183,82 @@ enum nccl_result mesh_tuner_info(void *context, enum nccl_collective collective,
 	return NCCL_RESULT_SUCCESS;
 }
 
-enum nccl_result mesh_tuner_finalize(void *context)
+static enum nccl_result tuner_finalize(void *context)
 {
 	free(context);
 	return NCCL_RESULT_SUCCESS;
 }
+
+/* ---- v2 to v4: other arguments of init --------------------------------------------------- */
+
+static enum nccl_result init_v2(size_t num_ranks, size_t num_nodes, nccl_logger logger,
+				void **context)
+{
+	return tuner_init(context, 0, num_ranks, num_nodes, logger, NULL, NULL);
+}
+
+/* v2: no costs, but one choice. Up to NCCL 2.22 only all-reduce has another than the ring. */
+static enum nccl_result info_v2(void *context, enum nccl_collective collective, size_t num_bytes,
+				int collnet, int nvls, int num_ops, int *algorithm, int *protocol,
+				int *num_channels)
+{
+	const struct mesh_tuner *tuner = context;
+
+	(void)collnet;
+	(void)nvls;
+	(void)num_ops;
+	(void)num_channels;
+	if (!tuner || !tuner->active || collective != NCCL_COLLECTIVE_ALL_REDUCE ||
+	    tuner->excluded >> NCCL_ALGORITHM_RING & 1 ||
+	    !(tuner->excluded >> NCCL_ALGORITHM_TREE & 1))
+		return NCCL_RESULT_SUCCESS;
+	*algorithm = NCCL_ALGORITHM_RING;
+	*protocol = num_bytes <= LL_BYTES_MAX ? NCCL_PROTOCOL_LL : NCCL_PROTOCOL_SIMPLE;
+	return NCCL_RESULT_SUCCESS;
+}
+
+static enum nccl_result info_v3(void *context, enum nccl_collective collective, size_t num_bytes,
+				int num_ops, float **table, int num_algorithms, int num_protocols,
+				int *num_channels)
+{
+	return tuner_info(context, collective, num_bytes, num_ops, table, num_algorithms,
+			  num_protocols, 0, num_channels);
+}
+
+/* ---- the tables -------------------------------------------------------------------------- */
+
+const struct nccl_tuner_v2 ncclTunerPlugin_v2 = {
+	.name = MESH_PLUGIN_NAME,
+	.init = init_v2,
+	.get_coll_info = info_v2,
+	.destroy = tuner_finalize,
+};
+
+const struct nccl_tuner_v3 ncclTunerPlugin_v3 = {
+	.name = MESH_PLUGIN_NAME,
+	.init = init_v2,
+	.get_coll_info = info_v3,
+	.destroy = tuner_finalize,
+};
+
+const struct nccl_tuner_v4 ncclTunerPlugin_v4 = {
+	.name = MESH_PLUGIN_NAME,
+	.init = init_v2,
+	.get_coll_info = tuner_info,
+	.destroy = tuner_finalize,
+};
+
+const struct nccl_tuner_v5 ncclTunerPlugin_v5 = {
+	.name = MESH_PLUGIN_NAME,
+	.init = tuner_init,
+	.get_coll_info = tuner_info,
+	.destroy = tuner_finalize,
+};
+
+/* get_chunk_size is NULL: NCCL's own size is right on a mesh as well. */
+const struct nccl_tuner_v6 ncclTunerPlugin_v6 = {
+	.name = MESH_PLUGIN_NAME,
+	.init = tuner_init,
+	.get_coll_info = tuner_info,
+	.destroy = tuner_finalize,
+};

@@ -36,10 +36,4 @@ void mesh_tuner_decide(const struct mesh_tuner_plan *plan, size_t num_nodes,
 void mesh_tuner_apply(const struct mesh_tuner *tuner, float *table, int num_algorithms,
 		      int num_protocols);
 
-/* ---- the tables' functions, in the newest version's terms -------------------------------- */
-
-nccl_tuner_init_v5 mesh_tuner_init;
-nccl_tuner_info_v4 mesh_tuner_info;
-nccl_tuner_destroy_v2 mesh_tuner_finalize;
-
 #endif
