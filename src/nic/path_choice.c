@@ -128,36 +128,19 @@ static bool provider_find(const struct mesh_endpoint_addr *local,
 	return true;
 }
 
-/* Collects every pair that shares a link; returns how many. */
-static int candidates_collect(const struct mesh_endpoint_addr *local, int num_local,
-			      const struct mesh_endpoint_addr *remote, int num_remote,
-			      const struct mesh_path_hints *hints, struct mesh_path_choice *choice,
-			      struct scored_candidate *scored)
+/* True if the two share a link; notes in @choice a pair that lacks only a common provider. */
+static bool is_direct(const struct mesh_endpoint_addr *local,
+		      const struct mesh_endpoint_addr *remote, const struct mesh_path_hints *hints,
+		      struct mesh_path_choice *choice, struct mesh_path_candidate *pair)
 {
-	int l, r, count = 0;
-
-	for (l = 0; l < num_local; l++) {
-		for (r = 0; r < num_remote; r++) {
-			struct mesh_path_candidate pair = {.local = (uint8_t)l,
-							   .remote = (uint8_t)r,
-							   .class = MESH_PATH_DIRECT};
-
-			if (!mesh_addr_same_subnet(&local[l].addr, &remote[r].addr))
-				continue;
-			if (mesh_addr_is_loopback(&local[l].addr) && !hints->same_node)
-				continue;
-			if (!provider_find(&local[l], &remote[r], &pair)) {
-				choice->provider_differs = true;
-				choice->differing = pair;
-				continue;
-			}
-			scored[count++] = (struct scored_candidate){
-				.candidate = pair,
-				.score = candidate_score(&local[l], &remote[r], hints),
-			};
-		}
-	}
-	return count;
+	if (!mesh_addr_same_subnet(&local->addr, &remote->addr) ||
+	    (mesh_addr_is_loopback(&local->addr) && !hints->same_node))
+		return false;
+	if (provider_find(local, remote, pair))
+		return true;
+	choice->provider_differs = true;
+	choice->differing = *pair;
+	return false;
 }
 
 /* What asks the kernel, for mesh_path_choose_routed(). */
@@ -201,29 +184,36 @@ static int rdma_score(const struct mesh_path_candidate *pair)
 	return pair->provider == MESH_PROVIDER_VERBS_RXM ? SCORE_RDMA : 0;
 }
 
-/* Collects every pair that the kernel's routes connect; returns how many. */
-static int routed_collect(const struct mesh_endpoint_addr *local, int num_local,
-			  const struct mesh_endpoint_addr *remote, int num_remote,
-			  const struct mesh_path_hints *hints, const struct router *router,
-			  struct scored_candidate *scored)
+/*
+ * Collects every pair that the kernel's routes connect; without @router, every pair that shares a
+ * link. Returns how many.
+ */
+static int candidates_collect(const struct mesh_endpoint_addr *local, int num_local,
+			      const struct mesh_endpoint_addr *remote, int num_remote,
+			      const struct mesh_path_hints *hints, const struct router *router,
+			      struct mesh_path_choice *choice, struct scored_candidate *scored)
 {
-	int l, r, count = 0;
+	int i, count = 0;
 
-	for (l = 0; l < num_local; l++) {
-		for (r = 0; r < num_remote; r++) {
-			struct mesh_path_candidate pair = {.local = (uint8_t)l,
-							   .remote = (uint8_t)r,
-							   .class = MESH_PATH_ROUTED};
+	for (i = 0; i < num_local * num_remote; i++) {
+		const struct mesh_endpoint_addr *ours = &local[i / num_remote];
+		const struct mesh_endpoint_addr *theirs = &remote[i % num_remote];
+		struct scored_candidate *next = &scored[count];
 
-			if (!is_routed(&local[l], &remote[r], router, &pair))
-				continue;
-			scored[count++] = (struct scored_candidate){
-				.candidate = pair,
-				.score = candidate_score(&local[l], &remote[r], hints) +
-					 rail_score(&local[l], &remote[r], hints) +
-					 rdma_score(&pair),
-			};
-		}
+		next->candidate = (struct mesh_path_candidate){
+			.local = (uint8_t)(ours - local),
+			.remote = (uint8_t)(theirs - remote),
+			.class = router ? MESH_PATH_ROUTED : MESH_PATH_DIRECT,
+		};
+		if (router ? !is_routed(ours, theirs, router, &next->candidate)
+			   : !is_direct(ours, theirs, hints, choice, &next->candidate))
+			continue;
+		next->chosen = false;
+		next->score = candidate_score(ours, theirs, hints);
+		if (router)
+			next->score +=
+				rail_score(ours, theirs, hints) + rdma_score(&next->candidate);
+		count++;
 	}
 	return count;
 }
@@ -373,7 +363,8 @@ void mesh_path_choose(const struct mesh_endpoint_addr *local, int num_local,
 	int count;
 
 	memset(choice, 0, sizeof(*choice));
-	count = candidates_collect(local, num_local, remote, num_remote, hints, choice, scored);
+	count = candidates_collect(local, num_local, remote, num_remote, hints, NULL, choice,
+				   scored);
 	rounds_choose(scored, count, hints, choice);
 	if (hints->fallback)
 		fallbacks_add(local, remote, 0, MESH_PATH_FALLBACK, choice);
@@ -390,7 +381,8 @@ void mesh_path_choose_routed(const struct mesh_endpoint_addr *local, int num_loc
 
 	if (hints->same_node)
 		return;
-	count = routed_collect(local, num_local, remote, num_remote, hints, &router, scored);
+	count = candidates_collect(local, num_local, remote, num_remote, hints, &router, choice,
+				   scored);
 	rounds_choose(scored, count, hints, choice);
 	if (hints->fallback)
 		fallbacks_add(local, remote, begin, MESH_PATH_FALLBACK_ROUTED, choice);
