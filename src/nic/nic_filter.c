@@ -58,27 +58,29 @@ static int item_parse(const char *text, size_t len, struct mesh_nic_filter_item 
 	return 0;
 }
 
-/* Adds one item of @len bytes, perhaps with blanks behind it. */
-static int item_add(const char *text, size_t len, struct mesh_nic_filter *filter)
+static int item_add(void *arg, const char *text, size_t len)
 {
+	struct mesh_nic_filter *filter = arg;
+
 	if (filter->num_items == MESH_NIC_FILTER_MAX)
 		return refuse(text, len, "there are more than 64 names");
-	while (strchr(BLANKS, text[len - 1]))
-		len--;
 	if (item_parse(text, len, &filter->items[filter->num_items]))
 		return -EINVAL;
 	filter->num_items++;
 	return 0;
 }
 
-static int items_parse(const char *text, struct mesh_nic_filter *filter)
+int mesh_list_parse(const char *text, int (*add)(void *arg, const char *item, size_t len),
+		    void *arg)
 {
-	size_t len;
+	size_t len, item_len;
 
 	while (*text) {
 		text += strspn(text, BLANKS);
-		len = strcspn(text, ",");
-		if (len && item_add(text, len, filter))
+		len = item_len = strcspn(text, ",");
+		while (item_len && strchr(BLANKS, text[item_len - 1]))
+			item_len--;
+		if (item_len && add(arg, text, item_len))
 			return -EINVAL;
 		text += len;
 		text += *text == ',';
@@ -99,7 +101,7 @@ int mesh_nic_filter_parse(const char *text, struct mesh_nic_filter *filter)
 		result.exact = true;
 		list++;
 	}
-	if (items_parse(list, &result))
+	if (mesh_list_parse(list, item_add, &result))
 		return -EINVAL;
 	if (!result.num_items && (result.exclude || result.exact))
 		return refuse(text, strlen(text), "no name follows");

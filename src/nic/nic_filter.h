@@ -23,6 +23,13 @@ struct mesh_nic_filter {
 };
 
 /**
+ * Calls @add with each item of a comma list, without the blanks around it, until it fails. Empty
+ * items are skipped. Returns 0, or -EINVAL if @add has failed.
+ */
+int mesh_list_parse(const char *text, int (*add)(void *arg, const char *item, size_t len),
+		    void *arg);
+
+/**
  * Reads a list with NCCL_IB_HCA's grammar (NCCL manual, environment variables): a comma list of
  * names, each with an optional :port; '^' before the list excludes, '=' selects exact names,
  * "^=" does both. Blanks around names are allowed, empty items are skipped.
