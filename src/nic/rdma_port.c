@@ -115,7 +115,7 @@ const char *mesh_gid_type_text(enum mesh_gid_type type)
 
 #define REPORT "please report this"
 
-static const struct {
+static const struct status {
 	enum mesh_rdma_status status;
 	int error;
 	const char *cause;
@@ -179,44 +179,44 @@ static void link_append(const struct mesh_rdma_ends *ends, bool tcp_passes, char
 		 tcp_passes ? "the peer's log" : "whether the peer's node still runs");
 }
 
-int mesh_rdma_status_errno(int status)
+static const struct status *status_find(int status)
 {
 	size_t i;
 
 	for (i = 0; i < sizeof(statuses) / sizeof(statuses[0]); i++)
 		if ((int)statuses[i].status == status)
-			return statuses[i].error;
-	return -EIO;
+			return &statuses[i];
+	return NULL;
+}
+
+int mesh_rdma_status_errno(int status)
+{
+	const struct status *found = status_find(status);
+
+	return found ? found->error : -EIO;
 }
 
 const char *mesh_rdma_status_cause(int status)
 {
-	size_t i;
+	const struct status *found = status_find(status);
 
-	for (i = 0; i < sizeof(statuses) / sizeof(statuses[0]); i++)
-		if ((int)statuses[i].status == status)
-			return statuses[i].cause;
-	return NULL;
+	return found ? found->cause : NULL;
 }
 
 const char *mesh_rdma_status_explain(int status, const struct mesh_rdma_ends *ends, char *text)
 {
-	size_t i, used;
+	const struct status *found = status_find(status);
 
-	for (i = 0; i < sizeof(statuses) / sizeof(statuses[0]); i++) {
-		if ((int)statuses[i].status != status)
-			continue;
-		snprintf(text, MESH_RDMA_ERROR_MAX, "%s: ", statuses[i].cause);
-		used = strlen(text);
-		if (statuses[i].remedy)
-			snprintf(text + used, MESH_RDMA_ERROR_MAX - used, "%s", statuses[i].remedy);
-		else
-			link_append(ends, false, text, used);
-		return text;
-	}
-	snprintf(text, MESH_RDMA_ERROR_MAX,
-		 "the NIC reports status %d (enum ibv_wc_status): check the kernel log (dmesg)",
-		 status);
+	if (!found)
+		snprintf(text, MESH_RDMA_ERROR_MAX,
+			 "the NIC reports status %d (enum ibv_wc_status): check the kernel log "
+			 "(dmesg)",
+			 status);
+	else
+		snprintf(text, MESH_RDMA_ERROR_MAX, "%s: %s", found->cause,
+			 found->remedy ? found->remedy : "");
+	if (found && !found->remedy)
+		link_append(ends, false, text, strlen(text));
 	return text;
 }
 
