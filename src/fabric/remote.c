@@ -209,7 +209,9 @@ int mesh_buffer_post(struct mesh_domain *domain, struct mesh_buffer *buffer)
 	return ret;
 }
 
-void mesh_remote_connection_want(struct mesh_domain *domain, struct mesh_remote *remote)
+/* Makes the connector connect with @remote, which would be slow here. */
+MESH_HOLDS(transmit)
+static void connection_want(struct mesh_domain *domain, struct mesh_remote *remote)
 {
 	mesh_transmit_assert_locked(domain);
 	if (remote->wants_connection || remote->connecting ||
@@ -250,7 +252,7 @@ void mesh_remote_send(struct mesh_buffer *buffer)
 	    mesh_flow_may_wait(domain, remote->flow) || mesh_buffer_post(domain, buffer))
 		mesh_backlog_append(domain, buffer);
 	if (mesh_flow_connects(domain, remote->flow))
-		mesh_remote_connection_want(domain, remote);
+		connection_want(domain, remote);
 	mesh_transmit_unlock(domain);
 }
 
@@ -285,7 +287,7 @@ static int first_post(struct mesh_domain *domain, struct mesh_remote *remote)
 	if (error)
 		return error;
 	if (mesh_flow_connects(domain, remote->flow))
-		mesh_remote_connection_want(domain, remote);
+		connection_want(domain, remote);
 	if (mesh_flow_may_wait(domain, remote->flow))
 		return -FI_EAGAIN;
 	return mesh_buffer_post(domain, TAILQ_FIRST(&remote->backlog));
@@ -380,7 +382,7 @@ static int write_and_behind(struct mesh_domain *domain, struct mesh_remote *remo
 	if (remote->lost)
 		return -ECONNRESET;
 	if (mesh_flow_connects(domain, remote->flow))
-		mesh_remote_connection_want(domain, remote);
+		connection_want(domain, remote);
 	if (mesh_flow_may_wait(domain, remote->flow))
 		return -EAGAIN;
 	if (write->behind && !TAILQ_EMPTY(&remote->backlog))

@@ -95,10 +95,6 @@ void mesh_backlog_append(struct mesh_domain *domain, struct mesh_buffer *buffer)
 MESH_HOLDS(transmit)
 void mesh_backlog_remove(struct mesh_domain *domain, struct mesh_buffer *buffer);
 
-/** Makes the connector connect with @remote, which would be slow here. transmit_lock held. */
-MESH_HOLDS(transmit)
-void mesh_remote_connection_want(struct mesh_domain *domain, struct mesh_remote *remote);
-
 /** While @fencing is set the remote is not freed, also if it was closed. No transmit_lock held. */
 void mesh_remote_fencing_set(struct mesh_domain *domain, struct mesh_remote *remote, bool fencing);
 
