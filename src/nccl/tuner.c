@@ -1,14 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tuner.c - NCCL's tuner: the decision, and the tables of versions 2 to 6 of its ABI. */
+/*
+ * tuner.c - keeps NCCL from algorithms that a mesh without all cables cannot do well: the decision,
+ * and the tables of versions 2 to 6 of NCCL's tuner ABI.
+ *
+ * All ranks must choose alike, or a collective hangs, and a tuner has no channel to agree. It uses
+ * what every rank is given: the numbers of ranks and nodes, and a setting and a plan of which HELLO
+ * carries a digest. No function here fails: NCCL would end the collective.
+ */
+#include <stdbool.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include <nccl/tuner_abi.h>
+
 #include "base/config.h"
 #include "base/log.h"
 #include "nccl/plugin.h"
-#include "nccl/tuner.h"
 #include "nic/plan.h"
+#include "system/tuner_plan.h"
 
 /*
  * Up to this number of bytes a ring uses LL, above it SIMPLE: v2 has no costs to
@@ -16,6 +27,14 @@
  * tell of.
  */
 #define LL_BYTES_MAX ((size_t)16 << 10)
+
+/* What is done to a cost table. Constant for a communicator. */
+struct tuner {
+	bool active;			/* false: NCCL's choice stays */
+	bool ring_only;			/* also rows that this version does not know are excluded */
+	uint32_t excluded;		/* bit n: enum nccl_algorithm n */
+	float factors[NCCL_ALGORITHMS]; /* of the other rows */
+};
 
 /* Which transfers between nodes an algorithm makes. The others use hardware of switches. */
 static const struct {
@@ -33,7 +52,7 @@ static const struct {
 /* ---- the decision ------------------------------------------------------------------------ */
 
 /* Excludes what needs a relay, if anything needs none; otherwise costs grow with the routes. */
-static void plan_apply(const struct mesh_plan_graph *graph, struct mesh_tuner *tuner)
+static void plan_apply(const struct mesh_plan_graph *graph, struct tuner *tuner)
 {
 	struct mesh_plan_cost costs[MESH_PATTERNS];
 	bool any_direct = false;
@@ -57,7 +76,7 @@ static void plan_apply(const struct mesh_plan_graph *graph, struct mesh_tuner *t
 	}
 }
 
-static const char *plan_words(const struct mesh_tuner *tuner)
+static const char *plan_words(const struct tuner *tuner)
 {
 	const bool ring = tuner->excluded >> NCCL_ALGORITHM_RING & 1;
 	const bool tree = tuner->excluded >> NCCL_ALGORITHM_TREE & 1;
@@ -69,8 +88,9 @@ static const char *plan_words(const struct mesh_tuner *tuner)
 	return "each algorithm costs as much more as its routes are longer than on a full mesh";
 }
 
-void mesh_tuner_decide(const struct mesh_tuner_plan *plan, size_t num_nodes,
-		       struct mesh_tuner *tuner, char *why, size_t why_size)
+/* Decides for a communicator of so many nodes. @why: receives the decision in words. */
+static void tuner_decide(const struct mesh_tuner_plan *plan, size_t num_nodes, struct tuner *tuner,
+			 char *why, size_t why_size)
 {
 	const struct mesh_plan_graph *graph = &plan->graph;
 	int i;
@@ -102,13 +122,17 @@ void mesh_tuner_decide(const struct mesh_tuner_plan *plan, size_t num_nodes,
 	}
 }
 
-static bool is_excluded(const struct mesh_tuner *tuner, int algorithm)
+static bool is_excluded(const struct tuner *tuner, int algorithm)
 {
 	return algorithm < NCCL_ALGORITHMS ? tuner->excluded >> algorithm & 1 : tuner->ring_only;
 }
 
-void mesh_tuner_apply(const struct mesh_tuner *tuner, float *table, int num_algorithms,
-		      int num_protocols)
+/*
+ * Changes a cost table of @num_algorithms rows and @num_protocols columns. If nothing that can be
+ * used would be left, it stays as it is.
+ */
+static void tuner_apply(const struct tuner *tuner, float *table, int num_algorithms,
+			int num_protocols)
 {
 	bool any_left = false;
 	int algorithm, i;
@@ -144,7 +168,7 @@ static enum nccl_result tuner_init(void **context, uint64_t comm_id, size_t num_
 				   size_t num_nodes, nccl_logger logger, void *domain,
 				   void *constants)
 {
-	struct mesh_tuner *tuner = malloc(sizeof(*tuner));
+	struct tuner *tuner = malloc(sizeof(*tuner));
 	struct mesh_tuner_plan *plan = malloc(sizeof(*plan));
 	struct mesh_config config;
 	char why[200];
@@ -159,7 +183,7 @@ static enum nccl_result tuner_init(void **context, uint64_t comm_id, size_t num_
 		/* A value that cannot be used is reported, and the default taken. */
 		mesh_config_load(setting_lookup, NULL, &config);
 		mesh_tuner_plan_load(&config, plan);
-		mesh_tuner_decide(plan, num_nodes, tuner, why, sizeof(why));
+		tuner_decide(plan, num_nodes, tuner, why, sizeof(why));
 		mesh_info("tuner: %zu ranks, %s", num_ranks, why);
 		*context = tuner;
 		tuner = NULL;
@@ -179,7 +203,7 @@ static enum nccl_result tuner_info(void *context, enum nccl_collective collectiv
 	(void)registered_buffers;
 	(void)num_channels;
 	if (context && table && num_algorithms > 0 && num_protocols > 0)
-		mesh_tuner_apply(context, (float *)table, num_algorithms, num_protocols);
+		tuner_apply(context, (float *)table, num_algorithms, num_protocols);
 	return NCCL_RESULT_SUCCESS;
 }
 
@@ -202,7 +226,7 @@ static enum nccl_result info_v2(void *context, enum nccl_collective collective, 
 				int collnet, int nvls, int num_ops, int *algorithm, int *protocol,
 				int *num_channels)
 {
-	const struct mesh_tuner *tuner = context;
+	const struct tuner *tuner = context;
 
 	(void)collnet;
 	(void)nvls;
