@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * plugin.h - the plugin's operations with the newest ABI's signatures. The tables since v11 hold
- * these functions directly; compat.h wraps them in the older signatures.
+ * these functions directly; compat.c wraps them in the older signatures.
  *
  * All of them return NCCL_RESULT_SUCCESS, or the result that matches the errno of the layer below.
  */
