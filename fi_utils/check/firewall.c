@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/port_range.h"
+#include "base/config.h"
 #include "wire/neighbour.h"
 #include "check/context.h"
 #include "check/firewall.h"

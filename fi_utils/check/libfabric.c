@@ -6,7 +6,6 @@
 
 #include <rdma/fabric.h>
 
-#include "fabric/info.h"
 #include "fabric/provider.h"
 
 #include "check/context.h"

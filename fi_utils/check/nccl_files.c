@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/text.h"
+#include "base/memory.h"
 #include "check/nccl_files.h"
 #include "common/nccl_setting.h"
 #include "common/own_plugin.h"

@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "nic/gid.h"
-#include "system/sysfs_text.h"
+#include "nic/rdma_port.h"
+#include "system/sysfs.h"
 
 #include "check/context.h"
 #include "check/ports.h"

@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #include "system/memlock.h"
-#include "system/sysfs_text.h"
+#include "system/sysfs.h"
 
 #include "check/context.h"
 #include "check/rdma.h"

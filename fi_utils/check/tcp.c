@@ -2,7 +2,7 @@
 /* tcp.c - checks the TCP settings of the kernel, for NICs without RDMA. */
 #include <string.h>
 
-#include "nic/provider_id.h"
+#include "nic/endpoint_addr.h"
 
 #include "check/context.h"
 #include "check/tcp.h"

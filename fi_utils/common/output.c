@@ -7,8 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/array.h"
-#include "base/text.h"
+#include "base/memory.h"
 #include "common/exit_status.h"
 #include "common/output.h"
 

@@ -4,7 +4,7 @@
 #include <stdio.h>
 
 #include "common/pci_link.h"
-#include "nic/pci_link.h"
+#include "nic/nic.h"
 
 /* The highest rate with 8b/10b coding. */
 #define LAST_8B10B_MTS 5000

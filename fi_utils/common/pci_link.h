@@ -5,7 +5,7 @@
 
 #include <stdbool.h>
 
-#include "nic/pci_link.h"
+#include "nic/nic.h"
 
 /**
  * Mb/s that @width lanes of @speed_mts carry in one direction, without the line coding (8b/10b up

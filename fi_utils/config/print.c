@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/text.h"
+#include "base/memory.h"
 #include "common/json.h"
 #include "config/files.h"
 #include "config/print.h"

@@ -6,7 +6,7 @@
 #include <string.h>
 #include <strings.h>
 
-#include "base/text.h"
+#include "base/memory.h"
 #include "common/own_plugin.h"
 #include "enable/block.h"
 

@@ -3,8 +3,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "nic/endpoint_addr.h"
 #include "nic/nic_select.h"
-#include "nic/provider_id.h"
 
 #include "common/json.h"
 #include "common/report.h"

@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "nic/gid.h"
+#include "nic/rdma_port.h"
 
 #include "common/json.h"
 #include "nics/json.h"

@@ -3,9 +3,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "nic/gid.h"
 #include "nic/nic_order.h"
 #include "nic/nic_select.h"
+#include "nic/rdma_port.h"
 
 #include "common/output.h"
 #include "common/pci_link.h"

@@ -12,7 +12,6 @@
 #include "nic/endpoint_addr.h"
 #include "nic/nic.h"
 #include "nic/path_choice.h"
-#include "nic/provider_id.h"
 #include "peer/facing.h"
 #include "peer/self.h"
 #include "peer/stream.h"

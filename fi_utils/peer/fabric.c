@@ -6,14 +6,14 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "base/container.h"
+#include "base/compiler.h"
 #include "base/log.h"
 #include "base/random.h"
 #include "fabric/domain_open.h"
 #include "fabric/mr.h"
 #include "fabric/poll.h"
+#include "fabric/remote.h"
 #include "fabric/sink.h"
-#include "fabric/write.h"
 
 #include "common/interrupt.h"
 #include "peer/fabric.h"

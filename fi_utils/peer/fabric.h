@@ -12,8 +12,8 @@
 #include <stdint.h>
 
 #include "nic/addr.h"
+#include "nic/endpoint_addr.h"
 #include "nic/nic.h"
-#include "nic/provider_id.h"
 #include "peer/wire.h"
 
 struct peer_fabric;

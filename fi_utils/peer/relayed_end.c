@@ -9,7 +9,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
-#include "base/text.h"
+#include "base/memory.h"
 #include "setup/connect.h"
 #include "setup/listener.h"
 #include "setup/net.h"

@@ -9,7 +9,7 @@
 #include "nic/graph.h"
 #include "nic/graph_routes.h"
 #include "nic/nic_select.h"
-#include "system/job_key.h"
+#include "system/job.h"
 
 #include "common/finding.h"
 #include "common/interrupt.h"

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/text.h"
+#include "base/memory.h"
 #include "fabric/provider.h"
 #include "system/nic_table.h"
 #include "system/node_id.h"

@@ -8,7 +8,6 @@
 #include "nic/addr.h"
 #include "nic/endpoint_addr.h"
 #include "nic/nic.h"
-#include "nic/provider_id.h"
 #include "nic/rails.h"
 #include "peer/wire.h"
 #include "wire/protocol.h"

@@ -13,8 +13,8 @@
 #include "base/clock.h"
 #include "fabric/domain_open.h"
 #include "fabric/poll.h"
+#include "fabric/remote.h"
 #include "fabric/sink.h"
-#include "fabric/write.h"
 
 #include "common/interrupt.h"
 #include "peer/stream.h"

@@ -4,7 +4,7 @@
 #include <stdbool.h>
 #include <string.h>
 
-#include "base/text.h"
+#include "base/memory.h"
 #include "peer/wire.h"
 
 size_t mesh_check_payload_size(enum mesh_check_type type)

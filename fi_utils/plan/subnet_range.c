@@ -3,10 +3,10 @@
 #include <errno.h>
 #include <string.h>
 
+#include "base/hash.h"
 #include "base/log.h"
 #include "nic/addr.h"
 #include "plan/subnet_range.h"
-#include "wire/checksum.h"
 
 /* An address as a number, IPv4 in the low 32 bits. */
 __extension__ typedef unsigned __int128 number;

@@ -9,8 +9,8 @@
 #include "base/random.h"
 #include "fabric/domain_open.h"
 #include "fabric/poll.h"
+#include "fabric/remote.h"
 #include "fabric/sink.h"
-#include "fabric/write.h"
 
 #include "common/output.h"
 #include "peer/fabric.h"

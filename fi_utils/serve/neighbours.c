@@ -6,10 +6,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/private_descriptor.h"
+#include "base/descriptors.h"
 #include "base/random.h"
 #include "neighbours/neighbours.h"
-#include "system/netlink_watch.h"
+#include "system/link_state.h"
 
 #include "serve/neighbours.h"
 

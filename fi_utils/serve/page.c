@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "base/thread.h"
+#include "base/threads.h"
 
 #include "common/child.h"
 #include "serve/page.h"

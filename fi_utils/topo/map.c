@@ -5,8 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/array.h"
-#include "base/text.h"
+#include "base/memory.h"
 #include "common/output.h"
 #include "common/subnet.h"
 #include "nic/endpoint_addr.h"

@@ -6,8 +6,8 @@
 #include <stdbool.h>
 
 #include "nic/addr.h"
+#include "nic/endpoint_addr.h"
 #include "nic/nic.h"
-#include "nic/provider_id.h"
 #include "plan/cable_list.h"
 #include "plan/shape.h"
 #include "wire/protocol.h"

@@ -3,7 +3,7 @@
 #ifndef MESH_FI_UTILS_TOPO_PATH_H
 #define MESH_FI_UTILS_TOPO_PATH_H
 
-#include "nic/path_reason.h"
+#include "nic/path_choice.h"
 #include "topo/map.h"
 #include "topo/relays.h"
 

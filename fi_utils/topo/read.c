@@ -7,7 +7,7 @@
 
 #include <jansson.h>
 
-#include "base/text.h"
+#include "base/memory.h"
 #include "common/output.h"
 #include "plan/cable_list.h"
 #include "plan/shape.h"

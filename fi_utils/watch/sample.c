@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/array.h"
 #include "base/clock.h"
+#include "base/memory.h"
 #include "system/nic_table.h"
 #include "system/node_id.h"
 #include "system/stats_file.h"

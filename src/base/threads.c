@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* threads.c - short threads for what takes too long for NCCL's calls and for the engine. */
+/* threads.c - threads of the plugin: one that it keeps, and short ones. */
 #include <errno.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "base/thread.h"
 #include "base/threads.h"
 
 struct task {
@@ -74,5 +74,19 @@ int mesh_thread_start(void (*main)(void *arg), void *arg)
 	}
 	threads_count(-1);
 	free(task);
+	return ret;
+}
+
+int mesh_thread_create(pthread_t *thread, const char *name, void *(*main)(void *arg), void *arg)
+{
+	sigset_t all, before;
+	int ret;
+
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &before);
+	ret = -pthread_create(thread, NULL, main, arg);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	if (!ret)
+		pthread_setname_np(*thread, name);
 	return ret;
 }

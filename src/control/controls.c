@@ -6,11 +6,10 @@
 #include <sys/socket.h>
 
 #include "base/clock.h"
-#include "base/container.h"
+#include "base/compiler.h"
+#include "base/config.h"
 #include "base/descriptors.h"
 #include "base/log.h"
-#include "base/port_range.h"
-#include "base/private_descriptor.h"
 #include "control/controls.h"
 #include "control/peer_end.h"
 #include "control/peer_index.h"

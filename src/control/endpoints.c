@@ -7,7 +7,7 @@
 #include "control/link_watch.h"
 #include "control/peer.h"
 #include "control/peer_end.h"
-#include "fabric/endpoint_renew.h"
+#include "fabric/endpoint.h"
 
 /* True if the peer has a connection, or is about to, over an endpoint that was closed. */
 MESH_HOLDS(process)

@@ -12,8 +12,7 @@
 #include "base/clock.h"
 #include "base/descriptors.h"
 #include "base/log.h"
-#include "base/private_descriptor.h"
-#include "base/thread.h"
+#include "base/threads.h"
 #include "control/engine.h"
 
 /* Events of one turn: more of them keep the lock for longer. */

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "base/container.h"
+#include "base/compiler.h"
 #include "control/link.h"
 #include "control/link_watch.h"
 #include "control/peer_end.h"

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 
 #include "control/peer_fence.h"
-#include "fabric/endpoint_renew.h"
+#include "fabric/endpoint.h"
 #include "fabric/fence.h"
 
 /* On verbs: for each step of a fence whose peer has closed its end of the connection. */

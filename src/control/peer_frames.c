@@ -10,7 +10,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
-#include "base/one_way.h"
+#include "base/random.h"
 #include "base/version.h"
 #include "control/link_settle.h"
 #include "control/link_watch.h"
@@ -20,7 +20,7 @@
 #include "control/peer_index.h"
 #include "control/peer_park.h"
 #include "control/peer_send.h"
-#include "fabric/endpoint_renew.h"
+#include "fabric/endpoint.h"
 #include "fabric/provider_sockets.h"
 #include "system/route.h"
 #include "wire/stats.h"

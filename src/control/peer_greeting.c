@@ -2,7 +2,7 @@
 /* peer_greeting.c - proves that the fabric works in both directions, before any comm is made. */
 #include <string.h>
 
-#include "base/container.h"
+#include "base/compiler.h"
 #include "base/log.h"
 #include "control/link.h"
 #include "control/link_watch.h"
@@ -11,7 +11,7 @@
 #include "control/peer_index.h"
 #include "control/peer_port.h"
 #include "fabric/breakage.h"
-#include "nic/rdma_error.h"
+#include "nic/rdma_port.h"
 #include "wire/message.h"
 
 /* Leaves the rest to the engine, which finds the peer in process->greeted. Needs no lock. */

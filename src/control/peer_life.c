@@ -8,7 +8,7 @@
 #include <sys/socket.h>
 
 #include "base/clock.h"
-#include "base/container.h"
+#include "base/compiler.h"
 #include "base/descriptors.h"
 #include "base/log.h"
 #include "control/link.h"
@@ -23,8 +23,8 @@
 #include "control/peer_send.h"
 #include "control/socket.h"
 #include "fabric/breakage.h"
-#include "fabric/endpoint_renew.h"
-#include "nic/rdma_error.h"
+#include "fabric/endpoint.h"
+#include "nic/rdma_port.h"
 
 /* A stranger that connects and sends nothing is disconnected after this. */
 #define SILENCE_MS 10000

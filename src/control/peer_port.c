@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "base/container.h"
+#include "base/compiler.h"
 #include "control/peer_port.h"
 #include "control/peer_send.h"
 #include "fabric/provider_sockets.h"

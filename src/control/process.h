@@ -15,7 +15,7 @@
 
 #include "base/config.h"
 #include "base/lock.h"
-#include "base/log_limit.h"
+#include "base/log.h"
 #include "control/engine.h"
 #include "fabric/domain.h"
 #include "fabric/socket_table.h"

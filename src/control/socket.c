@@ -7,7 +7,6 @@
 #include <sys/socket.h>
 
 #include "base/descriptors.h"
-#include "base/private_descriptor.h"
 #include "control/socket.h"
 
 void mesh_control_keepalive_set(int fd, uint64_t timeout_s)

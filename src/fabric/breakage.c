@@ -8,7 +8,7 @@
 #include "base/descriptors.h"
 #include "base/log.h"
 #include "fabric/breakage.h"
-#include "nic/rdma_error.h"
+#include "nic/rdma_port.h"
 
 /* Lines about broken connections, within MESH_LOG_LIMIT_PERIOD_MS. */
 #define BREAKAGE_LINES 8

@@ -84,7 +84,7 @@ static int receive_post(struct mesh_buffer *buffer)
 	int ret;
 
 	if (!domain->endpoint)
-		return -FI_EAGAIN; /* it is being opened anew (endpoint_renew.h) */
+		return -FI_EAGAIN; /* it is being opened anew (endpoint.h) */
 	mesh_op_hand_over(&buffer->op);
 	ret = (int)fi_recv(domain->endpoint, buffer->bytes, room, domain->slab_desc, FI_ADDR_UNSPEC,
 			   &buffer->op.context);

@@ -3,7 +3,7 @@
 #ifndef MESH_FABRIC_BUFFER_H
 #define MESH_FABRIC_BUFFER_H
 
-#include "base/container.h"
+#include "base/compiler.h"
 #include "base/lock.h"
 #include "fabric/domain.h"
 #include "fabric/flow.h"

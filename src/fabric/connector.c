@@ -5,7 +5,7 @@
 #include <semaphore.h>
 #include <stdlib.h>
 
-#include "base/thread.h"
+#include "base/threads.h"
 #include "fabric/connector.h"
 
 struct mesh_connector {

@@ -28,10 +28,10 @@
 #include <rdma/fi_eq.h>
 
 #include "base/lock.h"
-#include "base/log_limit.h"
+#include "base/log.h"
+#include "nic/endpoint_addr.h"
 #include "nic/nic.h"
-#include "nic/provider_id.h"
-#include "wire/immediate.h"
+#include "wire/message.h"
 #include "wire/protocol.h"
 
 struct mesh_buffer;
@@ -66,7 +66,7 @@ LIST_HEAD(mesh_flow_bucket, mesh_flow);
 /* The smallest page size; the kernel locks whole pages. */
 #define MESH_PAGE_BYTES 4096
 
-/* Verbs: its endpoint. endpoint_renew.c alone changes it. */
+/* Verbs: its endpoint. endpoint.c alone changes it. */
 enum mesh_endpoint_state {
 	MESH_ENDPOINT_OPEN,
 	MESH_ENDPOINT_CLOSING, /* nothing more is posted; the connector's thread closes it */
@@ -93,7 +93,7 @@ struct mesh_domain {
 	struct fid_domain *domain;
 	struct fid_av *av;
 	struct fid_cq *cq;
-	/* For a thread that sleeps until this domain has to be polled: readiness.h. */
+	/* For a thread that sleeps until this domain has to be polled: poll.h. */
 	struct fid_cq *ready_cq;
 	_Atomic(int) ready_fd; /* -1: there is none */
 	bool ready_failed;     /* the reason is logged; process->lock */
@@ -144,7 +144,7 @@ struct mesh_domain {
 	/*
 	 * Verbs: the sends and writes that the endpoint has; transmit_lock held, or the endpoint
 	 * claimed. How often the endpoint was given up to end them: written with transmit_lock
-	 * held. While it is closed it stays claimed (endpoint_renew.h).
+	 * held. While it is closed it stays claimed (endpoint.h).
 	 */
 	LIST_HEAD(, mesh_op) in_flight;
 	_Atomic(uint32_t) generation;

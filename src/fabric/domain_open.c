@@ -21,7 +21,6 @@
 #include "fabric/poll.h"
 #include "fabric/provider.h"
 #include "fabric/provider_sockets.h"
-#include "fabric/readiness.h"
 #include "fabric/remote.h"
 #include "fabric/remote_connect.h"
 #include "nic/rdma_port.h"

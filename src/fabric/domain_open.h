@@ -3,8 +3,8 @@
 #ifndef MESH_FABRIC_DOMAIN_OPEN_H
 #define MESH_FABRIC_DOMAIN_OPEN_H
 
-#include "base/log_limit.h"
-#include "base/port_range.h"
+#include "base/config.h"
+#include "base/log.h"
 #include "fabric/domain.h"
 
 struct mesh_domain_options {

@@ -9,7 +9,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
-#include "fabric/endpoint_renew.h"
+#include "fabric/endpoint.h"
 #include "fabric/fence.h"
 #include "fabric/fence_verbs.h"
 #include "fabric/poll.h"

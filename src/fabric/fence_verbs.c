@@ -20,12 +20,12 @@
 #include <rdma/fi_rma.h>
 
 #include "base/clock.h"
-#include "base/container.h"
+#include "base/compiler.h"
 #include "base/log.h"
 #include "fabric/connector.h"
-#include "fabric/endpoint_renew.h"
+#include "fabric/endpoint.h"
 #include "fabric/fence_verbs.h"
-#include "fabric/write.h"
+#include "fabric/remote.h"
 
 /*
  * The longest wait for room in the queue, which never gets free without a connection, and for the

@@ -6,8 +6,8 @@
 #include <rdma/fi_domain.h>
 
 #include "base/clock.h"
+#include "base/hash.h"
 #include "fabric/flow.h"
-#include "wire/checksum.h"
 
 /*
  * The window of verbs, bytes: several segments, so that the link stays busy between two polls. On

@@ -4,7 +4,7 @@
 #define MESH_FABRIC_FLOW_H
 
 #include "base/lock.h"
-#include "base/log_limit.h"
+#include "base/log.h"
 #include "fabric/domain.h"
 #include "fabric/pace.h"
 

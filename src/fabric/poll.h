@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* poll.h - reads a domain's completion queue. */
+/*
+ * poll.h - reads a domain's completion queue and calls the owner of each completion; and a
+ * descriptor that is readable while there is something to do.
+ */
 #ifndef MESH_FABRIC_POLL_H
 #define MESH_FABRIC_POLL_H
 
@@ -27,5 +30,26 @@ void mesh_domain_drain(struct mesh_domain *domain);
 /** The same without handling it: the owners of the operations may be gone. domain->lock held. */
 MESH_HOLDS(domain)
 void mesh_domain_discard(struct mesh_domain *domain);
+
+/**
+ * Opens domain->ready_fd, for a thread that sleeps until the domain has to be polled. It is
+ * readable while one of the provider's sockets has an event, and until a poll handles that. What
+ * the provider completes while an operation is posted makes no event: the thread that posts has to
+ * wake the one that sleeps.
+ *
+ * Only tcp has such a descriptor. Idempotent. process->lock held, no domain's lock.
+ *
+ * Returns 0; -EOPNOTSUPP on another provider, or if it has failed before; another negative errno.
+ */
+int mesh_readiness_open(struct mesh_domain *domain);
+
+/** Closes it. The domain's other objects but its libfabric domain may be closed already. */
+void mesh_readiness_close(struct mesh_domain *domain);
+
+/** The descriptor; -1: there is none. Any thread. */
+static inline int mesh_readiness_fd(const struct mesh_domain *domain)
+{
+	return atomic_load(&domain->ready_fd);
+}
 
 #endif

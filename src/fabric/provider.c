@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* provider.c - finds the libfabric entry that serves one NIC, or explains why there is none. */
 #include <errno.h>
+#include <net/if.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,12 +14,28 @@
 
 #include "base/descriptors.h"
 #include "base/log.h"
-#include "fabric/fork_verbs.h"
-#include "fabric/info.h"
+#include "fabric/host_memory.h"
 #include "fabric/provider.h"
 #include "nic/nic_order.h"
 #include "nic/rdma_port.h"
 #include "system/memlock.h"
+
+int mesh_info_list(const struct mesh_nic *nic, const struct fi_info *hints, uint64_t flags,
+		   struct fi_info **list)
+{
+	char node[MESH_ADDR_TEXT_MAX + IF_NAMESIZE];
+	struct mesh_addr bare = nic->source;
+
+	/* libfabric reads its variables at the process's first call. */
+	mesh_memory_hooks_prevent();
+	bare.scope_id = 0;
+	mesh_addr_text(&bare, node);
+	if (nic->source.scope_id) {
+		strcat(node, "%");
+		strcat(node, nic->netdev);
+	}
+	return fi_getinfo(MESH_FI_VERSION, node, NULL, FI_SOURCE | flags, hints, list);
+}
 
 _Static_assert(MESH_NIC_REASON_MAX >= MESH_PROVIDER_REASON_MAX + 9, "\"skipped: \", a reason");
 

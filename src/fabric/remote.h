@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* remote.h - the endpoints of peers, and the messages that are sent to them. */
+/* remote.h - the endpoints of peers, and the messages and RMA writes that are sent to them. */
 #ifndef MESH_FABRIC_REMOTE_H
 #define MESH_FABRIC_REMOTE_H
 
@@ -7,6 +7,8 @@
 #include "fabric/buffer.h"
 #include "fabric/domain.h"
 #include "fabric/flow.h"
+#include "fabric/mr.h"
+#include "fabric/op.h"
 
 /* The endpoint of one peer, as libfabric's address. */
 struct mesh_remote {
@@ -93,10 +95,6 @@ void mesh_backlog_append(struct mesh_domain *domain, struct mesh_buffer *buffer)
 MESH_HOLDS(transmit)
 void mesh_backlog_remove(struct mesh_domain *domain, struct mesh_buffer *buffer);
 
-/** Makes the connector connect with @remote, which would be slow here. transmit_lock held. */
-MESH_HOLDS(transmit)
-void mesh_remote_connection_want(struct mesh_domain *domain, struct mesh_remote *remote);
-
 /** While @fencing is set the remote is not freed, also if it was closed. No transmit_lock held. */
 void mesh_remote_fencing_set(struct mesh_domain *domain, struct mesh_remote *remote, bool fencing);
 
@@ -106,5 +104,42 @@ void mesh_remote_broken(struct mesh_domain *domain, fi_addr_t to);
 /** Posts the messages of all backlogs until the provider is busy. domain->lock held. */
 MESH_HOLDS(domain)
 void mesh_backlogs_resume(struct mesh_domain *domain);
+
+struct mesh_write {
+	const void *data;
+	size_t size;	    /* bytes, at most domain->segment_max */
+	struct mesh_mr *mr; /* covers the data */
+	uint64_t address;   /* at the remote, from its grant */
+	uint64_t key;
+	uint64_t immediate;	    /* unless the provider has none, or a message follows */
+	struct mesh_buffer *behind; /* this message: sent directly behind the write; or NULL */
+	bool silent;		    /* nothing announces it: neither an immediate nor a message */
+	/* Request FI_DELIVERY_COMPLETE; a plain completion on tcp means "written to the socket". */
+	bool delivery;
+	uint64_t now_ns; /* for the flow's pace */
+};
+
+/* mesh_domain_write() has posted the write, but not yet what is to follow it. */
+#define MESH_WRITE_ALONE 1
+
+/**
+ * Starts an RMA write, with its immediate or with the message behind it.
+ *
+ * The provider keeps the order of the two on one connection only. So if it does not accept the
+ * message at once, the caller keeps that buffer, and sends it when the write has completed.
+ *
+ * Returns 0 if @op will complete; MESH_WRITE_ALONE: the same, but write->behind is still to be
+ * sent; -EAGAIN if the provider is busy: try again after the next poll; another negative errno if
+ * the write is impossible. On failure @op and write->behind are unchanged.
+ */
+int mesh_domain_write(struct mesh_domain *domain, struct mesh_remote *remote,
+		      const struct mesh_write *write, struct mesh_op *op);
+
+/**
+ * Starts an RMA write with these libfabric flags, even to a lost remote. Returns as
+ * mesh_domain_write(). transmit_lock held, or the endpoint claimed.
+ */
+int mesh_write_post(struct mesh_domain *domain, struct mesh_remote *remote,
+		    const struct mesh_write *write, uint64_t flags, struct mesh_op *op);
 
 #endif

@@ -4,10 +4,10 @@
 
 #include "base/clock.h"
 #include "fabric/connector.h"
-#include "fabric/endpoint_renew.h"
+#include "fabric/endpoint.h"
 #include "fabric/fence_verbs.h"
 #include "fabric/remote_connect.h"
-#include "system/link_address.h"
+#include "system/route.h"
 
 /* How long the kernel may take for a peer's link address: as rdma_resolve_addr() waits. */
 #define RESOLVE_MS 2000

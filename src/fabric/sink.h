@@ -5,7 +5,6 @@
 
 #include "base/lock.h"
 #include "fabric/domain.h"
-#include "wire/immediate.h"
 #include "wire/message.h"
 
 /*

@@ -9,8 +9,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "base/array.h"
-#include "base/private_descriptor.h"
+#include "base/descriptors.h"
+#include "base/memory.h"
 #include "fabric/socket_table.h"
 #include "system/tcp_look.h"
 

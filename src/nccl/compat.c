@@ -1,22 +1,33 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* compat.c - the signatures of the older ABI versions; each difference is written once. */
+/*
+ * compat.c - the tables of all versions of NCCL's net-plugin ABI, and the signatures of the older
+ * ones; each difference is written once.
+ */
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
+#include <string.h>
 #include <time.h>
 
+#include <nccl/functions.h>
+#include <nccl/net_v10.h>
+#include <nccl/net_v11.h>
+#include <nccl/net_v12.h>
+#include <nccl/net_v6.h>
+#include <nccl/net_v7.h>
+#include <nccl/net_v8.h>
+#include <nccl/net_v9.h>
+
 #include "base/log.h"
-#include "nccl/compat.h"
-#include "nccl/log.h"
 #include "nccl/plugin.h"
-#include "nccl/properties.h"
 
 /* The pause after a failed message: otherwise NCCL retries it 100000 times a second. */
 #define FAILED_PAUSE_NS 1000000
 
 /*
- * The context of all callers whose ABI version has no context argument; NULL before the first
- * successful init. Those versions can only use a global variable.
+ * Up to v10 operations have no context argument, so they can only use a global variable. The first
+ * successful init opens one context that they share; it lives as long as the process, because those
+ * versions never finalize. NULL before.
  */
 static pthread_mutex_t shared_lock = PTHREAD_MUTEX_INITIALIZER;
 static void *shared_context; /* under shared_lock */
@@ -31,7 +42,7 @@ static void *shared_context_get(void)
 	return context;
 }
 
-enum nccl_result mesh_compat_init_v10(nccl_logger logger, nccl_profiler profiler)
+static enum nccl_result init_v10(nccl_logger logger, nccl_profiler profiler)
 {
 	enum nccl_result result = NCCL_RESULT_SUCCESS;
 
@@ -44,40 +55,41 @@ enum nccl_result mesh_compat_init_v10(nccl_logger logger, nccl_profiler profiler
 	return result;
 }
 
-enum nccl_result mesh_compat_init_v6(nccl_logger logger)
+static enum nccl_result init_v6(nccl_logger logger)
 {
-	return mesh_compat_init_v10(logger, NULL);
+	return init_v10(logger, NULL);
 }
 
-enum nccl_result mesh_compat_listen_v6(int dev, void *handle, void **listen_comm)
+static enum nccl_result listen_v6(int dev, void *handle, void **listen_comm)
 {
 	return mesh_plugin_listen(shared_context_get(), dev, handle, listen_comm);
 }
 
-enum nccl_result mesh_compat_connect_v7(int dev, void *handle, void **send_comm,
-					struct nccl_device_handle **send_device)
+static enum nccl_result connect_v7(int dev, void *handle, void **send_comm,
+				   struct nccl_device_handle **send_device)
 {
 	return mesh_plugin_connect(shared_context_get(), dev, handle, send_comm, send_device);
 }
 
-enum nccl_result mesh_compat_connect_v6(int dev, void *handle, void **send_comm)
+static enum nccl_result connect_v6(int dev, void *handle, void **send_comm)
 {
-	return mesh_compat_connect_v7(dev, handle, send_comm, NULL);
+	return connect_v7(dev, handle, send_comm, NULL);
 }
 
-enum nccl_result mesh_compat_connect_v10(int dev, struct nccl_comm_config *config, void *handle,
-					 void **send_comm, struct nccl_device_handle **send_device)
+static enum nccl_result connect_v10(int dev, struct nccl_comm_config *config, void *handle,
+				    void **send_comm, struct nccl_device_handle **send_device)
 {
 	(void)config;
-	return mesh_compat_connect_v7(dev, handle, send_comm, send_device);
+	return connect_v7(dev, handle, send_comm, send_device);
 }
 
-enum nccl_result mesh_compat_accept_v6(void *listen_comm, void **receive_comm)
+/* Without device handles. */
+static enum nccl_result accept_v6(void *listen_comm, void **receive_comm)
 {
 	return mesh_plugin_accept(listen_comm, receive_comm, NULL);
 }
 
-/* Converts @size of NCCL to @wide. Returns false, after a WARN line, if it is negative. */
+/* Up to v8 sizes are int. Converts one; returns false, after a WARN line, if it is negative. */
 static bool size_widen(int size, size_t *wide)
 {
 	if (size < 0) {
@@ -88,8 +100,7 @@ static bool size_widen(int size, size_t *wide)
 	return true;
 }
 
-enum nccl_result mesh_compat_reg_mr_v6(void *comm, void *data, int size, int type,
-				       void **registration)
+static enum nccl_result reg_mr_v6(void *comm, void *data, int size, int type, void **registration)
 {
 	size_t wide;
 
@@ -120,52 +131,51 @@ static enum nccl_result message_result(enum nccl_result result)
 	return result;
 }
 
-enum nccl_result mesh_compat_test_v6(void *request, int *done, int *sizes)
+static enum nccl_result test_v6(void *request, int *done, int *sizes)
 {
 	return message_result(mesh_plugin_test(request, done, sizes));
 }
 
-enum nccl_result mesh_compat_isend_v10(void *send_comm, void *data, size_t size, int tag,
-				       void *registration, void *profiler_handle, void **request)
+static enum nccl_result isend_v10(void *send_comm, void *data, size_t size, int tag,
+				  void *registration, void *profiler_handle, void **request)
 {
 	return message_result(mesh_plugin_isend(send_comm, data, size, tag, registration,
 						profiler_handle, request));
 }
 
-enum nccl_result mesh_compat_irecv_v10(void *receive_comm, int n, void **data, size_t *sizes,
-				       int *tags, void **registrations, void **profiler_handles,
-				       void **request)
+static enum nccl_result irecv_v10(void *receive_comm, int n, void **data, size_t *sizes, int *tags,
+				  void **registrations, void **profiler_handles, void **request)
 {
 	return message_result(mesh_plugin_irecv(receive_comm, n, data, sizes, tags, registrations,
 						profiler_handles, request));
 }
 
-enum nccl_result mesh_compat_isend_v9(void *send_comm, void *data, size_t size, int tag,
-				      void *registration, void **request)
+/* Without profiler handles. */
+static enum nccl_result isend_v9(void *send_comm, void *data, size_t size, int tag,
+				 void *registration, void **request)
 {
-	return mesh_compat_isend_v10(send_comm, data, size, tag, registration, NULL, request);
+	return isend_v10(send_comm, data, size, tag, registration, NULL, request);
 }
 
-enum nccl_result mesh_compat_isend_v6(void *send_comm, void *data, int size, int tag,
-				      void *registration, void **request)
+static enum nccl_result isend_v6(void *send_comm, void *data, int size, int tag, void *registration,
+				 void **request)
 {
 	size_t wide;
 
 	*request = NULL;
 	if (!size_widen(size, &wide))
 		return NCCL_RESULT_INVALID_ARGUMENT;
-	return mesh_compat_isend_v9(send_comm, data, wide, tag, registration, request);
+	return isend_v9(send_comm, data, wide, tag, registration, request);
 }
 
-enum nccl_result mesh_compat_irecv_v9(void *receive_comm, int n, void **data, size_t *sizes,
-				      int *tags, void **registrations, void **request)
+static enum nccl_result irecv_v9(void *receive_comm, int n, void **data, size_t *sizes, int *tags,
+				 void **registrations, void **request)
 {
-	return mesh_compat_irecv_v10(receive_comm, n, data, sizes, tags, registrations, NULL,
-				     request);
+	return irecv_v10(receive_comm, n, data, sizes, tags, registrations, NULL, request);
 }
 
-enum nccl_result mesh_compat_irecv_v6(void *receive_comm, int n, void **data, int *sizes, int *tags,
-				      void **registrations, void **request)
+static enum nccl_result irecv_v6(void *receive_comm, int n, void **data, int *sizes, int *tags,
+				 void **registrations, void **request)
 {
 	size_t wide = 0;
 
@@ -173,15 +183,142 @@ enum nccl_result mesh_compat_irecv_v6(void *receive_comm, int n, void **data, in
 	/* mesh_plugin_irecv() refuses any other n before it reads a size. */
 	if (n == 1 && !size_widen(sizes[0], &wide))
 		return NCCL_RESULT_INVALID_ARGUMENT;
-	return mesh_compat_irecv_v9(receive_comm, n, data, &wide, tags, registrations, request);
+	return irecv_v9(receive_comm, n, data, &wide, tags, registrations, request);
 }
 
-enum nccl_result mesh_compat_get_properties_v9(int dev, struct nccl_net_properties_v9 *properties)
-{
-	struct nccl_net_properties_newest newest;
-	enum nccl_result result = mesh_plugin_get_properties(dev, &newest);
+/*
+ * Fills an older version's properties from the newest's. Macros, because the members have the same
+ * names in structs of different types; each adds its version's members.
+ */
+#define PROPERTIES_V6(older, newest)                                                               \
+	do {                                                                                       \
+		memset((older), 0, sizeof(*(older))); /* padding too */                            \
+		(older)->identity = (newest)->identity;                                            \
+		(older)->pointer_support = (newest)->pointer_support;                              \
+		(older)->link = (newest)->link;                                                    \
+	} while (0)
 
-	if (!result)
-		MESH_PROPERTIES_V9(properties, &newest);
-	return result;
-}
+#define PROPERTIES_V7(older, newest)                                                               \
+	do {                                                                                       \
+		PROPERTIES_V6(older, newest);                                                      \
+		(older)->device = (newest)->device;                                                \
+	} while (0)
+
+#define PROPERTIES_V8(older, newest)                                                               \
+	do {                                                                                       \
+		PROPERTIES_V7(older, newest);                                                      \
+		(older)->registration_is_global = (newest)->registration_is_global;                \
+	} while (0)
+
+/* At most one member: this plugin makes no virtual devices. */
+#define PROPERTIES_V9(older, newest)                                                               \
+	do {                                                                                       \
+		PROPERTIES_V8(older, newest);                                                      \
+		(older)->force_flush = (newest)->force_flush;                                      \
+		(older)->members.num_devs = (newest)->members.num_devs;                            \
+		(older)->members.devs[0] = (newest)->members.devs[0];                              \
+		(older)->limits = (newest)->limits;                                                \
+	} while (0)
+
+#define PROPERTIES_V11(older, newest)                                                              \
+	do {                                                                                       \
+		PROPERTIES_V9(older, newest);                                                      \
+		(older)->max_multi_request_size = (newest)->max_multi_request_size;                \
+	} while (0)
+
+/* Writes every byte of @properties. */
+#define GET_PROPERTIES(version, FILL)                                                              \
+	static enum nccl_result get_properties_##version(                                          \
+		int dev, struct nccl_net_properties_##version *properties)                         \
+	{                                                                                          \
+		struct nccl_net_properties_newest newest;                                          \
+		enum nccl_result result = mesh_plugin_get_properties(dev, &newest);                \
+                                                                                                   \
+		if (!result)                                                                       \
+			FILL(properties, &newest);                                                 \
+		return result;                                                                     \
+	}
+
+GET_PROPERTIES(v6, PROPERTIES_V6)
+GET_PROPERTIES(v7, PROPERTIES_V7)
+GET_PROPERTIES(v8, PROPERTIES_V8)
+GET_PROPERTIES(v9, PROPERTIES_V9) /* v10 has the same struct */
+GET_PROPERTIES(v11, PROPERTIES_V11)
+
+/*
+ * The tables. These slots are NULL on purpose, in all versions that have them:
+ *   reg_mr_dmabuf   GPU memory is not offered, so NCCL never calls it
+ *   get_device_mr, irecv_consumed   for code on the GPU; the second would be called on every step
+ *   make_vdevice    NCCL must not fuse NICs: in a mesh they lead to different neighbours
+ *   set_attributes  hints that the plugin does not use
+ */
+
+/* In every version. */
+#define MESH_TABLE_SLOTS                                                                           \
+	.name = MESH_PLUGIN_NAME, .devices = mesh_plugin_devices,                                  \
+	.dereg_mr = mesh_plugin_dereg_mr, .iflush = mesh_plugin_iflush,                            \
+	.close_send = mesh_plugin_close_comm, .close_receive = mesh_plugin_close_comm,             \
+	.close_listen = mesh_plugin_close_listen
+
+/* v6 to v8: sizes are int. */
+#define MESH_TABLE_SLOTS_INT_SIZES                                                                 \
+	.init = init_v6, .listen = listen_v6, .isend = isend_v6, .irecv = irecv_v6, .test = test_v6
+
+/* Since v11: the newest signatures. */
+#define MESH_TABLE_SLOTS_CONTEXT                                                                   \
+	.init = mesh_plugin_init, .listen = mesh_plugin_listen, .connect = mesh_plugin_connect,    \
+	.accept = mesh_plugin_accept, .reg_mr = mesh_plugin_reg_mr, .isend = mesh_plugin_isend,    \
+	.irecv = mesh_plugin_irecv, .test = mesh_plugin_test, .finalize = mesh_plugin_finalize
+
+const struct nccl_net_v6 ncclNetPlugin_v6 = {
+	MESH_TABLE_SLOTS,      MESH_TABLE_SLOTS_INT_SIZES, .get_properties = get_properties_v6,
+	.connect = connect_v6, .accept = accept_v6,	   .reg_mr = reg_mr_v6,
+};
+
+const struct nccl_net_v7 ncclNetPlugin_v7 = {
+	MESH_TABLE_SLOTS,      MESH_TABLE_SLOTS_INT_SIZES,   .get_properties = get_properties_v7,
+	.connect = connect_v7, .accept = mesh_plugin_accept, .reg_mr = reg_mr_v6,
+};
+
+const struct nccl_net_v8 ncclNetPlugin_v8 = {
+	MESH_TABLE_SLOTS,      MESH_TABLE_SLOTS_INT_SIZES,   .get_properties = get_properties_v8,
+	.connect = connect_v7, .accept = mesh_plugin_accept, .reg_mr = mesh_plugin_reg_mr,
+};
+
+const struct nccl_net_v9 ncclNetPlugin_v9 = {
+	MESH_TABLE_SLOTS,
+	.init = init_v6,
+	.get_properties = get_properties_v9,
+	.listen = listen_v6,
+	.connect = connect_v7,
+	.accept = mesh_plugin_accept,
+	.reg_mr = mesh_plugin_reg_mr,
+	.isend = isend_v9,
+	.irecv = irecv_v9,
+	.test = test_v6,
+};
+
+const struct nccl_net_v10 ncclNetPlugin_v10 = {
+	MESH_TABLE_SLOTS,
+	.init = init_v10,
+	.get_properties = get_properties_v9,
+	.listen = listen_v6,
+	.connect = connect_v10,
+	.accept = mesh_plugin_accept,
+	.reg_mr = mesh_plugin_reg_mr,
+	.isend = isend_v10,
+	.irecv = irecv_v10,
+	.test = test_v6,
+};
+
+const struct nccl_net_v11 ncclNetPlugin_v11 = {
+	MESH_TABLE_SLOTS,
+	MESH_TABLE_SLOTS_CONTEXT,
+	.get_properties = get_properties_v11,
+};
+
+const struct nccl_net_v12 ncclNetPlugin_v12 = {
+	MESH_TABLE_SLOTS,
+	MESH_TABLE_SLOTS_CONTEXT,
+	.get_properties = mesh_plugin_get_properties,
+};

@@ -2,10 +2,10 @@
 /* plugin.c - the plugin's operations: translates NCCL's calls into the transport's. */
 #include <errno.h>
 #include <limits.h>
+#include <stdatomic.h>
 #include <string.h>
 
 #include "base/log.h"
-#include "nccl/log.h"
 #include "nccl/plugin.h"
 #include "setup/connect.h"
 #include "setup/listener.h"
@@ -30,6 +30,33 @@ _Static_assert(MESH_MESSAGE_MAX <= INT_MAX, "test reports sizes as int");
  * NVML_DEVICE_PCI_BUS_ID_BUFFER_V2_SIZE).
  */
 #define PCI_ADDRESS_MAX 15
+
+/* Written by init, read by every thread that logs; both may happen at once. */
+static _Atomic(nccl_logger) nccl_log;
+
+static const enum nccl_level levels[] = {
+	[MESH_LOG_WARN] = NCCL_LEVEL_WARN,
+	[MESH_LOG_INFO] = NCCL_LEVEL_INFO,
+	[MESH_LOG_TRACE] = NCCL_LEVEL_TRACE,
+};
+
+static void log_to_nccl(enum mesh_log_level level, const char *file, int line, const char *text)
+{
+	nccl_logger logger = atomic_load(&nccl_log);
+
+	/* A thread may still call this sink after it was replaced. */
+	if (!logger)
+		return;
+	/* NCCL prints its own prefix and adds the newline; its own nets log "NET/<name> : ". */
+	logger(levels[level], NCCL_SUBSYSTEM_INIT | NCCL_SUBSYSTEM_NET, file, line, "NET/Mesh : %s",
+	       text);
+}
+
+void mesh_nccl_log_set(nccl_logger logger)
+{
+	atomic_store(&nccl_log, logger);
+	mesh_log_sink_set(logger ? log_to_nccl : NULL);
+}
 
 /* Errors that are not listed are INTERNAL_ERROR. ncclTimeout is unknown to NCCL before 2.30. */
 static const struct {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * plugin.h - the plugin's operations with the newest ABI's signatures. The tables since v11 hold
- * these functions directly; compat.h wraps them in the older signatures.
+ * these functions directly; compat.c wraps them in the older signatures.
  *
  * All of them return NCCL_RESULT_SUCCESS, or the result that matches the errno of the layer below.
  */
@@ -13,6 +13,12 @@
 
 /* The name in every table: what users put into NCCL_NET. NCCL compares it without case. */
 #define MESH_PLUGIN_NAME "Mesh"
+
+/**
+ * Sends all later log lines to @logger, which must stay callable from any thread for the life of
+ * the process. NULL: to stderr.
+ */
+void mesh_nccl_log_set(nccl_logger logger);
 
 /**
  * Opens the plugin for one communicator. *context is NULL on any failure. The communicator's id

@@ -1,14 +1,40 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tuner.c - keeps NCCL from algorithms that a mesh without all cables cannot do well. */
+/*
+ * tuner.c - keeps NCCL from algorithms that a mesh without all cables cannot do well: the decision,
+ * and the tables of versions 2 to 6 of NCCL's tuner ABI.
+ *
+ * All ranks must choose alike, or a collective hangs, and a tuner has no channel to agree. It uses
+ * what every rank is given: the numbers of ranks and nodes, and a setting and a plan of which HELLO
+ * carries a digest. No function here fails: NCCL would end the collective.
+ */
+#include <stdbool.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include <nccl/tuner_abi.h>
+
 #include "base/config.h"
 #include "base/log.h"
-#include "nccl/log.h"
-#include "nccl/tuner.h"
-#include "nic/plan_cost.h"
+#include "nccl/plugin.h"
+#include "nic/plan.h"
+#include "system/tuner_plan.h"
+
+/*
+ * Up to this number of bytes a ring uses LL, above it SIMPLE: v2 has no costs to
+ * choose by, and NCCL ignores an algorithm without a protocol. LL128 needs links that v2 does not
+ * tell of.
+ */
+#define LL_BYTES_MAX ((size_t)16 << 10)
+
+/* What is done to a cost table. Constant for a communicator. */
+struct tuner {
+	bool active;			/* false: NCCL's choice stays */
+	bool ring_only;			/* also rows that this version does not know are excluded */
+	uint32_t excluded;		/* bit n: enum nccl_algorithm n */
+	float factors[NCCL_ALGORITHMS]; /* of the other rows */
+};
 
 /* Which transfers between nodes an algorithm makes. The others use hardware of switches. */
 static const struct {
@@ -26,7 +52,7 @@ static const struct {
 /* ---- the decision ------------------------------------------------------------------------ */
 
 /* Excludes what needs a relay, if anything needs none; otherwise costs grow with the routes. */
-static void plan_apply(const struct mesh_plan_graph *graph, struct mesh_tuner *tuner)
+static void plan_apply(const struct mesh_plan_graph *graph, struct tuner *tuner)
 {
 	struct mesh_plan_cost costs[MESH_PATTERNS];
 	bool any_direct = false;
@@ -50,7 +76,7 @@ static void plan_apply(const struct mesh_plan_graph *graph, struct mesh_tuner *t
 	}
 }
 
-static const char *plan_words(const struct mesh_tuner *tuner)
+static const char *plan_words(const struct tuner *tuner)
 {
 	const bool ring = tuner->excluded >> NCCL_ALGORITHM_RING & 1;
 	const bool tree = tuner->excluded >> NCCL_ALGORITHM_TREE & 1;
@@ -62,8 +88,9 @@ static const char *plan_words(const struct mesh_tuner *tuner)
 	return "each algorithm costs as much more as its routes are longer than on a full mesh";
 }
 
-void mesh_tuner_decide(const struct mesh_tuner_plan *plan, size_t num_nodes,
-		       struct mesh_tuner *tuner, char *why, size_t why_size)
+/* Decides for a communicator of so many nodes. @why: receives the decision in words. */
+static void tuner_decide(const struct mesh_tuner_plan *plan, size_t num_nodes, struct tuner *tuner,
+			 char *why, size_t why_size)
 {
 	const struct mesh_plan_graph *graph = &plan->graph;
 	int i;
@@ -95,13 +122,17 @@ void mesh_tuner_decide(const struct mesh_tuner_plan *plan, size_t num_nodes,
 	}
 }
 
-static bool is_excluded(const struct mesh_tuner *tuner, int algorithm)
+static bool is_excluded(const struct tuner *tuner, int algorithm)
 {
 	return algorithm < NCCL_ALGORITHMS ? tuner->excluded >> algorithm & 1 : tuner->ring_only;
 }
 
-void mesh_tuner_apply(const struct mesh_tuner *tuner, float *table, int num_algorithms,
-		      int num_protocols)
+/*
+ * Changes a cost table of @num_algorithms rows and @num_protocols columns. If nothing that can be
+ * used would be left, it stays as it is.
+ */
+static void tuner_apply(const struct tuner *tuner, float *table, int num_algorithms,
+			int num_protocols)
 {
 	bool any_left = false;
 	int algorithm, i;
@@ -133,11 +164,11 @@ static const char *setting_lookup(void *arg, const char *name)
 										   : NULL;
 }
 
-enum nccl_result mesh_tuner_init(void **context, uint64_t comm_id, size_t num_ranks,
-				 size_t num_nodes, nccl_logger logger, void *domain,
-				 void *constants)
+static enum nccl_result tuner_init(void **context, uint64_t comm_id, size_t num_ranks,
+				   size_t num_nodes, nccl_logger logger, void *domain,
+				   void *constants)
 {
-	struct mesh_tuner *tuner = malloc(sizeof(*tuner));
+	struct tuner *tuner = malloc(sizeof(*tuner));
 	struct mesh_tuner_plan *plan = malloc(sizeof(*plan));
 	struct mesh_config config;
 	char why[200];
@@ -152,7 +183,7 @@ enum nccl_result mesh_tuner_init(void **context, uint64_t comm_id, size_t num_ra
 		/* A value that cannot be used is reported, and the default taken. */
 		mesh_config_load(setting_lookup, NULL, &config);
 		mesh_tuner_plan_load(&config, plan);
-		mesh_tuner_decide(plan, num_nodes, tuner, why, sizeof(why));
+		tuner_decide(plan, num_nodes, tuner, why, sizeof(why));
 		mesh_info("tuner: %zu ranks, %s", num_ranks, why);
 		*context = tuner;
 		tuner = NULL;
@@ -162,9 +193,9 @@ enum nccl_result mesh_tuner_init(void **context, uint64_t comm_id, size_t num_ra
 	return NCCL_RESULT_SUCCESS;
 }
 
-enum nccl_result mesh_tuner_info(void *context, enum nccl_collective collective, size_t num_bytes,
-				 int num_ops, float **table, int num_algorithms, int num_protocols,
-				 int registered_buffers, int *num_channels)
+static enum nccl_result tuner_info(void *context, enum nccl_collective collective, size_t num_bytes,
+				   int num_ops, float **table, int num_algorithms,
+				   int num_protocols, int registered_buffers, int *num_channels)
 {
 	(void)collective;
 	(void)num_bytes;
@@ -172,12 +203,86 @@ enum nccl_result mesh_tuner_info(void *context, enum nccl_collective collective,
 	(void)registered_buffers;
 	(void)num_channels;
 	if (context && table && num_algorithms > 0 && num_protocols > 0)
-		mesh_tuner_apply(context, (float *)table, num_algorithms, num_protocols);
+		tuner_apply(context, (float *)table, num_algorithms, num_protocols);
 	return NCCL_RESULT_SUCCESS;
 }
 
-enum nccl_result mesh_tuner_finalize(void *context)
+static enum nccl_result tuner_finalize(void *context)
 {
 	free(context);
 	return NCCL_RESULT_SUCCESS;
 }
+
+/* ---- v2 to v4: other arguments of init --------------------------------------------------- */
+
+static enum nccl_result init_v2(size_t num_ranks, size_t num_nodes, nccl_logger logger,
+				void **context)
+{
+	return tuner_init(context, 0, num_ranks, num_nodes, logger, NULL, NULL);
+}
+
+/* v2: no costs, but one choice. Up to NCCL 2.22 only all-reduce has another than the ring. */
+static enum nccl_result info_v2(void *context, enum nccl_collective collective, size_t num_bytes,
+				int collnet, int nvls, int num_ops, int *algorithm, int *protocol,
+				int *num_channels)
+{
+	const struct tuner *tuner = context;
+
+	(void)collnet;
+	(void)nvls;
+	(void)num_ops;
+	(void)num_channels;
+	if (!tuner || !tuner->active || collective != NCCL_COLLECTIVE_ALL_REDUCE ||
+	    tuner->excluded >> NCCL_ALGORITHM_RING & 1 ||
+	    !(tuner->excluded >> NCCL_ALGORITHM_TREE & 1))
+		return NCCL_RESULT_SUCCESS;
+	*algorithm = NCCL_ALGORITHM_RING;
+	*protocol = num_bytes <= LL_BYTES_MAX ? NCCL_PROTOCOL_LL : NCCL_PROTOCOL_SIMPLE;
+	return NCCL_RESULT_SUCCESS;
+}
+
+static enum nccl_result info_v3(void *context, enum nccl_collective collective, size_t num_bytes,
+				int num_ops, float **table, int num_algorithms, int num_protocols,
+				int *num_channels)
+{
+	return tuner_info(context, collective, num_bytes, num_ops, table, num_algorithms,
+			  num_protocols, 0, num_channels);
+}
+
+/* ---- the tables -------------------------------------------------------------------------- */
+
+const struct nccl_tuner_v2 ncclTunerPlugin_v2 = {
+	.name = MESH_PLUGIN_NAME,
+	.init = init_v2,
+	.get_coll_info = info_v2,
+	.destroy = tuner_finalize,
+};
+
+const struct nccl_tuner_v3 ncclTunerPlugin_v3 = {
+	.name = MESH_PLUGIN_NAME,
+	.init = init_v2,
+	.get_coll_info = info_v3,
+	.destroy = tuner_finalize,
+};
+
+const struct nccl_tuner_v4 ncclTunerPlugin_v4 = {
+	.name = MESH_PLUGIN_NAME,
+	.init = init_v2,
+	.get_coll_info = tuner_info,
+	.destroy = tuner_finalize,
+};
+
+const struct nccl_tuner_v5 ncclTunerPlugin_v5 = {
+	.name = MESH_PLUGIN_NAME,
+	.init = tuner_init,
+	.get_coll_info = tuner_info,
+	.destroy = tuner_finalize,
+};
+
+/* get_chunk_size is NULL: NCCL's own size is right on a mesh as well. */
+const struct nccl_tuner_v6 ncclTunerPlugin_v6 = {
+	.name = MESH_PLUGIN_NAME,
+	.init = tuner_init,
+	.get_coll_info = tuner_info,
+	.destroy = tuner_finalize,
+};

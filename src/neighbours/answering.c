@@ -5,7 +5,7 @@
 #include <sys/epoll.h>
 
 #include "base/clock.h"
-#include "base/container.h"
+#include "base/compiler.h"
 #include "base/log.h"
 #include "neighbours/answering.h"
 #include "neighbours/datagram.h"

@@ -10,7 +10,7 @@
 #include <stdint.h>
 
 #include "base/lock.h"
-#include "base/log_limit.h"
+#include "base/log.h"
 #include "control/engine.h"
 #include "neighbours/members.h"
 #include "neighbours/reporting.h"

@@ -6,9 +6,9 @@
 #include <sys/epoll.h>
 
 #include "base/clock.h"
-#include "base/container.h"
+#include "base/compiler.h"
+#include "base/descriptors.h"
 #include "base/log.h"
-#include "base/private_descriptor.h"
 #include "base/random.h"
 #include "neighbours/asking.h"
 

@@ -6,7 +6,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "base/private_descriptor.h"
+#include "base/descriptors.h"
 #include "neighbours/datagram.h"
 
 /* Room for the NIC and the hop limit of either family. */

@@ -19,7 +19,6 @@
 #include <stdint.h>
 
 #include "nic/graph.h"
-#include "nic/id_index.h"
 #include "wire/links.h"
 
 /* Questions on their way at once, and when the answer is given up. */

@@ -8,9 +8,9 @@
 #include <sys/un.h>
 
 #include "base/clock.h"
-#include "base/container.h"
+#include "base/compiler.h"
+#include "base/descriptors.h"
 #include "base/log.h"
-#include "base/private_descriptor.h"
 #include "neighbours/members.h"
 
 /* The number is that of struct mesh_member_report: processes with another one cannot be members. */

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "base/container.h"
+#include "base/compiler.h"
 #include "base/log.h"
 #include "neighbours/facts.h"
 #include "neighbours/neighbours.h"

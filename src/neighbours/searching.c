@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "base/container.h"
+#include "base/compiler.h"
 #include "base/random.h"
 #include "base/version.h"
 #include "neighbours/searching.h"

@@ -3,9 +3,9 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/hash.h"
 #include "base/version.h"
 #include "neighbours/self.h"
-#include "wire/checksum.h"
 
 /* IPv6 first: its link-local address needs no subnet. */
 static const struct mesh_addr *asking_address(const struct mesh_nic *nic)

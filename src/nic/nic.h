@@ -10,7 +10,13 @@
 #include <stdint.h>
 
 #include "nic/addr.h"
-#include "nic/pci_link.h"
+
+/* Lanes, and MT/s of one lane (8000 is PCIe 3.0's "8.0 GT/s"); 0 where unknown. */
+struct mesh_pci_link {
+	int width, speed_mts;		/* now: LnkSta of lspci -vv */
+	int max_width, max_speed_mts;	/* of the card: LnkCap */
+	int slot_width, slot_speed_mts; /* of the port above it */
+};
 
 /* Further addresses of a NIC are counted and skipped, with a log line. */
 #define MESH_NIC_ADDRS_MAX 16

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* nic_filter.c - the list of NICs that a user names. */
+/* nic_filter.c - the lists of NICs that a user names: NCCL_MESH_NICS, NCCL_SOCKET_IFNAME. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -58,27 +58,29 @@ static int item_parse(const char *text, size_t len, struct mesh_nic_filter_item 
 	return 0;
 }
 
-/* Adds one item of @len bytes, perhaps with blanks behind it. */
-static int item_add(const char *text, size_t len, struct mesh_nic_filter *filter)
+static int item_add(void *arg, const char *text, size_t len)
 {
+	struct mesh_nic_filter *filter = arg;
+
 	if (filter->num_items == MESH_NIC_FILTER_MAX)
 		return refuse(text, len, "there are more than 64 names");
-	while (strchr(BLANKS, text[len - 1]))
-		len--;
 	if (item_parse(text, len, &filter->items[filter->num_items]))
 		return -EINVAL;
 	filter->num_items++;
 	return 0;
 }
 
-static int items_parse(const char *text, struct mesh_nic_filter *filter)
+int mesh_list_parse(const char *text, int (*add)(void *arg, const char *item, size_t len),
+		    void *arg)
 {
-	size_t len;
+	size_t len, item_len;
 
 	while (*text) {
 		text += strspn(text, BLANKS);
-		len = strcspn(text, ",");
-		if (len && item_add(text, len, filter))
+		len = item_len = strcspn(text, ",");
+		while (item_len && strchr(BLANKS, text[item_len - 1]))
+			item_len--;
+		if (item_len && add(arg, text, item_len))
 			return -EINVAL;
 		text += len;
 		text += *text == ',';
@@ -99,7 +101,7 @@ int mesh_nic_filter_parse(const char *text, struct mesh_nic_filter *filter)
 		result.exact = true;
 		list++;
 	}
-	if (items_parse(list, &result))
+	if (mesh_list_parse(list, item_add, &result))
 		return -EINVAL;
 	if (!result.num_items && (result.exclude || result.exact))
 		return refuse(text, strlen(text), "no name follows");
@@ -134,4 +136,31 @@ bool mesh_nic_filter_names(const struct mesh_nic_filter *filter, const struct me
 		if (mesh_nic_filter_item_matches(filter, &filter->items[i], nic))
 			return true;
 	return false;
+}
+
+static bool item_names(const char *item, size_t len, bool exact, const char *netdev)
+{
+	return len && !strncmp(netdev, item, len) && (!exact || !netdev[len]);
+}
+
+static bool list_names(const char *list, bool exact, const char *netdev)
+{
+	size_t len;
+
+	for (; *list; list += len + (list[len] == ',')) {
+		len = strcspn(list, ",");
+		/* NCCL's lists may have a port behind the name, which means nothing here. */
+		if (item_names(list, strcspn(list, ",:"), exact, netdev))
+			return true;
+	}
+	return false;
+}
+
+void mesh_nic_sockets_mark(const char *list, struct mesh_nic *nics, int num_nics)
+{
+	bool exact = *list == '=', none = *list == '^';
+	int i;
+
+	for (i = 0; i < num_nics; i++)
+		nics[i].socket_named = !none && list_names(list + exact, exact, nics[i].netdev);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* nic_filter.h - the list of NICs that a user names, NCCL_MESH_NICS. */
+/* nic_filter.h - the lists of NICs that a user names: NCCL_MESH_NICS, NCCL_SOCKET_IFNAME. */
 #ifndef MESH_NIC_NIC_FILTER_H
 #define MESH_NIC_NIC_FILTER_H
 
@@ -23,6 +23,13 @@ struct mesh_nic_filter {
 };
 
 /**
+ * Calls @add with each item of a comma list, without the blanks around it, until it fails. Empty
+ * items are skipped. Returns 0, or -EINVAL if @add has failed.
+ */
+int mesh_list_parse(const char *text, int (*add)(void *arg, const char *item, size_t len),
+		    void *arg);
+
+/**
  * Reads a list with NCCL_IB_HCA's grammar (NCCL manual, environment variables): a comma list of
  * names, each with an optional :port; '^' before the list excludes, '=' selects exact names,
  * "^=" does both. Blanks around names are allowed, empty items are skipped.
@@ -42,5 +49,13 @@ bool mesh_nic_filter_item_matches(const struct mesh_nic_filter *filter,
 
 /** True when any item names @nic. */
 bool mesh_nic_filter_names(const struct mesh_nic_filter *filter, const struct mesh_nic *nic);
+
+/**
+ * Sets socket_named of each NIC that the list names, and clears it of the others. The grammar is
+ * that of NCCL (NCCL manual, environment variables): a comma list of prefixes of netdev names; a
+ * leading '=' selects exact names. A list with a leading '^' names the NICs that are not used, so
+ * it names none here. NCCL reports what it cannot use; this function logs nothing.
+ */
+void mesh_nic_sockets_mark(const char *list, struct mesh_nic *nics, int num_nics);
 
 #endif

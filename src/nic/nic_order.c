@@ -1,27 +1,27 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* nic_order.c - the order of the NIC table, and the numbers by which NCCL distinguishes NICs. */
+/*
+ * nic_order.c - the order of the NIC table, the numbers by which NCCL distinguishes NICs, and the
+ * NICs that are skipped.
+ */
+#include <stdio.h>
+
+#include "nic/nic_order.h"
+
 #define _GNU_SOURCE /* strverscmp */
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/hash.h"
 #include "nic/nic_order.h"
-
-/* FNV-1a, 64 bits (draft-eastlake-fnv). */
-#define FNV_OFFSET 0xcbf29ce484222325u
-#define FNV_PRIME 0x100000001b3u
 
 /* The beginning of the reason of a NIC that is skipped. */
 #define SKIPPED "skipped: "
 
 static uint64_t hash(uint64_t seed, const char *text)
 {
-	uint64_t value = FNV_OFFSET ^ seed;
-
-	for (; *text; text++)
-		value = (value ^ (uint8_t)*text) * FNV_PRIME;
-	return value;
+	return mesh_hash_add(MESH_HASH_START ^ seed, text, strlen(text));
 }
 
 /* EUI-64 from a MAC (RFC 4291 appendix A, without the inverted bit); IPoIB has 8 bytes already. */
@@ -134,4 +134,57 @@ void mesh_nic_table_leave(struct mesh_nic_table *table, int index, const char *f
 	nic_leave_va(&table->nics[index], format, args);
 	va_end(args);
 	mesh_nic_table_sort(table);
+}
+
+/* The address of @nic that lies in a subnet of the peer's; NULL if there is none. */
+static const struct mesh_addr *
+shared_address(const struct mesh_nic *nic, const struct mesh_endpoint_addr *remote, int num_remote)
+{
+	int i, k;
+
+	for (i = 0; i < nic->num_addrs; i++)
+		for (k = 0; k < num_remote; k++)
+			if (mesh_addr_same_subnet(&nic->addrs[i], &remote[k].addr) &&
+			    !mesh_addr_is_link_local(&nic->addrs[i]) &&
+			    !mesh_addr_is_loopback(&nic->addrs[i]))
+				return &nic->addrs[i];
+	return NULL;
+}
+
+/* The address to name; NULL if the NIC does not explain a missing path. */
+static const struct mesh_addr *address_of(const struct mesh_nic *nic,
+					  const struct mesh_endpoint_addr *remote, int num_remote)
+{
+	const struct mesh_addr *shared = shared_address(nic, remote, num_remote);
+
+	if (nic->taken || shared || !nic->num_addrs || mesh_addr_is_loopback(&nic->addrs[0]))
+		return nic->taken ? NULL : shared;
+	if (nic->admin_up && nic->carrier && !nic->starting && !nic->no_provider)
+		return NULL;
+	return &nic->addrs[0];
+}
+
+const char *mesh_nics_skipped_text(const struct mesh_nic_table *table,
+				   const struct mesh_endpoint_addr *remote, int num_remote,
+				   char *text, size_t size)
+{
+	const struct mesh_addr *address;
+	char words[MESH_ADDR_TEXT_MAX];
+	const struct mesh_nic *nic;
+	size_t used = 0;
+	int n;
+
+	*text = '\0';
+	for (nic = table->nics; nic < table->nics + table->num_nics && used < size; nic++) {
+		address = address_of(nic, remote, num_remote);
+		if (!address)
+			continue;
+		n = snprintf(text + used, size - used, "%s%s (%s): %s", used ? "; " : "",
+			     nic->netdev, mesh_addr_text_prefix(address, words),
+			     mesh_nic_bare_reason(nic));
+		if (n < 0)
+			break;
+		used += (size_t)n;
+	}
+	return text;
 }

@@ -1,8 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* nic_order.h - the order of the NIC table, and the numbers by which NCCL distinguishes NICs. */
+/*
+ * nic_order.h - the order of the NIC table, the numbers by which NCCL distinguishes NICs, and the
+ * NICs that are skipped.
+ */
 #ifndef MESH_NIC_NIC_ORDER_H
 #define MESH_NIC_NIC_ORDER_H
 
+#include <stddef.h>
+
+#include "nic/endpoint_addr.h"
 #include "nic/nic.h"
 
 /**
@@ -35,5 +41,18 @@ const char *mesh_nic_bare_reason(const struct mesh_nic *nic);
  */
 void mesh_nic_table_leave(struct mesh_nic_table *table, int index, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
+
+/**
+ * Writes "eth1 (10.2.0.1/24): no carrier (cable or peer down); ..." into @text of @size bytes: each
+ * NIC that has an address and was skipped because of its link or because it has no provider, and
+ * each other skipped NIC that has an address in a subnet of the peer's. "" if there is none.
+ *
+ * @remote: the peer's addresses, @num_remote of them
+ *
+ * Returns @text.
+ */
+const char *mesh_nics_skipped_text(const struct mesh_nic_table *table,
+				   const struct mesh_endpoint_addr *remote, int num_remote,
+				   char *text, size_t size);
 
 #endif

@@ -14,7 +14,6 @@
 #include "nic/rdma_port.h"
 
 #define SUBNETS_MAX 32
-#define BLANKS " \t\n"
 /* A NIC this many times slower than the fastest one belongs to the management network. */
 #define SLOW_FACTOR 8
 
@@ -71,12 +70,11 @@ const char *mesh_nic_speed_text(int mbps, char *text)
 
 /* --- settings */
 
-static int subnet_add(const char *text, size_t len, struct subnets *subnets)
+static int subnet_add(void *arg, const char *text, size_t len)
 {
 	char subnet[MESH_ADDR_TEXT_MAX] = "";
+	struct subnets *subnets = arg;
 
-	while (strchr(BLANKS, text[len - 1]))
-		len--;
 	if (len < sizeof(subnet))
 		memcpy(subnet, text, len);
 	if (subnets->num == SUBNETS_MAX) {
@@ -90,21 +88,6 @@ static int subnet_add(const char *text, size_t len, struct subnets *subnets)
 		return -EINVAL;
 	}
 	subnets->num++;
-	return 0;
-}
-
-static int subnets_parse(const char *text, struct subnets *subnets)
-{
-	size_t len;
-
-	while (*text) {
-		text += strspn(text, BLANKS);
-		len = strcspn(text, ",");
-		if (len && subnet_add(text, len, subnets))
-			return -EINVAL;
-		text += len;
-		text += *text == ',';
-	}
 	return 0;
 }
 
@@ -505,7 +488,7 @@ int mesh_nic_select(const char *nics_setting, const char *addresses_setting,
 	if (!ret)
 		ret = mesh_nic_filter_parse(nics_setting, &selection->filter);
 	if (!ret)
-		ret = subnets_parse(addresses_setting, &selection->subnets);
+		ret = mesh_list_parse(addresses_setting, subnet_add, &selection->subnets);
 	if (ret)
 		goto free_selection;
 

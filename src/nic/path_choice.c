@@ -1,9 +1,69 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* path_choice.c - which local NIC reaches which NIC of the peer. */
+/*
+ * path_choice.c - which local NIC reaches which NIC of the peer, and why: the heart of the plugin.
+ */
 #include <stdbool.h>
 #include <string.h>
 
 #include "nic/path_choice.h"
+
+struct reason_words {
+	const char *word, *text;
+};
+
+static const struct reason_words path_words[MESH_PATH_REASONS] = {
+	[MESH_PATH_WHY_UNKNOWN] = {"unknown", "the reason is not known"},
+	[MESH_PATH_WHY_SUBNET] = {"subnet", "both addresses are on one subnet"},
+	[MESH_PATH_WHY_LINK_LOCAL] = {"link-local", "both addresses are link-local, which all "
+						    "links have in common"},
+	[MESH_PATH_WHY_ROUTE] = {"route", "the kernel's route leaves by this NIC"},
+	[MESH_PATH_WHY_NCCL] = {"nccl", "NCCL chose both NICs"},
+	[MESH_PATH_WHY_NCCL_HERE] = {"nccl-here", "NCCL chose this node's NIC"},
+	[MESH_PATH_WHY_NCCL_THERE] = {"nccl-there", "NCCL chose the other node's NIC"},
+	[MESH_PATH_WHY_RAIL] = {"rail", "both NICs are on one rail of NCCL_MESH_RAILS"},
+	[MESH_PATH_WHY_NUMBER] = {"number",
+				  "the two have the same number on nodes with equally many NICs"},
+	[MESH_PATH_WHY_NEAR] = {"near", "both NICs are near those that NCCL chose"},
+	[MESH_PATH_WHY_CABLE] = {"cable", "the other NIC answers on this link"},
+	[MESH_PATH_WHY_SHARES] = {"shares", "a better path has one of the two NICs"},
+	[MESH_PATH_WHY_FAR] = {"far", "a NIC is not near those that NCCL chose"},
+	[MESH_PATH_WHY_FALLBACK] = {"fallback", "NCCL_MESH_PROVIDER allows tcp where RDMA does "
+						"not connect"},
+	[MESH_PATH_WHY_RESERVE] = {"reserve", "a NIC is a reserve, such as the management "
+					      "network's"},
+	[MESH_PATH_WHY_UNLIKELY] = {"unlikely", "the node does not answer on this link"},
+	[MESH_PATH_WHY_RELAY] = {"relay", "no link or route joins the two nodes"},
+};
+
+static const struct reason_words provider_words[MESH_PROVIDER_REASONS] = {
+	[MESH_PROVIDER_WHY_SETTING] = {"setting", "by NCCL_MESH_PROVIDER"},
+	[MESH_PROVIDER_WHY_RDMA] = {"rdma", "RDMA at both ends"},
+	[MESH_PROVIDER_WHY_NO_RDMA] = {"no-rdma", "no RDMA at either end"},
+	[MESH_PROVIDER_WHY_ONE_END] = {"one-end", "because there is no RDMA at one end: much "
+						  "slower than RDMA at both ends"},
+	[MESH_PROVIDER_WHY_FALLBACK] = {"fallback", "if RDMA does not connect: NCCL_MESH_PROVIDER "
+						    "allows it"},
+};
+
+const char *mesh_path_reason_word(enum mesh_path_reason reason)
+{
+	return path_words[reason].word;
+}
+
+const char *mesh_path_reason_text(enum mesh_path_reason reason)
+{
+	return path_words[reason].text;
+}
+
+const char *mesh_provider_reason_word(enum mesh_provider_reason reason)
+{
+	return provider_words[reason].word;
+}
+
+const char *mesh_provider_reason_text(enum mesh_provider_reason reason)
+{
+	return provider_words[reason].text;
+}
 
 /* A candidate's score; each term outweighs all the terms after it. */
 enum {
@@ -68,36 +128,19 @@ static bool provider_find(const struct mesh_endpoint_addr *local,
 	return true;
 }
 
-/* Collects every pair that shares a link; returns how many. */
-static int candidates_collect(const struct mesh_endpoint_addr *local, int num_local,
-			      const struct mesh_endpoint_addr *remote, int num_remote,
-			      const struct mesh_path_hints *hints, struct mesh_path_choice *choice,
-			      struct scored_candidate *scored)
+/* True if the two share a link; notes in @choice a pair that lacks only a common provider. */
+static bool is_direct(const struct mesh_endpoint_addr *local,
+		      const struct mesh_endpoint_addr *remote, const struct mesh_path_hints *hints,
+		      struct mesh_path_choice *choice, struct mesh_path_candidate *pair)
 {
-	int l, r, count = 0;
-
-	for (l = 0; l < num_local; l++) {
-		for (r = 0; r < num_remote; r++) {
-			struct mesh_path_candidate pair = {.local = (uint8_t)l,
-							   .remote = (uint8_t)r,
-							   .class = MESH_PATH_DIRECT};
-
-			if (!mesh_addr_same_subnet(&local[l].addr, &remote[r].addr))
-				continue;
-			if (mesh_addr_is_loopback(&local[l].addr) && !hints->same_node)
-				continue;
-			if (!provider_find(&local[l], &remote[r], &pair)) {
-				choice->provider_differs = true;
-				choice->differing = pair;
-				continue;
-			}
-			scored[count++] = (struct scored_candidate){
-				.candidate = pair,
-				.score = candidate_score(&local[l], &remote[r], hints),
-			};
-		}
-	}
-	return count;
+	if (!mesh_addr_same_subnet(&local->addr, &remote->addr) ||
+	    (mesh_addr_is_loopback(&local->addr) && !hints->same_node))
+		return false;
+	if (provider_find(local, remote, pair))
+		return true;
+	choice->provider_differs = true;
+	choice->differing = *pair;
+	return false;
 }
 
 /* What asks the kernel, for mesh_path_choose_routed(). */
@@ -141,29 +184,36 @@ static int rdma_score(const struct mesh_path_candidate *pair)
 	return pair->provider == MESH_PROVIDER_VERBS_RXM ? SCORE_RDMA : 0;
 }
 
-/* Collects every pair that the kernel's routes connect; returns how many. */
-static int routed_collect(const struct mesh_endpoint_addr *local, int num_local,
-			  const struct mesh_endpoint_addr *remote, int num_remote,
-			  const struct mesh_path_hints *hints, const struct router *router,
-			  struct scored_candidate *scored)
+/*
+ * Collects every pair that the kernel's routes connect; without @router, every pair that shares a
+ * link. Returns how many.
+ */
+static int candidates_collect(const struct mesh_endpoint_addr *local, int num_local,
+			      const struct mesh_endpoint_addr *remote, int num_remote,
+			      const struct mesh_path_hints *hints, const struct router *router,
+			      struct mesh_path_choice *choice, struct scored_candidate *scored)
 {
-	int l, r, count = 0;
+	int i, count = 0;
 
-	for (l = 0; l < num_local; l++) {
-		for (r = 0; r < num_remote; r++) {
-			struct mesh_path_candidate pair = {.local = (uint8_t)l,
-							   .remote = (uint8_t)r,
-							   .class = MESH_PATH_ROUTED};
+	for (i = 0; i < num_local * num_remote; i++) {
+		const struct mesh_endpoint_addr *ours = &local[i / num_remote];
+		const struct mesh_endpoint_addr *theirs = &remote[i % num_remote];
+		struct scored_candidate *next = &scored[count];
 
-			if (!is_routed(&local[l], &remote[r], router, &pair))
-				continue;
-			scored[count++] = (struct scored_candidate){
-				.candidate = pair,
-				.score = candidate_score(&local[l], &remote[r], hints) +
-					 rail_score(&local[l], &remote[r], hints) +
-					 rdma_score(&pair),
-			};
-		}
+		next->candidate = (struct mesh_path_candidate){
+			.local = (uint8_t)(ours - local),
+			.remote = (uint8_t)(theirs - remote),
+			.class = router ? MESH_PATH_ROUTED : MESH_PATH_DIRECT,
+		};
+		if (router ? !is_routed(ours, theirs, router, &next->candidate)
+			   : !is_direct(ours, theirs, hints, choice, &next->candidate))
+			continue;
+		next->chosen = false;
+		next->score = candidate_score(ours, theirs, hints);
+		if (router)
+			next->score +=
+				rail_score(ours, theirs, hints) + rdma_score(&next->candidate);
+		count++;
 	}
 	return count;
 }
@@ -313,7 +363,8 @@ void mesh_path_choose(const struct mesh_endpoint_addr *local, int num_local,
 	int count;
 
 	memset(choice, 0, sizeof(*choice));
-	count = candidates_collect(local, num_local, remote, num_remote, hints, choice, scored);
+	count = candidates_collect(local, num_local, remote, num_remote, hints, NULL, choice,
+				   scored);
 	rounds_choose(scored, count, hints, choice);
 	if (hints->fallback)
 		fallbacks_add(local, remote, 0, MESH_PATH_FALLBACK, choice);
@@ -330,7 +381,8 @@ void mesh_path_choose_routed(const struct mesh_endpoint_addr *local, int num_loc
 
 	if (hints->same_node)
 		return;
-	count = routed_collect(local, num_local, remote, num_remote, hints, &router, scored);
+	count = candidates_collect(local, num_local, remote, num_remote, hints, &router, choice,
+				   scored);
 	rounds_choose(scored, count, hints, choice);
 	if (hints->fallback)
 		fallbacks_add(local, remote, begin, MESH_PATH_FALLBACK_ROUTED, choice);
@@ -373,4 +425,113 @@ enum mesh_provider_reason mesh_path_provider_reason(enum mesh_provider_id ours,
 		return MESH_PROVIDER_WHY_SETTING;
 	return pair->provider == MESH_PROVIDER_VERBS_RXM ? MESH_PROVIDER_WHY_RDMA
 							 : MESH_PROVIDER_WHY_NO_RDMA;
+}
+
+/* The ends of all candidates, and what is known of them. */
+struct ordering {
+	const struct mesh_endpoint_addr *local, *remote;
+	const enum mesh_path_proof *proofs;
+	const struct mesh_path_choice *choice;
+	bool any_likely;
+};
+
+static bool is_link_local(const struct mesh_endpoint_addr *local,
+			  const struct mesh_path_candidate *pair)
+{
+	return mesh_addr_is_link_local(&local[pair->local].addr);
+}
+
+bool mesh_path_is_guess(const struct mesh_endpoint_addr *local,
+			const struct mesh_path_choice *choice)
+{
+	int i;
+
+	for (i = 0; i < choice->num_candidates; i++) {
+		if (is_link_local(local, &choice->candidates[i]))
+			return true;
+	}
+	return false;
+}
+
+static bool is_likely(const struct ordering *ordering, int index)
+{
+	const struct mesh_path_candidate *pair = &ordering->choice->candidates[index];
+
+	if (ordering->proofs[index] == MESH_PROOF_NONE)
+		return !is_link_local(ordering->local, pair); /* the subnet is what joins them */
+	return ordering->proofs[index] == MESH_PROOF_THERE;
+}
+
+static enum mesh_path_class class_of(const struct ordering *ordering, int index)
+{
+	const struct mesh_path_candidate *pair = &ordering->choice->candidates[index];
+
+	if (is_likely(ordering, index))
+		return pair->class;
+	if (ordering->any_likely || ordering->proofs[index] == MESH_PROOF_OTHER)
+		return MESH_PATH_UNLIKELY;
+	return pair->class;
+}
+
+/* What an answer adds to the reason for a candidate's place. */
+static enum mesh_path_reason reason_of(const struct ordering *ordering, int index)
+{
+	const struct mesh_path_candidate *pair = &ordering->choice->candidates[index];
+
+	if (class_of(ordering, index) == MESH_PATH_UNLIKELY)
+		return MESH_PATH_WHY_UNLIKELY;
+	if (pair->reason == MESH_PATH_WHY_LINK_LOCAL && ordering->proofs[index] == MESH_PROOF_THERE)
+		return MESH_PATH_WHY_CABLE;
+	return pair->reason;
+}
+
+/*
+ * Two halves of one port hear both halves of the other port. True if as many of our NICs before
+ * this one share its wire as of theirs before the other.
+ */
+static bool is_in_order(const struct ordering *ordering, int index)
+{
+	const struct mesh_path_candidate *pair = &ordering->choice->candidates[index], *other;
+	const struct mesh_endpoint_addr *local = ordering->local, *remote = ordering->remote;
+	int i, ours = 0, theirs = 0;
+
+	if (ordering->proofs[index] != MESH_PROOF_THERE || !is_link_local(local, pair))
+		return true;
+	for (i = 0; i < ordering->choice->num_candidates; i++) {
+		other = &ordering->choice->candidates[i];
+		if (ordering->proofs[i] != MESH_PROOF_THERE || other->class != pair->class)
+			continue;
+		ours += other->remote == pair->remote &&
+			local[other->local].nic < local[pair->local].nic;
+		theirs += other->local == pair->local &&
+			  remote[other->remote].nic < remote[pair->remote].nic;
+	}
+	return ours == theirs;
+}
+
+void mesh_path_order(const struct mesh_endpoint_addr *local,
+		     const struct mesh_endpoint_addr *remote, const enum mesh_path_proof *proofs,
+		     struct mesh_path_choice *choice)
+{
+	struct ordering ordering = {local, remote, proofs, choice, false};
+	struct mesh_path_choice ordered = *choice;
+	int keys[MESH_PATH_CHOICE_MAX], i, key, num = 0;
+
+	for (i = 0; i < choice->num_candidates; i++) {
+		if (choice->candidates[i].class <= MESH_PATH_FAR)
+			ordering.any_likely |= is_likely(&ordering, i);
+	}
+	for (i = 0; i < choice->num_candidates; i++)
+		keys[i] = 2 * (int)class_of(&ordering, i) + !is_in_order(&ordering, i);
+	for (key = 0; key <= 2 * MESH_PATH_UNLIKELY + 1; key++) {
+		for (i = 0; i < choice->num_candidates; i++) {
+			if (keys[i] != key)
+				continue;
+			ordered.candidates[num] = choice->candidates[i];
+			ordered.candidates[num].reason = reason_of(&ordering, i);
+			ordered.candidates[num++].class = (enum mesh_path_class)(key / 2);
+		}
+	}
+	ordered.proven = ordering.any_likely;
+	*choice = ordered;
 }

@@ -1,13 +1,57 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* path_choice.h - which local NIC reaches which NIC of the peer: the heart of the plugin. */
+/*
+ * path_choice.h - which local NIC reaches which NIC of the peer, and why: the heart of the plugin.
+ */
 #ifndef MESH_NIC_PATH_CHOICE_H
 #define MESH_NIC_PATH_CHOICE_H
 
 #include <stdbool.h>
 
 #include "nic/endpoint_addr.h"
-#include "nic/path_reason.h"
 #include "nic/rails.h"
+
+/* The strongest thing that decided about a candidate's place. */
+enum mesh_path_reason {
+	MESH_PATH_WHY_UNKNOWN, /* the other node chose it, or it joined later */
+	MESH_PATH_WHY_SUBNET,
+	MESH_PATH_WHY_LINK_LOCAL,
+	MESH_PATH_WHY_ROUTE,
+	MESH_PATH_WHY_NCCL,	  /* NCCL chose both NICs */
+	MESH_PATH_WHY_NCCL_HERE,  /* NCCL chose ours */
+	MESH_PATH_WHY_NCCL_THERE, /* NCCL chose the listener's */
+	MESH_PATH_WHY_RAIL,
+	MESH_PATH_WHY_NUMBER,
+	MESH_PATH_WHY_NEAR,
+	MESH_PATH_WHY_CABLE,
+	/* Why it comes after others. */
+	MESH_PATH_WHY_SHARES, /* a better pair has one of its NICs */
+	MESH_PATH_WHY_FAR,
+	MESH_PATH_WHY_FALLBACK,
+	MESH_PATH_WHY_RESERVE,
+	MESH_PATH_WHY_UNLIKELY,
+	MESH_PATH_WHY_RELAY, /* no pair of NICs reaches the node */
+	MESH_PATH_REASONS
+};
+
+/** One word for logs and JSON: "subnet", "rail", ... Stable. Never NULL. */
+const char *mesh_path_reason_word(enum mesh_path_reason reason);
+
+/** A clause for people: "both addresses are on one subnet". Never NULL. */
+const char *mesh_path_reason_text(enum mesh_path_reason reason);
+
+/* Why two NICs use their provider. */
+enum mesh_provider_reason {
+	MESH_PROVIDER_WHY_SETTING, /* NCCL_MESH_PROVIDER */
+	MESH_PROVIDER_WHY_RDMA,	   /* at both ends */
+	MESH_PROVIDER_WHY_NO_RDMA, /* at neither end */
+	MESH_PROVIDER_WHY_ONE_END, /* RDMA at one end only */
+	MESH_PROVIDER_WHY_FALLBACK,
+	MESH_PROVIDER_REASONS
+};
+
+/** The same for the provider: "rdma", ... */
+const char *mesh_provider_reason_word(enum mesh_provider_reason reason);
+const char *mesh_provider_reason_text(enum mesh_provider_reason reason);
 
 #define MESH_PATH_CANDIDATES_MAX (MESH_NICS_MAX * MESH_NICS_MAX)
 /* Each pair once more with tcp. */
@@ -23,7 +67,7 @@ enum mesh_path_class {
 	MESH_PATH_FALLBACK_ROUTED, /* the same with tcp, where both have a better provider */
 	MESH_PATH_RESERVE,	   /* two NICs on one subnet, of which one is a reserve */
 	MESH_PATH_RESERVE_ROUTED,  /* the same with a route of the kernel */
-	MESH_PATH_UNLIKELY,	   /* on one subnet, but neighbours contradict it (path_proof.h) */
+	MESH_PATH_UNLIKELY,	   /* on one subnet, but neighbours contradict it */
 };
 
 static inline bool mesh_path_class_is_routed(enum mesh_path_class class)
@@ -65,7 +109,7 @@ struct mesh_path_choice {
 	int num_candidates;
 	/* The direct ones first, each kind with the best first. */
 	struct mesh_path_candidate candidates[MESH_PATH_CHOICE_MAX];
-	bool proven; /* some direct ones are more than guesses (path_proof.h) */
+	bool proven; /* some direct ones are more than guesses (mesh_path_order()) */
 	/* For the message if there is no candidate: a pair that only differs in its provider. */
 	bool provider_differs;
 	struct mesh_path_candidate differing;
@@ -119,5 +163,34 @@ enum mesh_provider_reason mesh_path_provider_reason(enum mesh_provider_id ours,
 						    enum mesh_provider_id theirs,
 						    const struct mesh_path_candidate *pair,
 						    bool setting);
+
+/*
+ * What neighbours have answered orders the candidates of a connection. It only decides which are
+ * tried first: an answer may be false, and an old one wrong.
+ */
+
+/* What is known of a candidate's link. */
+enum mesh_path_proof {
+	MESH_PROOF_NONE,  /* no node has answered on our NIC */
+	MESH_PROOF_THERE, /* the candidate's remote NIC has answered on our NIC */
+	MESH_PROOF_OTHER, /* other nodes have answered there, and the listener's has not */
+};
+
+/** True if one of the candidates joins link-local addresses: any two NICs have these in common. */
+bool mesh_path_is_guess(const struct mesh_endpoint_addr *local,
+			const struct mesh_path_choice *choice);
+
+/**
+ * Moves the unlikely candidates to a class of their own, which is tried last: those where other
+ * nodes have answered, and, if any candidate is likely, link-local ones without an answer. Likely
+ * are addresses of one subnet, and link-local ones whose remote NIC has answered. The order stays
+ * as it was, but for NICs that share a wire: the first of ours goes with the first of theirs.
+ *
+ * @local, @remote: what the candidates are indices into
+ * @proofs: beside the candidates
+ */
+void mesh_path_order(const struct mesh_endpoint_addr *local,
+		     const struct mesh_endpoint_addr *remote, const enum mesh_path_proof *proofs,
+		     struct mesh_path_choice *choice);
 
 #endif

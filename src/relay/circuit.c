@@ -9,7 +9,7 @@
 #include "base/log.h"
 #include "base/random.h"
 #include "fabric/fence.h"
-#include "fabric/readiness.h"
+#include "fabric/poll.h"
 #include "fabric/sink.h"
 #include "relay/circuit.h"
 #include "relay/relay.h"

@@ -9,7 +9,7 @@
 #include "base/log.h"
 #include "control/peer_send.h"
 #include "fabric/fence.h"
-#include "nic/rdma_error.h"
+#include "nic/rdma_port.h"
 #include "relay/ending.h"
 #include "relay/forward.h"
 #include "relay/relay.h"

@@ -7,14 +7,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/bytes.h"
 #include "base/clock.h"
+#include "base/memory.h"
 #include "fabric/flow.h"
 #include "fabric/remote.h"
-#include "fabric/write.h"
 #include "relay/forward.h"
 #include "relay/relay.h"
-#include "wire/immediate.h"
+#include "wire/message.h"
 
 /* The largest message that is injected, which needs no buffer, in bytes. */
 #define INJECT_MAX 256

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/container.h"
+#include "base/compiler.h"
 #include "fabric/flow.h"
 #include "relay/hop.h"
 

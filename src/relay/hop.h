@@ -17,10 +17,9 @@
 
 #include "base/lock.h"
 #include "fabric/op.h"
-#include "fabric/write.h"
+#include "fabric/remote.h"
 #include "relay/area.h"
 #include "wire/frame.h"
-#include "wire/immediate.h"
 #include "wire/message.h"
 
 struct mesh_hop;

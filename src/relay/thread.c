@@ -9,11 +9,10 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/descriptors.h"
 #include "base/log.h"
-#include "base/private_descriptor.h"
-#include "base/thread.h"
+#include "base/threads.h"
 #include "fabric/poll.h"
-#include "fabric/readiness.h"
 #include "relay/rest.h"
 #include "relay/thread.h"
 

@@ -7,8 +7,7 @@
 #include "setup/connect_log.h"
 #include "setup/connect_relay.h"
 #include "setup/connect_try.h"
-#include "system/round_trip.h"
-#include "system/tcp_window.h"
+#include "system/tcp_look.h"
 
 /* A shorter round trip is that of a cable, whose end answers late because it is busy. */
 #define LONG_NS 1000000ull

@@ -5,8 +5,8 @@
 
 #include "base/clock.h"
 #include "base/log.h"
-#include "nic/nic_skipped.h"
-#include "system/carrier.h"
+#include "nic/nic_order.h"
+#include "system/link_state.h"
 #include "setup/connect_judge.h"
 #include "setup/connect_log.h"
 #include "setup/connect_relay.h"

@@ -2,11 +2,11 @@
 /* dead_routes.c - the nodes to which routes let nothing through. */
 #include <string.h>
 
+#include "base/hash.h"
 #include "nic/addr.h"
 #include "setup/connecting.h"
 #include "setup/dead_routes.h"
 #include "setup/setup.h"
-#include "wire/checksum.h"
 
 /*
  * The same for the same candidates in any order, which differs from listener to listener. Relays do

@@ -7,9 +7,9 @@
 #include <sys/epoll.h>
 #include <unistd.h>
 
-#include "base/container.h"
+#include "base/compiler.h"
+#include "base/descriptors.h"
 #include "base/log.h"
-#include "base/private_descriptor.h"
 #include "base/threads.h"
 #include "control/peer_park.h"
 #include "setup/drain.h"

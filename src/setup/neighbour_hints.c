@@ -5,7 +5,7 @@
 
 #include "base/clock.h"
 #include "neighbours/neighbours.h"
-#include "nic/path_proof.h"
+#include "nic/path_choice.h"
 #include "setup/candidates.h"
 #include "setup/neighbour_hints.h"
 #include "setup/setup.h"

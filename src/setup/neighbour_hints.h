@@ -73,7 +73,7 @@ const char *mesh_neighbour_hints_route_text(struct mesh_process *process,
 					    const struct mesh_handle *handle, char *text,
 					    size_t size);
 
-/** Puts the likely candidates first (nic/path_proof.h); those over drained NICs stay the last. */
+/** Puts the likely candidates first (nic/path_choice.h); those over drained NICs stay the last. */
 MESH_HOLDS(process)
 void mesh_neighbour_hints_order(struct mesh_process *process, const struct mesh_handle *handle,
 				struct mesh_path_choice *choice);

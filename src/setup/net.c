@@ -9,9 +9,8 @@
 
 #include "base/clock.h"
 #include "base/log.h"
-#include "base/one_way.h"
 #include "base/random.h"
-#include "base/thread.h"
+#include "base/threads.h"
 #include "base/version.h"
 #include "fabric/provider.h"
 #include "nic/rails.h"
@@ -25,7 +24,6 @@
 #include "setup/spares.h"
 #include "setup/start.h"
 #include "setup/work.h"
-#include "system/nic_await.h"
 #include "system/nic_table.h"
 #include "system/node_id.h"
 #include "system/tuner_plan.h"

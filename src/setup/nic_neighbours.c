@@ -6,7 +6,7 @@
 #include "nic/nic_kind.h"
 #include "setup/nic_neighbours.h"
 #include "setup/setup.h"
-#include "system/job_rank.h"
+#include "system/job.h"
 
 MESH_HOLDS(process)
 static void self_fill(const struct mesh_process *process, struct mesh_neighbour_self *self)

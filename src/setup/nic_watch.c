@@ -5,9 +5,9 @@
 #include <string.h>
 #include <sys/epoll.h>
 
-#include "base/container.h"
+#include "base/compiler.h"
+#include "base/descriptors.h"
 #include "base/log.h"
-#include "base/private_descriptor.h"
 #include "base/threads.h"
 #include "nic/nic_kind.h"
 #include "setup/carriers.h"
@@ -17,8 +17,8 @@
 #include "setup/nic_neighbours.h"
 #include "setup/nic_watch.h"
 #include "setup/setup.h"
+#include "system/link_state.h"
 #include "system/netlink.h"
-#include "system/netlink_watch.h"
 #include "system/nic_table.h"
 
 /* From the start of one reading to the next. */

@@ -7,7 +7,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
-#include "base/port_range.h"
+#include "base/config.h"
 #include "base/threads.h"
 #include "control/controls.h"
 #include "control/peer_frames.h"
@@ -15,7 +15,7 @@
 #include "fabric/provider.h"
 #include "nic/addr.h"
 #include "nic/nic_near.h"
-#include "system/carrier.h"
+#include "system/link_state.h"
 #include "setup/openings.h"
 #include "transport/flags.h"
 #include "wire/message.h"

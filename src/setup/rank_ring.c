@@ -10,7 +10,7 @@
 #include "nic/ring_order.h"
 #include "setup/rank_ring.h"
 #include "setup/setup.h"
-#include "system/job_rank.h"
+#include "system/job.h"
 
 /* Of the names of all nodes in a message; longer ones end in "...". */
 #define NAMES_TEXT_MAX 400

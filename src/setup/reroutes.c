@@ -16,7 +16,7 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "base/container.h"
+#include "base/compiler.h"
 #include "setup/relay_try.h"
 #include "setup/reroutes.h"
 #include "setup/setup.h"

@@ -12,10 +12,10 @@
 #include <sys/queue.h>
 #include <sys/types.h>
 
-#include "base/container.h"
+#include "base/compiler.h"
 #include "base/lock.h"
 #include "control/process.h"
-#include "system/job_key.h"
+#include "system/job.h"
 
 struct mesh_listener;
 struct mesh_connect;

@@ -9,7 +9,7 @@
 #include "control/controls.h"
 #include "control/peer_life.h"
 #include "fabric/domain_open.h"
-#include "fabric/endpoint_renew.h"
+#include "fabric/endpoint.h"
 #include "relay/circuits.h"
 #include "relay/relay.h"
 #include "setup/drain.h"

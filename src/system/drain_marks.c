@@ -8,7 +8,7 @@
 #include <sys/inotify.h>
 #include <unistd.h>
 
-#include "base/private_descriptor.h"
+#include "base/descriptors.h"
 #include "system/drain_marks.h"
 
 #define MARK_PREFIX "drain-"

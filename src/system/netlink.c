@@ -12,8 +12,8 @@
 #include <netlink/msg.h>
 #include <netlink/netlink.h>
 
-#include "base/array.h"
 #include "base/log.h"
+#include "base/memory.h"
 #include "system/netlink.h"
 
 /* The kernel marks a dump during which something changed; the most attempts to get a clean one. */

@@ -3,6 +3,8 @@
 #ifndef MESH_SYSTEM_NIC_TABLE_H
 #define MESH_SYSTEM_NIC_TABLE_H
 
+#include <stdint.h>
+
 #include "base/config.h"
 #include "nic/nic.h"
 
@@ -35,5 +37,17 @@ void mesh_nic_table_free(struct mesh_nic_table *table);
 
 /** Logs each NIC with its reason: at INFO, or at WARN if no NIC is taken. */
 void mesh_nic_table_log(const struct mesh_nic_table *table);
+
+/**
+ * Reads the NICs as mesh_nic_table_load() does. If a NIC that would be taken has a carrier but is
+ * not IFF_RUNNING yet, it waits for IFF_RUNNING first: libfabric skips such a NIC, and its verbs
+ * provider lists the devices only once in the life of the process. Otherwise it does not wait.
+ *
+ * @wait_ms: the longest wait; a NIC that needs longer is skipped
+ *
+ * Returns as mesh_nic_table_load() does.
+ */
+int mesh_nic_table_load_running(const char *sysfs_root, const struct mesh_config *config,
+				uint64_t wait_ms, struct mesh_nic_table *table);
 
 #endif

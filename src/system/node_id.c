@@ -6,21 +6,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/hash.h"
 #include "system/node_id.h"
-
-/* FNV-1a, 64 bits (draft-eastlake-fnv). */
-#define FNV_START 0xcbf29ce484222325ull
-#define FNV_PRIME 0x100000001b3ull
-
-static uint64_t hash_add(uint64_t hash, const void *bytes, size_t size)
-{
-	const uint8_t *byte = bytes;
-	size_t i;
-
-	for (i = 0; i < size; i++)
-		hash = (hash ^ byte[i]) * FNV_PRIME;
-	return hash;
-}
 
 const char *mesh_node_name(const char *setting, char *name, size_t size)
 {
@@ -34,7 +21,7 @@ const char *mesh_node_name(const char *setting, char *name, size_t size)
 
 uint64_t mesh_node_id(void)
 {
-	uint64_t hash = FNV_START;
+	uint64_t hash = MESH_HASH_START;
 	char boot_id[64];
 	struct stat ns;
 	ssize_t n;
@@ -44,10 +31,10 @@ uint64_t mesh_node_id(void)
 	if (fd >= 0) {
 		n = read(fd, boot_id, sizeof(boot_id));
 		if (n > 0)
-			hash = hash_add(hash, boot_id, (size_t)n);
+			hash = mesh_hash_add(hash, boot_id, (size_t)n);
 		close(fd);
 	}
 	if (!stat("/proc/self/ns/net", &ns))
-		hash = hash_add(hash, &ns.st_ino, sizeof(ns.st_ino));
+		hash = mesh_hash_add(hash, &ns.st_ino, sizeof(ns.st_ino));
 	return hash;
 }

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* route.h - asks the kernel by which interface a packet would leave, and to which node it goes. */
+/*
+ * route.h - asks the kernel by which interface a packet would leave, to which node it goes, and
+ * whether the kernel knows that node's link address (by ARP, or NDP).
+ */
 #ifndef MESH_SYSTEM_ROUTE_H
 #define MESH_SYSTEM_ROUTE_H
 
@@ -19,27 +22,23 @@
 int mesh_route_find(const struct mesh_addr *source, const struct mesh_addr *destination,
 		    unsigned int *ifindex);
 
-/* Where a packet goes next. */
-struct mesh_kernel_route {
-	unsigned int ifindex; /* the interface by which it leaves */
-	bool is_local;	      /* it does not leave this node */
-	/* The gateway, perhaps of the other family, or the destination; no prefix, no scope. */
-	struct mesh_addr hop;
-};
-
-/**
- * The same, with the next hop.
- *
- * @ifindex: only routes that leave by this interface; 0: any
- */
-int mesh_route_look(const struct mesh_addr *source, const struct mesh_addr *destination,
-		    unsigned int ifindex, struct mesh_kernel_route *route);
-
 /**
  * True if the kernel's route of a packet from @source, an address of the NIC @ifindex, to
  * @destination leaves by that NIC. Logs nothing.
  */
 bool mesh_route_leads(const struct mesh_addr *source, unsigned int ifindex,
 		      const struct mesh_addr *destination);
+
+/**
+ * Asks the kernel for the link address to which a packet from @source, an address of the NIC
+ * @ifindex, to @destination goes by that NIC: the gateway's if the route has one. If it does not
+ * know the address, it is made to ask for it, with an empty datagram to UDP port 9 (discard). Never
+ * waits. Logs nothing.
+ *
+ * Returns 0 if the kernel knows it, or needs none, or cannot tell (no route; Linux before 5.0), or
+ * cannot be made to ask (a firewall); -EAGAIN if it does not know it.
+ */
+int mesh_link_address_find(const struct mesh_addr *source, unsigned int ifindex,
+			   const struct mesh_addr *destination);
 
 #endif

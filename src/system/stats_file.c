@@ -15,8 +15,8 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/descriptors.h"
 #include "base/log.h"
-#include "base/private_descriptor.h"
 #include "base/random.h"
 #include "system/stats_file.h"
 
@@ -55,8 +55,16 @@ static int folder_open(const char *path, uid_t owner)
 	return -EPERM;
 }
 
-static int folder_make(const char *path)
+/*
+ * Creates this user's own folder, if need be, and writes its path of PATH_MAX bytes. Returns its
+ * descriptor or a negative errno.
+ */
+static int own_open(const char *setting, char *path)
 {
+	if (*setting)
+		snprintf(path, PATH_MAX, "%s", setting);
+	else
+		folder_default(geteuid(), path);
 	if (mkdir(path, 0700) && errno != EEXIST)
 		return -errno;
 	return folder_open(path, geteuid());
@@ -243,11 +251,7 @@ int mesh_stats_file_open(const char *setting, uint64_t node_id, const char *node
 	*file = (struct mesh_stats_file){.fd = -1, .folder_fd = -1};
 	if (!strcmp(setting, MESH_STATS_NONE))
 		return 0;
-	if (*setting)
-		snprintf(path, sizeof(path), "%s", setting);
-	else
-		folder_default(geteuid(), path);
-	ret = folder_make(path);
+	ret = own_open(setting, path);
 	if (ret >= 0) {
 		file->folder_fd = ret;
 		folder_walk(file->folder_fd, geteuid(), visit_none, NULL);
@@ -314,32 +318,19 @@ static int root_visit(folder_visitor *visit, void *arg)
 	return count;
 }
 
-/* Creates this user's own folder. */
-static int own_make(const char *setting)
-{
-	char path[PATH_MAX];
-	int fd;
-
-	snprintf(path, sizeof(path), "%s", setting);
-	if (!*setting)
-		folder_default(geteuid(), path);
-	fd = folder_make(path);
-	if (fd >= 0)
-		close(fd);
-	return fd < 0 ? fd : 0;
-}
-
 int mesh_stats_folders_visit(const char *setting, bool make,
 			     void (*visit)(void *arg, const char *path, int folder_fd, uid_t owner),
 			     void *arg)
 {
 	struct stat stat_of;
-	int ret;
+	char path[PATH_MAX];
+	int fd;
 
 	if (make && (!*setting || access(setting, F_OK))) {
-		ret = own_make(setting);
-		if (ret)
-			return ret;
+		fd = own_open(setting, path);
+		if (fd < 0)
+			return fd;
+		close(fd);
 	}
 	if (!*setting)
 		return root_visit(visit, arg);

@@ -6,12 +6,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/array.h"
 #include "base/log.h"
-#include "nic/gid.h"
+#include "base/memory.h"
 #include "nic/rdma_port.h"
+#include "system/sysfs.h"
 #include "system/sysfs_rdma.h"
-#include "system/sysfs_text.h"
 
 #define CLASS "class/infiniband"
 /* A port number is a byte (rdma_is_port_valid); a GID index fits 16 bits. */

@@ -1,7 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tcp_look.c - TCP_INFO and keep-alive. */
+/*
+ * tcp_look.c - the kernel's state of a TCP connection, its round trip, what it may have in flight,
+ * and keep-alive.
+ */
 #include <errno.h>
+#include <inttypes.h>
+#include <limits.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
@@ -38,15 +44,22 @@ static bool state_is_connected(uint8_t state)
 	       state != STATE_LISTEN;
 }
 
+/* Returns the bytes that the kernel fills in, the others are 0; 0 if @fd is no TCP socket. */
+static socklen_t info_read(int fd, struct tcp_info *info)
+{
+	socklen_t len = sizeof(*info);
+
+	memset(info, 0, sizeof(*info));
+	return getsockopt(fd, IPPROTO_TCP, TCP_INFO, info, &len) ? 0 : len;
+}
+
 int mesh_tcp_look(int fd, struct mesh_tcp_look *look)
 {
 	struct tcp_info info;
-	socklen_t len = sizeof(info);
+	socklen_t len = info_read(fd, &info);
 	int queued = 0;
 
-	memset(&info, 0, sizeof(info));
-	if (getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &len) ||
-	    !state_is_connected(info.tcpi_state) || ioctl(fd, SIOCOUTQ, &queued))
+	if (!len || !state_is_connected(info.tcpi_state) || ioctl(fd, SIOCOUTQ, &queued))
 		return -ENOTCONN;
 	if (len < offsetof(struct tcp_info, tcpi_data_segs_out))
 		return -ENOTSUP;
@@ -68,11 +81,9 @@ int mesh_tcp_look(int fd, struct mesh_tcp_look *look)
 bool mesh_tcp_received(int fd, uint64_t *received, uint32_t *unread)
 {
 	struct tcp_info info;
-	socklen_t len = sizeof(info);
 	int left = 0;
 
-	memset(&info, 0, sizeof(info));
-	if (getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &len) || ioctl(fd, SIOCINQ, &left))
+	if (!info_read(fd, &info) || ioctl(fd, SIOCINQ, &left))
 		return false;
 	*received = info.tcpi_bytes_received;
 	*unread = left > 0 ? (uint32_t)left : 0;
@@ -100,4 +111,39 @@ void mesh_tcp_keepalive_set(int fd, const struct mesh_tcp_keepalive *keepalive)
 		   sizeof(keepalive->interval_s));
 	setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof(on));
 	setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &keepalive->idle_s, sizeof(keepalive->idle_s));
+}
+
+uint64_t mesh_socket_round_trip_ns(int fd)
+{
+	struct tcp_info info;
+
+	if (info_read(fd, &info) <
+		    offsetof(struct tcp_info, tcpi_min_rtt) + sizeof(info.tcpi_min_rtt) ||
+	    info.tcpi_min_rtt == UINT32_MAX) /* net/ipv4/tcp.c: none yet */
+		return 0;
+	return info.tcpi_min_rtt ? info.tcpi_min_rtt * 1000ull : 1;
+}
+
+/* The third number of such a file is the largest buffer, in bytes; 0 where it has none. */
+static uint64_t limit_read(const char *root, const char *name)
+{
+	char path[PATH_MAX];
+	uint64_t limit = 0;
+	FILE *file;
+
+	snprintf(path, sizeof(path), "%s/proc/sys/net/ipv4/%s", root, name);
+	file = fopen(path, "re");
+	if (!file)
+		return 0;
+	if (fscanf(file, "%*u %*u %" SCNu64, &limit) != 1)
+		limit = 0;
+	fclose(file);
+	return limit;
+}
+
+uint64_t mesh_tcp_window_bytes(const char *root)
+{
+	uint64_t sent = limit_read(root, "tcp_wmem"), received = limit_read(root, "tcp_rmem");
+
+	return (sent < received ? sent : received) / 2;
 }

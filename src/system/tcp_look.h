@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tcp_look.h - the kernel's state of a TCP connection, and keep-alive probes. */
+/*
+ * tcp_look.h - the kernel's state of a TCP connection, its round trip, what it may have in flight,
+ * and keep-alive.
+ */
 #ifndef MESH_SYSTEM_TCP_LOOK_H
 #define MESH_SYSTEM_TCP_LOOK_H
 
@@ -60,5 +63,24 @@ struct mesh_tcp_keepalive {
  * acknowledged does not. If the connection has been silent for idle_s, a probe leaves at once.
  */
 void mesh_tcp_keepalive_set(int fd, const struct mesh_tcp_keepalive *keepalive);
+
+/**
+ * The shortest round trip of a connected TCP socket in the last minutes, in ns. It starts with the
+ * handshake, so it is known once the socket is connected.
+ *
+ * Returns 0 if it is unknown: @fd is not a TCP socket, or the kernel does not report it.
+ */
+uint64_t mesh_socket_round_trip_ns(int fd);
+
+/**
+ * Bytes of data that one TCP connection has in flight at most, as the kernel's limits allow: half
+ * of the smaller one of its two buffers (tcp_wmem, tcp_rmem), because the kernel counts what its
+ * structures take as well. The peer is assumed to have the same limits.
+ *
+ * @root: of the file system, "" for the machine's own
+ *
+ * Returns 0 if the kernel does not say.
+ */
+uint64_t mesh_tcp_window_bytes(const char *root);
 
 #endif

@@ -6,7 +6,7 @@
 #include <stdint.h>
 
 #include "base/config.h"
-#include "nic/plan_graph.h"
+#include "nic/plan.h"
 
 enum mesh_tuner_mode {
 	MESH_TUNER_AUTO, /* by the plan; without one NCCL's choice stays */

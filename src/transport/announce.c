@@ -2,7 +2,7 @@
 /* announce.c - how the receiver learns of a write: from its immediate, or the message behind. */
 #include "transport/announce.h"
 #include "transport/message.h"
-#include "wire/immediate.h"
+#include "wire/message.h"
 
 static uint64_t immediate_make(const struct mesh_request *request, const struct mesh_path *path,
 			       const struct mesh_announcement *announcement)

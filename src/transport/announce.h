@@ -11,7 +11,7 @@
 #include <stdint.h>
 
 #include "base/lock.h"
-#include "fabric/write.h"
+#include "fabric/remote.h"
 #include "transport/comm.h"
 
 /* What a write has put into the receiver's memory. */

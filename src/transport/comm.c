@@ -5,13 +5,12 @@
 
 #include "base/clock.h"
 #include "base/log.h"
-#include "base/log_limit.h"
 #include "control/link.h"
 #include "control/peer_park.h"
 #include "control/peer_send.h"
 #include "control/process.h"
 #include "fabric/fence.h"
-#include "nic/provider_id.h"
+#include "nic/endpoint_addr.h"
 #include "transport/comm.h"
 #include "wire/stats.h"
 

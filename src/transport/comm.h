@@ -13,7 +13,7 @@
 #include <stdint.h>
 #include <sys/queue.h>
 
-#include "base/cold.h"
+#include "base/compiler.h"
 #include "base/lock.h"
 #include "fabric/op.h"
 #include "transport/path.h"

@@ -3,7 +3,7 @@
 #include <assert.h>
 #include <string.h>
 
-#include "base/bytes.h"
+#include "base/memory.h"
 #include "transport/counters.h"
 #include "transport/flags.h"
 

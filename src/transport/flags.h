@@ -12,7 +12,7 @@
 #include <stdint.h>
 
 #include "base/lock.h"
-#include "fabric/write.h"
+#include "fabric/remote.h"
 #include "transport/comm.h"
 #include "transport/place.h"
 

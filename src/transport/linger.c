@@ -5,7 +5,7 @@
 #include <time.h>
 
 #include "base/clock.h"
-#include "base/container.h"
+#include "base/compiler.h"
 #include "transport/close.h"
 #include "transport/comm_open.h"
 #include "transport/linger.h"

@@ -4,8 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/bytes.h"
 #include "base/clock.h"
+#include "base/memory.h"
 #include "control/process.h"
 #include "fabric/buffer.h"
 #include "fabric/remote.h"

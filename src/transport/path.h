@@ -15,13 +15,13 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/container.h"
+#include "base/compiler.h"
 #include "control/peer.h"
 #include "fabric/flow.h"
 #include "fabric/sink.h"
 #include "nic/addr.h"
-#include "nic/path_reason.h"
-#include "nic/provider_id.h"
+#include "nic/endpoint_addr.h"
+#include "nic/path_choice.h"
 #include "relay/silence.h"
 #include "wire/message.h"
 #include "wire/stats.h"

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "base/container.h"
+#include "base/compiler.h"
 #include "transport/comm.h"
 #include "transport/path_state.h"
 #include "transport/pieces.h"

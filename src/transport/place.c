@@ -7,7 +7,7 @@
 #include <emmintrin.h>
 #endif
 
-#include "base/bytes.h"
+#include "base/memory.h"
 #include "transport/place.h"
 
 #define WORD_BYTES sizeof(uint64_t)

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "base/container.h"
+#include "base/compiler.h"
 #include "control/peer_fence.h"
 #include "control/peer_send.h"
 #include "control/process.h"

@@ -8,9 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/bytes.h"
-#include "base/cold.h"
+#include "base/compiler.h"
 #include "base/log.h"
+#include "base/memory.h"
 #include "control/process.h"
 #include "transport/counters.h"
 #include "transport/flags.h"
@@ -18,7 +18,7 @@
 #include "transport/place.h"
 #include "transport/receive.h"
 #include "transport/request.h"
-#include "wire/immediate.h"
+#include "wire/message.h"
 
 void mesh_receive_resume(struct mesh_waiter *waiter)
 {

@@ -8,7 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/cold.h"
+#include "base/compiler.h"
 #include "base/lock.h"
 #include "transport/comm.h"
 #include "transport/resend.h"

@@ -9,8 +9,8 @@
 #include <stdbool.h>
 #include <string.h>
 
-#include "base/bytes.h"
 #include "base/lock.h"
+#include "base/memory.h"
 #include "transport/comm.h"
 
 /** The place for the copy of message @seq. comm->lock held; there are copies. */

@@ -10,11 +10,10 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "base/cold.h"
-#include "base/container.h"
+#include "base/compiler.h"
 #include "base/log.h"
 #include "control/process.h"
-#include "fabric/write.h"
+#include "fabric/remote.h"
 #include "transport/acks.h"
 #include "transport/announce.h"
 #include "transport/counters.h"

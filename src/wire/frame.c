@@ -2,266 +2,195 @@
 /* frame.c - checks the frames that come from other nodes: no field is trusted. */
 #include <errno.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <string.h>
 
-#include "base/text.h"
+#include "base/memory.h"
 #include "wire/frame.h"
+
+static const char *const refusals[] = {
+	[MESH_REFUSAL_VERSION] = "it uses another protocol version: install the same plugin on "
+				 "all nodes",
+	[MESH_REFUSAL_PROVIDER] = "it uses another libfabric provider on this link: set "
+				  "NCCL_MESH_PROVIDER to the same on all nodes",
+	[MESH_REFUSAL_COOKIE] = "it has no such listener: it was closed, or the handle is from "
+				"another run",
+	[MESH_REFUSAL_RESOURCES] = "it is out of memory or connections",
+	[MESH_REFUSAL_TUNER] =
+		"its NCCL would choose other algorithms, and collectives would "
+		"hang: set NCCL_MESH_TUNER and NCCL_MESH_PLAN to the same on all nodes",
+	[MESH_REFUSAL_ROUTE] = "its kernel's route back to us leaves by another NIC",
+	[MESH_REFUSAL_NO_ANSWER] = "it gave this link up, because no answer from here had reached "
+				   "it for too long",
+	[MESH_REFUSAL_NO_DATA] = "it gave this link up, because its large frames do not arrive "
+				 "here: is the MTU of both NICs the same?",
+	[MESH_REFUSAL_NO_WRITES] =
+		"it gave this link up, because its RDMA writes were not "
+		"answered, though TCP gets through: does a firewall drop UDP port 4791?",
+	[MESH_REFUSAL_BROKEN] = "it gave this link up, because a connection on it broke",
+	[MESH_REFUSAL_LEFT] = "it ended this attempt to connect",
+	[MESH_REFUSAL_ENDED] = "it has ended this connection",
+	[MESH_REFUSAL_RELAY_JOB] =
+		"it relays nothing for this job: NCCL_MESH_RELAY is off there, "
+		"or its launcher set another MASTER_ADDR and MASTER_PORT, or none",
+	[MESH_REFUSAL_RELAY_LINK] = "it has no link to the next node of the route",
+	[MESH_REFUSAL_RELAY_FULL] = "it has no memory left for another circuit: "
+				    "NCCL_MESH_RELAY_MEMORY",
+	[MESH_REFUSAL_RELAY_ROUTE] = "the route is too long, or leads in a circle",
+};
 
 const char *mesh_refusal_text(enum mesh_refusal refusal)
 {
-	switch (refusal) {
-	case MESH_REFUSAL_VERSION:
-		return "it uses another protocol version: install the same plugin on all nodes";
-	case MESH_REFUSAL_PROVIDER:
-		return "it uses another libfabric provider on this link: set NCCL_MESH_PROVIDER to "
-		       "the same on all nodes";
-	case MESH_REFUSAL_COOKIE:
-		return "it has no such listener: it was closed, or the handle is from another run";
-	case MESH_REFUSAL_RESOURCES:
-		return "it is out of memory or connections";
-	case MESH_REFUSAL_TUNER:
-		return "its NCCL would choose other algorithms, and collectives would hang: set "
-		       "NCCL_MESH_TUNER and NCCL_MESH_PLAN to the same on all nodes";
-	case MESH_REFUSAL_ROUTE:
-		return "its kernel's route back to us leaves by another NIC";
-	case MESH_REFUSAL_NO_ANSWER:
-		return "it gave this link up, because no answer from here had reached it for too "
-		       "long";
-	case MESH_REFUSAL_NO_DATA:
-		return "it gave this link up, because its large frames do not arrive here: is the "
-		       "MTU of both NICs the same?";
-	case MESH_REFUSAL_NO_WRITES:
-		return "it gave this link up, because its RDMA writes were not answered, though "
-		       "TCP gets through: does a firewall drop UDP port 4791?";
-	case MESH_REFUSAL_BROKEN:
-		return "it gave this link up, because a connection on it broke";
-	case MESH_REFUSAL_LEFT:
-		return "it ended this attempt to connect";
-	case MESH_REFUSAL_ENDED:
-		return "it has ended this connection";
-	case MESH_REFUSAL_RELAY_JOB:
-		return "it relays nothing for this job: NCCL_MESH_RELAY is off there, or its "
-		       "launcher set another MASTER_ADDR and MASTER_PORT, or none";
-	case MESH_REFUSAL_RELAY_LINK:
-		return "it has no link to the next node of the route";
-	case MESH_REFUSAL_RELAY_FULL:
-		return "it has no memory left for another circuit: NCCL_MESH_RELAY_MEMORY";
-	case MESH_REFUSAL_RELAY_ROUTE:
-		return "the route is too long, or leads in a circle";
-	}
+	if ((size_t)refusal < sizeof(refusals) / sizeof(refusals[0]) && refusals[refusal])
+		return refusals[refusal];
 	return "for a reason that this version does not know";
 }
 
-/* The payload size of a frame of this type, in bytes; for HELLO the smallest. */
-static size_t frame_payload_size(uint8_t type)
-{
-	switch ((enum mesh_frame_type)type) {
-	case MESH_FRAME_HELLO:
-		return mesh_frame_hello_size(0);
-	case MESH_FRAME_REFUSE:
-		return sizeof(struct mesh_frame_refuse);
-	case MESH_FRAME_CONNECT:
-		return sizeof(struct mesh_frame_connect);
-	case MESH_FRAME_WITHDRAW:
-		return sizeof(struct mesh_frame_withdraw);
-	case MESH_FRAME_ACCEPT:
-		return sizeof(struct mesh_frame_accept);
-	case MESH_FRAME_CLOSE:
-		return sizeof(struct mesh_frame_close);
-	case MESH_FRAME_CLOSED:
-		return sizeof(struct mesh_frame_closed);
-	case MESH_FRAME_ASK:
-		return sizeof(struct mesh_frame_ask);
-	case MESH_FRAME_SENT:
-		return sizeof(struct mesh_frame_sent);
-	case MESH_FRAME_PORT:
-		return sizeof(struct mesh_frame_port);
-	case MESH_FRAME_RESUME:
-		return sizeof(struct mesh_frame_resume);
-	case MESH_FRAME_HAVE:
-		return sizeof(struct mesh_frame_have);
-	case MESH_FRAME_OPEN:
-		return sizeof(struct mesh_frame_open);
-	case MESH_FRAME_OPENED:
-		return sizeof(struct mesh_frame_opened);
-	case MESH_FRAME_CIRCUIT:
-		return sizeof(struct mesh_frame_circuit);
-	case MESH_FRAME_NICS:
-		return sizeof(struct mesh_frame_nics);
-	case MESH_FRAME_PARK:
-		return sizeof(struct mesh_frame_park);
-	case MESH_FRAME_TYPES:
-		break;
-	}
-	return 0;
-}
-
-static int frame_header_check(const struct mesh_frame_header *header)
-{
-	size_t size;
-
-	if (header->magic != MESH_FRAME_MAGIC)
-		return -EPROTO;
-	size = frame_payload_size(header->type);
-	if (header->type == MESH_FRAME_HELLO)
-		return header->length >= size && header->length <= sizeof(struct mesh_frame_hello)
-			       ? 0
-			       : -EPROTO;
-	return size && header->length == size ? 0 : -EPROTO;
-}
-
-static int hello_check(const struct mesh_frame_hello *hello, size_t length)
+static bool nics_fit(const struct mesh_wire_nic *nics, int num_nics)
 {
 	struct mesh_endpoint_addr endpoint;
 	int i;
 
-	if (hello->num_nics > MESH_NICS_MAX || length != mesh_frame_hello_size(hello->num_nics))
-		return -EPROTO;
-	if (!hello->name_len || hello->name_len > MESH_ENDPOINT_NAME_MAX)
-		return -EPROTO;
-	if (!mesh_text_ends(hello->version, sizeof(hello->version)) ||
-	    !mesh_text_ends(hello->node_name, sizeof(hello->node_name)) ||
-	    !mesh_text_ends(hello->site, sizeof(hello->site)))
-		return -EPROTO;
-	if (hello->provider > MESH_PROVIDER_ID_MAX || hello->nic >= MESH_NICS_MAX ||
-	    hello->routed > 1 || hello->lane >= MESH_LANES_MAX)
-		return -EPROTO;
-	for (i = 0; i < hello->num_nics; i++) {
-		if (mesh_wire_nic_decode(&hello->nics[i], &endpoint))
-			return -EPROTO;
+	if (num_nics > MESH_NICS_MAX)
+		return false;
+	for (i = 0; i < num_nics; i++) {
+		if (mesh_wire_nic_decode(&nics[i], &endpoint))
+			return false;
 	}
-	return 0;
+	return true;
 }
 
-static int nics_check(const struct mesh_frame_nics *nics)
+static bool hello_fits(const struct mesh_frame *frame)
 {
-	struct mesh_endpoint_addr endpoint;
-	int i;
+	const struct mesh_frame_hello *hello = &frame->hello;
 
-	if (nics->num_nics > MESH_NICS_MAX)
-		return -EPROTO;
-	for (i = 0; i < nics->num_nics; i++) {
-		if (mesh_wire_nic_decode(&nics->nics[i], &endpoint))
-			return -EPROTO;
-	}
-	return 0;
+	return nics_fit(hello->nics, hello->num_nics) &&
+	       frame->header.length == mesh_frame_hello_size(hello->num_nics) && hello->name_len &&
+	       hello->name_len <= MESH_ENDPOINT_NAME_MAX &&
+	       hello->provider <= MESH_PROVIDER_ID_MAX && hello->nic < MESH_NICS_MAX &&
+	       hello->routed <= 1 && hello->lane < MESH_LANES_MAX;
 }
 
-static int park_check(const struct mesh_frame_park *park)
+static bool new_nics_fit(const struct mesh_frame *frame)
 {
-	return park->parked > 1 ? -EPROTO : 0;
+	return nics_fit(frame->nics.nics, frame->nics.num_nics);
 }
 
-static int connect_check(const struct mesh_frame_connect *connect)
+static bool park_fits(const struct mesh_frame *frame)
 {
-	if (connect->num_paths > MESH_PATHS_MAX ||
-	    connect->path >= (connect->epoch ? MESH_PATHS_MAX : connect->num_paths))
-		return -EPROTO;
-	if (!mesh_text_ends(connect->origin, sizeof(connect->origin)) ||
-	    !mesh_text_ends(connect->via, sizeof(connect->via)))
-		return -EPROTO;
-	return 0;
+	return frame->park.parked <= 1;
 }
 
-static int route_check(const struct mesh_frame_open *open)
+static bool connect_fits(const struct mesh_frame *frame)
 {
+	const struct mesh_frame_connect *connect = &frame->connect;
+
+	return connect->num_paths <= MESH_PATHS_MAX &&
+	       connect->path < (connect->epoch ? MESH_PATHS_MAX : connect->num_paths);
+}
+
+static bool open_fits(const struct mesh_frame *frame)
+{
+	const struct mesh_frame_open *open = &frame->open;
 	int i, k;
 
-	if (!open->num_relays || open->num_relays > MESH_RELAYS_MAX || open->at >= open->num_relays)
-		return -EPROTO;
+	if (open->num_paths > MESH_PATHS_MAX || open->path >= open->num_paths ||
+	    !open->num_relays || open->num_relays > MESH_RELAYS_MAX || open->at >= open->num_relays)
+		return false;
 	for (i = 0; i < open->num_relays; i++) {
 		for (k = 0; k < i; k++) {
 			if (open->route[i] == open->route[k])
-				return -EPROTO;
+				return false;
 		}
 	}
-	return 0;
+	return true;
 }
 
-static int open_check(const struct mesh_frame_open *open)
+static bool opened_fits(const struct mesh_frame *frame)
 {
-	if (open->num_paths > MESH_PATHS_MAX || open->path >= open->num_paths)
-		return -EPROTO;
-	if (!mesh_text_ends(open->origin, sizeof(open->origin)) ||
-	    !mesh_text_ends(open->via, sizeof(open->via)))
-		return -EPROTO;
-	return route_check(open);
+	const struct mesh_frame_opened *opened = &frame->opened;
+
+	return opened->granule && opened->granule <= UINT32_MAX / MESH_GRANULES && opened->limit &&
+	       opened->limit <= MESH_GRANULES;
 }
 
-static int opened_check(const struct mesh_frame_opened *opened)
+static bool circuit_fits(const struct mesh_frame *frame)
 {
-	if (!opened->granule || opened->granule > UINT32_MAX / MESH_GRANULES)
-		return -EPROTO;
-	if (!opened->limit || opened->limit > MESH_GRANULES)
-		return -EPROTO;
-	return mesh_text_ends(opened->via, sizeof(opened->via)) ? 0 : -EPROTO;
+	return frame->circuit.event && frame->circuit.event < MESH_CIRCUIT_EVENTS;
 }
 
-static int circuit_check(const struct mesh_frame_circuit *circuit)
-{
-	if (!circuit->event || circuit->event >= MESH_CIRCUIT_EVENTS)
-		return -EPROTO;
-	if (!mesh_text_ends(circuit->lost, sizeof(circuit->lost)) ||
-	    !mesh_text_ends(circuit->by, sizeof(circuit->by)))
-		return -EPROTO;
-	return 0;
-}
-
-/* What the type alone does not say; HELLO is checked by itself. */
-static int payload_check(const struct mesh_frame *frame)
-{
-	switch ((enum mesh_frame_type)frame->header.type) {
-	case MESH_FRAME_HELLO:
-		return hello_check(&frame->hello, frame->header.length);
-	case MESH_FRAME_CONNECT:
-		return connect_check(&frame->connect);
-	case MESH_FRAME_OPEN:
-		return open_check(&frame->open);
-	case MESH_FRAME_OPENED:
-		return opened_check(&frame->opened);
-	case MESH_FRAME_CIRCUIT:
-		return circuit_check(&frame->circuit);
-	case MESH_FRAME_NICS:
-		return nics_check(&frame->nics);
-	case MESH_FRAME_PARK:
-		return park_check(&frame->park);
-	default:
-		return 0;
+#define TEXTS_MAX 3
+#define SIZE_OF(member) sizeof(((struct mesh_frame *)NULL)->member)
+#define TEXT(member)                                                                               \
+	{                                                                                          \
+		offsetof(struct mesh_frame, member), SIZE_OF(member)                               \
 	}
-}
 
-/* The texts are untrusted and are printed before the peer is accepted. */
-static void hello_texts_clean(struct mesh_frame_hello *hello)
+static const struct frame_rule {
+	size_t size;				      /* of the payload; for HELLO the smallest */
+	bool (*fits)(const struct mesh_frame *frame); /* what type and texts do not say, or NULL */
+	struct {
+		size_t offset, size; /* in struct mesh_frame; 0: no text */
+	} texts[TEXTS_MAX];
+} rules[MESH_FRAME_TYPES] = {
+	[MESH_FRAME_HELLO] = {offsetof(struct mesh_frame_hello, nics),
+			      hello_fits,
+			      {TEXT(hello.version), TEXT(hello.node_name), TEXT(hello.site)}},
+	[MESH_FRAME_REFUSE] = {.size = SIZE_OF(refuse)},
+	[MESH_FRAME_CONNECT] = {SIZE_OF(connect),
+				connect_fits,
+				{TEXT(connect.origin), TEXT(connect.via)}},
+	[MESH_FRAME_WITHDRAW] = {.size = SIZE_OF(withdraw)},
+	[MESH_FRAME_ACCEPT] = {.size = SIZE_OF(accept)},
+	[MESH_FRAME_CLOSE] = {.size = SIZE_OF(close)},
+	[MESH_FRAME_CLOSED] = {.size = SIZE_OF(closed)},
+	[MESH_FRAME_ASK] = {.size = SIZE_OF(ask)},
+	[MESH_FRAME_SENT] = {.size = SIZE_OF(sent)},
+	[MESH_FRAME_PORT] = {.size = SIZE_OF(port)},
+	[MESH_FRAME_RESUME] = {.size = SIZE_OF(resume)},
+	[MESH_FRAME_HAVE] = {.size = SIZE_OF(have)},
+	[MESH_FRAME_OPEN] = {SIZE_OF(open), open_fits, {TEXT(open.origin), TEXT(open.via)}},
+	[MESH_FRAME_OPENED] = {SIZE_OF(opened), opened_fits, {TEXT(opened.via)}},
+	[MESH_FRAME_CIRCUIT] = {SIZE_OF(circuit),
+				circuit_fits,
+				{TEXT(circuit.lost), TEXT(circuit.by)}},
+	[MESH_FRAME_NICS] = {.size = SIZE_OF(nics), .fits = new_nics_fit},
+	[MESH_FRAME_PARK] = {.size = SIZE_OF(park), .fits = park_fits},
+};
+
+static int frame_header_check(const struct mesh_frame_header *header)
 {
-	mesh_text_clean(hello->version);
-	mesh_text_clean(hello->node_name);
-	mesh_text_clean(hello->site);
+	size_t size = header->type < MESH_FRAME_TYPES ? rules[header->type].size : 0;
+	size_t most = header->type == MESH_FRAME_HELLO ? SIZE_OF(hello) : size;
+
+	return header->magic == MESH_FRAME_MAGIC && size && header->length >= size &&
+			       header->length <= most
+		       ? 0
+		       : -EPROTO;
 }
 
+/* True if each text of the frame ends within its room. */
+static bool texts_end(const struct mesh_frame *frame)
+{
+	const struct frame_rule *rule = &rules[frame->header.type];
+	int i;
+
+	for (i = 0; i < TEXTS_MAX && rule->texts[i].size; i++) {
+		if (!mesh_text_ends((const char *)frame + rule->texts[i].offset,
+				    rule->texts[i].size))
+			return false;
+	}
+	return true;
+}
+
+/* The texts are untrusted; those of a HELLO are printed before the peer is accepted. */
 static void texts_clean(struct mesh_frame *frame)
 {
-	switch ((enum mesh_frame_type)frame->header.type) {
-	case MESH_FRAME_HELLO:
-		hello_texts_clean(&frame->hello);
-		break;
-	case MESH_FRAME_CONNECT:
-		mesh_text_clean(frame->connect.origin);
-		mesh_text_clean(frame->connect.via);
-		break;
-	case MESH_FRAME_OPEN:
-		mesh_text_clean(frame->open.origin);
-		mesh_text_clean(frame->open.via);
-		break;
-	case MESH_FRAME_OPENED:
-		mesh_text_clean(frame->opened.via);
-		break;
-	case MESH_FRAME_CIRCUIT:
-		mesh_text_clean(frame->circuit.lost);
-		mesh_text_clean(frame->circuit.by);
-		break;
-	default:
-		break;
-	}
+	const struct frame_rule *rule = &rules[frame->header.type];
+	int i;
+
+	for (i = 0; i < TEXTS_MAX && rule->texts[i].size; i++)
+		mesh_text_clean((char *)frame + rule->texts[i].offset);
 }
 
 /* The first bytes of a HELLO that its version and this one share. */
@@ -289,7 +218,7 @@ static int foreign_decode(const struct mesh_frame_header *header, const uint8_t 
 		hello->node_id = hello->process_id = 0; /* what these mean may change */
 		hello->version[sizeof(hello->version) - 1] = '\0';
 		hello->node_name[sizeof(hello->node_name) - 1] = '\0';
-		hello_texts_clean(hello);
+		texts_clean(frame);
 	}
 	return -EPROTONOSUPPORT;
 }
@@ -319,7 +248,7 @@ int mesh_frame_decode(const void *bytes, size_t size, struct mesh_frame *frame)
 		return 0;
 	memset(&result, 0, sizeof(result));
 	memcpy(&result, bytes, total);
-	if (payload_check(&result))
+	if (!texts_end(&result) || (rules[header.type].fits && !rules[header.type].fits(&result)))
 		return -EPROTO;
 	texts_clean(&result);
 	*frame = result;
@@ -329,7 +258,7 @@ int mesh_frame_decode(const void *bytes, size_t size, struct mesh_frame *frame)
 size_t mesh_frame_finish(struct mesh_frame *frame, enum mesh_frame_type type)
 {
 	size_t length = type == MESH_FRAME_HELLO ? mesh_frame_hello_size(frame->hello.num_nics)
-						 : frame_payload_size((uint8_t)type);
+						 : rules[type].size;
 
 	frame->header = (struct mesh_frame_header){
 		.magic = MESH_FRAME_MAGIC,

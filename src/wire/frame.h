@@ -9,7 +9,7 @@
 #include "base/version.h"
 #include "nic/endpoint_addr.h"
 #include "wire/handle.h"
-#include "wire/immediate.h"
+#include "wire/message.h"
 #include "wire/protocol.h"
 
 enum mesh_frame_type {

@@ -6,8 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/text.h"
-#include "wire/checksum.h"
+#include "base/hash.h"
+#include "base/memory.h"
 #include "wire/handle.h"
 #include "wire/protocol.h"
 

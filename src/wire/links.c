@@ -3,8 +3,8 @@
 #include <errno.h>
 #include <string.h>
 
-#include "base/text.h"
-#include "nic/provider_id.h"
+#include "base/memory.h"
+#include "nic/endpoint_addr.h"
 #include "wire/links.h"
 
 static const uint8_t known_providers = (1u << (MESH_PROVIDER_ID_MAX + 1)) - 1;

@@ -3,7 +3,6 @@
 #include <errno.h>
 #include <string.h>
 
-#include "wire/immediate.h"
 #include "wire/message.h"
 
 static int acked_check(const struct mesh_message_header *header)

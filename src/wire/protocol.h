@@ -4,7 +4,7 @@
  *
  * There are two channels. Frames (frame.h) travel on the control connection, a TCP connection
  * between the same two NICs: they open and close comms. Messages (message.h) travel through
- * libfabric, as do the RMA writes with their immediates (immediate.h). The handle (handle.h)
+ * libfabric, as do the RMA writes with their immediates (message.h). The handle (handle.h)
  * travels through NCCL. docs/protocol.md describes when each is sent; these files are the
  * reference.
  *

@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/text.h"
+#include "base/memory.h"
 #include "wire/stats.h"
 
 /* Between these two calls the sequence is odd, so a reader retries. */

@@ -7,7 +7,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "base/text.h"
+#include "base/memory.h"
 #include "clock.h"
 #include "control.h"
 #include "coordinator.h"

@@ -10,7 +10,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "base/text.h"
+#include "base/memory.h"
 #include "clock.h"
 #include "frame.h"
 

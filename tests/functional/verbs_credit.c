@@ -15,7 +15,7 @@
  *
  * Exit status 0 if the sender has closed, and the receiver had its writes.
  */
-#include "fabric/endpoint_renew.h"
+#include "fabric/endpoint.h"
 #include "verbs_pair.h"
 
 #define WORD_BYTES 8

@@ -17,7 +17,7 @@
 #include "fabric/domain_open.h"
 #include "fabric/mr.h"
 #include "fabric/poll.h"
-#include "fabric/write.h"
+#include "fabric/remote.h"
 
 #define STEP_MS 30000
 

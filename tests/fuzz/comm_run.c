@@ -8,7 +8,7 @@
 
 #include <rdma/fi_errno.h>
 
-#include "base/container.h"
+#include "base/compiler.h"
 #include "fabric/buffer.h"
 #include "nic/addr.h"
 #include "transport/path.h"

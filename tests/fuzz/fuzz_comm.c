@@ -20,7 +20,7 @@
 #include <rdma/fi_errno.h>
 
 #include "base/clock.h"
-#include "base/container.h"
+#include "base/compiler.h"
 #include "base/log.h"
 #include "control/link_settle.h"
 #include "control/link_watch.h"

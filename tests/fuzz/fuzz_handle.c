@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/hash.h"
 #include "nic/path_choice.h"
-#include "wire/checksum.h"
 #include "wire/handle.h"
 
 /* Offset of the checksum in the wire format. */

@@ -5,7 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "wire/immediate.h"
 #include "wire/message.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

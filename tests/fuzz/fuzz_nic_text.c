@@ -7,7 +7,7 @@
 #include "base/log.h"
 #include "nic/nic_filter.h"
 #include "nic/nic_select.h"
-#include "system/sysfs_text.h"
+#include "system/sysfs.h"
 
 #include "fuzz_text.h"
 

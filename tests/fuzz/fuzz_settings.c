@@ -7,9 +7,9 @@
 
 #include "base/config.h"
 #include "base/log.h"
+#include "nic/endpoint_addr.h"
 #include "nic/nic_filter.h"
 #include "nic/nic_select.h"
-#include "nic/provider_id.h"
 #include "nic/rails.h"
 
 #include "fuzz_text.h"

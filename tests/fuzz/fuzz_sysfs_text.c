@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "system/sysfs_text.h"
+#include "system/sysfs.h"
 
 #include "fuzz_text.h"
 

@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "base/container.h"
+#include "base/compiler.h"
 #include "base/log.h"
 #include "control/link_watch.h"
 #include "control/peer_end.h"

@@ -8,7 +8,7 @@
 
 #include <rdma/fi_errno.h>
 
-#include "nic/rdma_error.h"
+#include "nic/rdma_port.h"
 #include "relay/circuit.h"
 #include "relay/relay.h"
 

@@ -9,7 +9,7 @@
 #include <rdma/fi_endpoint.h>
 #include <rdma/fi_errno.h>
 
-#include "fabric/info.h"
+#include "fabric/provider.h"
 
 #include "check.h"
 #include "fake_fabric.h"

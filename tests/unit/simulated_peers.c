@@ -6,8 +6,8 @@
 #include <sys/epoll.h>
 #include <sys/socket.h>
 
-#include "base/container.h"
-#include "base/one_way.h"
+#include "base/compiler.h"
+#include "base/random.h"
 #include "fabric/domain_open.h"
 #include "fabric/poll.h"
 #include "fabric/remote.h"

@@ -4,7 +4,7 @@
 #include <sys/socket.h>
 #include <sys/time.h>
 
-#include "base/one_way.h"
+#include "base/random.h"
 #include "base/threads.h"
 #include "setup/net.h"
 #include "setup/openings.h"

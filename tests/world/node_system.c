@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * node_system.c - what the plugin asks the kernel by netlink, and who a node is. The plugin of this
- * folder's tests has it in place of src/system's netlink.c, route.c, link_address.c and node_id.c.
+ * folder's tests has it in place of src/system's netlink.c, route.c and node_id.c.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -11,7 +11,6 @@
 
 #include <net/if_arp.h>
 
-#include "system/link_address.h"
 #include "system/netlink.h"
 #include "system/node_id.h"
 #include "system/route.h"
@@ -59,34 +58,18 @@ int mesh_netlink_load(struct mesh_nic **nics, int *num_nics)
 	return 0;
 }
 
-int mesh_route_look(const struct mesh_addr *source, const struct mesh_addr *destination,
-		    unsigned int ifindex, struct mesh_kernel_route *route)
+int mesh_route_find(const struct mesh_addr *source, const struct mesh_addr *destination,
+		    unsigned int *ifindex)
 {
 	struct world_nic *nic;
 
 	if (source->family != MESH_FAMILY_IPV4 || destination->family != MESH_FAMILY_IPV4)
 		return -EINVAL;
 	nic = world_route(world_acting(), in_addr_of(source), in_addr_of(destination));
-	if (!nic || (ifindex && nic->ifindex != ifindex))
+	if (!nic)
 		return -ENETUNREACH;
-	*route = (struct mesh_kernel_route){
-		.ifindex = nic->ifindex,
-		.is_local = nic->cable < 0,
-		.hop = {.family = destination->family},
-	};
-	memcpy(route->hop.bytes, destination->bytes, sizeof(route->hop.bytes));
+	*ifindex = nic->ifindex;
 	return 0;
-}
-
-int mesh_route_find(const struct mesh_addr *source, const struct mesh_addr *destination,
-		    unsigned int *ifindex)
-{
-	struct mesh_kernel_route route;
-	int ret = mesh_route_look(source, destination, 0, &route);
-
-	if (!ret)
-		*ifindex = route.ifindex;
-	return ret;
 }
 
 bool mesh_route_leads(const struct mesh_addr *source, unsigned int ifindex,

@@ -5,7 +5,6 @@
 #include <stdatomic.h>
 
 #include "base/log.h"
-#include "base/log_limit.h"
 
 #include "unit.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* test_random.c - random bytes fill exactly what was asked for, and differ. */
+/* test_random.c - random bytes fill exactly what was asked for, and differ; the id of a secret. */
 #include "base/random.h"
 
 #include "unit.h"
@@ -43,4 +43,21 @@ TEST(small)
 		for (j = 0; j < i; j++)
 			assert_true(values[i] != values[j]);
 	}
+}
+
+/* The first of the vectors of SipHash's authors: the key 00 01 ... 0f, and no message. */
+TEST(vector)
+{
+	const uint64_t secret[2] = {0x0706050403020100u, 0x0f0e0d0c0b0a0908u};
+
+	assert_true(mesh_one_way(secret) == 0x726fdb47dd0e0e31u);
+}
+
+TEST(both_halves_count)
+{
+	const uint64_t none[2] = {0, 0}, first[2] = {1, 0}, second[2] = {0, 1};
+
+	assert_true(mesh_one_way(none) != mesh_one_way(first));
+	assert_true(mesh_one_way(none) != mesh_one_way(second));
+	assert_true(mesh_one_way(first) != mesh_one_way(second));
 }

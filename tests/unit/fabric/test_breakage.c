@@ -11,8 +11,8 @@
 #include "fabric/breakage.h"
 #include "fabric/fence.h"
 #include "fabric/mr.h"
-#include "fabric/write.h"
-#include "nic/rdma_error.h"
+#include "fabric/remote.h"
+#include "nic/rdma_port.h"
 
 #include "domain_fixture.h"
 

@@ -11,8 +11,8 @@
 #include "base/clock.h"
 #include "fabric/connector.h"
 #include "fabric/fence_verbs.h"
+#include "fabric/remote.h"
 #include "fabric/sink.h"
-#include "fabric/write.h"
 
 #include "domain_fixture.h"
 #include "provider_gate.h"

@@ -9,9 +9,9 @@
 #include <rdma/fi_errno.h>
 
 #include "base/clock.h"
-#include "fabric/endpoint_renew.h"
+#include "fabric/endpoint.h"
 #include "fabric/fence.h"
-#include "fabric/write.h"
+#include "fabric/remote.h"
 
 #include "domain_fixture.h"
 

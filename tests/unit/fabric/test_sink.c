@@ -3,8 +3,8 @@
 #include <rdma/fi_errno.h>
 
 #include "fabric/mr.h"
+#include "fabric/remote.h"
 #include "fabric/sink.h"
-#include "fabric/write.h"
 
 #include "domain_fixture.h"
 

@@ -3,8 +3,9 @@
  * test_tuner.c - the tuner's tables, as NCCL calls them: every version, with 6 and with 7
  * algorithms. No call fails, something that can be used is always left, and all ranks decide alike.
  */
+#include <nccl/tuner_abi.h>
+
 #include "nccl/plugin.h"
-#include "nccl/tuner.h"
 
 #include "log_capture.h"
 #include "unit.h"

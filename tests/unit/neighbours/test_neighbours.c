@@ -11,7 +11,7 @@
 #include <sched.h>
 
 #include "base/clock.h"
-#include "base/private_descriptor.h"
+#include "base/descriptors.h"
 #include "neighbours/neighbours.h"
 #include "nic/nic_kind.h"
 #include "system/netlink.h"

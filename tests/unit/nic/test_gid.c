@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* test_gid.c - the GID that stands for an address; what a PCIe link carries. */
 #include "common/pci_link.h"
-#include "nic/gid.h"
+#include "nic/rdma_port.h"
 
 #include "unit.h"
 

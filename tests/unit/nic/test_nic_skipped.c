@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* test_nic_skipped.c - which skipped NICs are named when there is no path to a peer. */
-#include "nic/nic_skipped.h"
+#include "nic/nic_order.h"
 
 #include "nics_fixture.h"
 

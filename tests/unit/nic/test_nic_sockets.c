@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* test_nic_sockets.c - NCCL_SOCKET_IFNAME: its grammar, and what it means for the selection. */
-#include "nic/nic_sockets.h"
+#include "nic/nic_filter.h"
 
 #include "nics_fixture.h"
 

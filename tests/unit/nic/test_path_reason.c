@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* test_path_reason.c - each candidate of a choice has the reason for its place. */
 #include "nic/nic_near.h"
-#include "nic/path_proof.h"
+#include "nic/path_choice.h"
 
 #include "path_sides.h"
 #include "unit.h"

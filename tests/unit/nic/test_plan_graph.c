@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* test_plan_graph.c - plans that users write down, and what NCCL's patterns cost on them. */
-#include "nic/plan_cost.h"
-#include "nic/plan_graph.h"
+#include "nic/plan.h"
 
 #include "unit.h"
 

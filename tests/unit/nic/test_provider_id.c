@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* test_provider_id.c - the providers' names. */
-#include "nic/provider_id.h"
+#include "nic/endpoint_addr.h"
 
 #include "unit.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* test_rdma_error.c - the messages about errors of an RDMA device. */
-#include "nic/rdma_error.h"
+#include "nic/rdma_port.h"
 
 #include "unit.h"
 

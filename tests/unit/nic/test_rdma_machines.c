@@ -10,7 +10,6 @@
 #include "nic/rdma_port.h"
 #include "system/sysfs.h"
 #include "system/sysfs_rdma.h"
-#include "system/sysfs_text.h"
 
 #include "log_capture.h"
 #include "nic_named.h"

@@ -4,7 +4,7 @@
 #include <poll.h>
 #include <sys/stat.h>
 
-#include "base/private_descriptor.h"
+#include "base/descriptors.h"
 #include "system/drain_marks.h"
 
 #include "unit.h"

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* test_job.c - the job's key and the rank that launchers give, and what is none. */
-#include "system/job_key.h"
-#include "system/job_rank.h"
+#include "system/job.h"
 
 #include "unit.h"
 

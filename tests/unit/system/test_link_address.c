@@ -5,7 +5,7 @@
 #include <net/if.h>
 #include <sys/socket.h>
 
-#include "system/link_address.h"
+#include "system/route.h"
 
 #include "namespace.h"
 #include "unit.h"

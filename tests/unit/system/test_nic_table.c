@@ -7,7 +7,6 @@
 
 #include "base/clock.h"
 #include "nic/nic_order.h"
-#include "system/nic_await.h"
 #include "system/nic_table.h"
 
 #include "log_capture.h"

@@ -5,7 +5,6 @@
 
 #include "system/sysfs.h"
 #include "system/sysfs_rdma.h"
-#include "system/sysfs_text.h"
 
 #include "sysfs_fixture.h"
 #include "unit.h"

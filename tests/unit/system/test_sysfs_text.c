@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* test_sysfs_text.c - the texts that sysfs files hold, good and bad. */
-#include "system/sysfs_text.h"
+#include "system/sysfs.h"
 
 #include "unit.h"
 

@@ -4,7 +4,6 @@
 #include <sys/socket.h>
 
 #include "base/clock.h"
-#include "system/round_trip.h"
 #include "system/tcp_look.h"
 
 #include "namespace.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* test_tcp_window.c - what a connection may have in flight, as the kernel's limits say. */
-#include "system/tcp_window.h"
+#include "system/tcp_look.h"
 
 #include "sysfs_fixture.h"
 #include "unit.h"

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* test_message.c - messages and immediates: whole ones are read, all others refused. */
-#include "wire/immediate.h"
 #include "wire/message.h"
 
 #include "unit.h"
