@@ -94,8 +94,8 @@ const struct mesh_setting mesh_settings[] = {
 	       "tcp_wmem); with those to other NICs, no more than NCCL_MESH_MAX_PATHS."),
 	NUMBER("NCCL_MESH_SEGMENT_SIZE", MESH_SETTING_BYTES, segment_bytes, "4M", 4096, 1 << 30,
 	       "Larger messages are cut into segments of this size, and into smaller ones if there "
-	       "are several paths, or over TCP (512K). Messages of other connections to the same "
-	       "node may wait for one segment."),
+	       "are several paths (512K), or over TCP (1M). Messages of other connections to the "
+	       "same node may wait for one segment."),
 	NUMBER("NCCL_MESH_RECOVERY", MESH_SETTING_SWITCH, recovery, "on", 0, 1,
 	       "With 'on', a connection goes on over its other paths when one is lost, uses it "
 	       "again when it is back, and waits if none is left. With 'off', it fails. Must be "
