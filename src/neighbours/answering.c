@@ -235,12 +235,14 @@ static int socket_open(struct mesh_answering_socket *socket)
 MESH_HOLDS(process)
 static void sockets_open(struct mesh_answering *answering)
 {
-	int i, error, ret = 0;
+	int i, error, ret = 0, family = 0;
 
 	for (i = 0; i < answering->num_sockets; i++) {
 		error = socket_open(&answering->sockets[i]);
-		if (error)
-			ret = error;
+		if (!error)
+			continue;
+		ret = error;
+		family = answering->sockets[i].family;
 	}
 	if (!ret)
 		return;
@@ -248,8 +250,8 @@ static void sockets_open(struct mesh_answering *answering)
 		mesh_engine_timer_set(answering->engine, &answering->timer,
 				      mesh_clock_ms() + TRY_AGAIN_MS);
 	else if (answering->tries == TRIES_MAX && answering->scope == MESH_ANSWERING_ALL)
-		mesh_info("this node does not answer its neighbours: UDP port %d: %s",
-			  MESH_NEIGHBOUR_PORT, strerror(-ret));
+		mesh_info("this node does not answer its neighbours over IPv%d: UDP port %d: %s",
+			  family == AF_INET6 ? 6 : 4, MESH_NEIGHBOUR_PORT, strerror(-ret));
 }
 
 MESH_HOLDS(process)
