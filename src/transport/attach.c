@@ -443,7 +443,7 @@ static enum mesh_refusal path_take(struct mesh_path *path, struct mesh_peer *pee
 	/* First: what pins memory, while the earlier life is being fenced. */
 	if (peer->state != MESH_PEER_UP ||
 	    mesh_registrations_prepare(path->comm, request->path, peer->domain) ||
-	    !path_rests(path) || path_give(path, peer, *request->via))
+	    !path_rests(path) || path_give(path, peer, path->comm->relayed && *request->via))
 		return MESH_REFUSAL_RESOURCES;
 	if (!path_suffices(path, peer->eager_limit) ||
 	    (path->comm->relayed && mesh_path_received_via(path, request))) {
