@@ -9,12 +9,10 @@
 
 #define _GNU_SOURCE /* strverscmp */
 #include <stdarg.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/hash.h"
-#include "nic/nic_order.h"
 
 /* The beginning of the reason of a NIC that is skipped. */
 #define SKIPPED "skipped: "

@@ -8,12 +8,10 @@
 
 #define _GNU_SOURCE /* scandirat, versionsort */
 #include <dirent.h>
-#include <errno.h>
 #include <fcntl.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "base/log.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * fake_net.h - a transport without a network: it answers as the test says and notes what it was
- * asked. Defines the functions of src/transport/net.h. For test programs only.
+ * asked. Defines the functions of src/setup/net.h. For test programs only.
  */
 #ifndef TEST_FAKE_NET_H
 #define TEST_FAKE_NET_H
