@@ -14,7 +14,7 @@ rdma_nics() {
 	esac
 }
 
-relays_init
+faults_init
 mesh_node a b p r
 mesh_link a ap 10.77.1.1/24 p pa 10.77.1.2/24
 mesh_link p pb 10.77.2.1/24 b bp 10.77.2.2/24
@@ -28,7 +28,7 @@ grep -q 'path: from=a to=b nic=ap .* via=p provider=verbs;ofi_rxm' "$STREAM_FOLD
 mesh_forward r
 mesh_route a 10.77.4.0/24 10.77.3.2 ar
 mesh_route b 10.77.3.0/24 10.77.4.1 br
-kill -KILL "${RELAY[p]}"
+signal p KILL
 for rank in 0 1; do
 	wait_for "grep -qE 'path: from=[ab] to=[ab] nic=[ab]r .* via=routed provider=tcp' \
 		$STREAM_FOLDER/rank$rank.out" 120 || stream_fail "rank $rank does not go over r"
@@ -39,4 +39,4 @@ moves 60000
 note "relay p, with RDMA, is killed: on over the kernel of r, by tcp"
 stream_stop
 stream_ends
-touch "$CABLES_FOLDER/close"
+touch "$FAULTS/over"
