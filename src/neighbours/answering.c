@@ -235,23 +235,21 @@ static int socket_open(struct mesh_answering_socket *socket)
 MESH_HOLDS(process)
 static void sockets_open(struct mesh_answering *answering)
 {
-	int i, error, ret = 0, family = 0;
+	bool last = answering->tries + 1 == TRIES_MAX, missing = false;
+	int i, ret;
 
 	for (i = 0; i < answering->num_sockets; i++) {
-		error = socket_open(&answering->sockets[i]);
-		if (!error)
-			continue;
-		ret = error;
-		family = answering->sockets[i].family;
+		ret = socket_open(&answering->sockets[i]);
+		missing |= ret != 0;
+		if (ret && last && answering->scope == MESH_ANSWERING_ALL)
+			mesh_info("this node does not answer its neighbours over IPv%d: UDP port "
+				  "%d: %s",
+				  (int)answering->sockets[i].family, MESH_NEIGHBOUR_PORT,
+				  strerror(-ret));
 	}
-	if (!ret)
-		return;
-	if (++answering->tries < TRIES_MAX)
+	if (missing && ++answering->tries < TRIES_MAX)
 		mesh_engine_timer_set(answering->engine, &answering->timer,
 				      mesh_clock_ms() + TRY_AGAIN_MS);
-	else if (answering->tries == TRIES_MAX && answering->scope == MESH_ANSWERING_ALL)
-		mesh_info("this node does not answer its neighbours over IPv%d: UDP port %d: %s",
-			  family == AF_INET6 ? 6 : 4, MESH_NEIGHBOUR_PORT, strerror(-ret));
 }
 
 MESH_HOLDS(process)
