@@ -172,11 +172,6 @@ void mesh_link_idle_look(struct mesh_link *link, uint64_t now_ms)
 		mesh_liveness_unanswered(&link->liveness, heard_ms, asked_ms, now_ms);
 }
 
-void mesh_link_check(struct mesh_link *link)
-{
-	mesh_engine_timer_set(&link->process->engine, &link->timer, 0);
-}
-
 MESH_HOLDS(process)
 static void want(struct mesh_link *link, uint64_t until_ms)
 {
@@ -184,7 +179,7 @@ static void want(struct mesh_link *link, uint64_t until_ms)
 	if (link->waited_until_ms < until_ms)
 		link->waited_until_ms = until_ms;
 	if (link->liveness.state == MESH_LIVENESS_IDLE)
-		mesh_link_check(link);
+		mesh_engine_timer_set(&link->process->engine, &link->timer, 0);
 }
 
 void mesh_link_want(struct mesh_peer *peer, uint64_t until_ms)

@@ -104,8 +104,4 @@ enum mesh_liveness_verdict mesh_link_look(struct mesh_link *link, uint64_t now_m
 MESH_HOLDS(process)
 void mesh_link_keepalives_set(const struct mesh_link *link);
 
-/** Has the engine check the link in this turn, or in the next one. */
-MESH_HOLDS(process)
-void mesh_link_check(struct mesh_link *link);
-
 #endif

@@ -27,8 +27,6 @@ struct mesh_hop;
 /* The smallest granule of a circuit, in bytes, and what its memory has then. */
 #define MESH_GRANULE_MIN ((size_t)512)
 #define MESH_CIRCUIT_BYTES_MIN (MESH_GRANULE_MIN * MESH_GRANULES)
-/* The largest segment over relays, in bytes: of NCCL's largest message, 1 GiB. */
-#define MESH_RELAYED_SEGMENT_MAX (((size_t)1 << 30) / MESH_SEGMENTS_MAX)
 
 /* One segment in the next relay's memory. */
 struct mesh_hop_segment {

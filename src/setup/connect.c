@@ -9,8 +9,6 @@
 #include "base/random.h"
 #include "setup/candidates.h"
 #include "setup/connect.h"
-#include "setup/connect_foreign.h"
-#include "setup/connect_frames.h"
 #include "setup/connect_handle.h"
 #include "setup/connect_lanes.h"
 #include "setup/connect_log.h"
@@ -19,7 +17,6 @@
 #include "setup/neighbour_hints.h"
 #include "setup/start.h"
 #include "transport/comm_open.h"
-#include "transport/path_find.h"
 #include "transport/path_relayed.h"
 #include "transport/path_state.h"
 
@@ -387,7 +384,9 @@ static void foreign_advance(struct mesh_connect *connect, uint64_t now_ms)
 		connect_fail(connect, ret);
 }
 
-void mesh_connect_advance(struct mesh_connect *connect, uint64_t now_ms)
+/* Advances one connection as far as possible now. */
+MESH_HOLDS(process)
+static void connect_advance(struct mesh_connect *connect, uint64_t now_ms)
 {
 	mesh_process_assert_locked(connect->net->process);
 	if (connect->state >= MESH_CONNECT_DONE)
@@ -481,7 +480,7 @@ static void connect_expired(struct mesh_timer *timer, uint64_t now_ms)
 	struct mesh_connect *connect = mesh_container_of(timer, struct mesh_connect, timer);
 	struct mesh_engine *engine = &connect->net->process->engine;
 
-	mesh_connect_advance(connect, now_ms);
+	connect_advance(connect, now_ms);
 	if (connect->state < MESH_CONNECT_DONE) {
 		mesh_engine_timer_set(engine, timer, now_ms + advance_pause_ms(connect, now_ms));
 	} else if (!connect->over_ms) {
@@ -575,7 +574,7 @@ int mesh_net_connect(struct mesh_net *net, int dev, void *handle_bytes, struct m
 			goto unlock;
 		mesh_handle_connect_id_set(handle_bytes, connect->id);
 	}
-	mesh_connect_advance(connect, mesh_clock_ms());
+	connect_advance(connect, mesh_clock_ms());
 	ret = connect_finish(connect, comm);
 	if (ret)
 		mesh_handle_connect_id_set(handle_bytes, 0);

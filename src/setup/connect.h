@@ -9,10 +9,6 @@
 #include "control/peer.h"
 #include "setup/connecting.h"
 
-/** Advances one connection as far as possible now. process->lock held. */
-MESH_HOLDS(process)
-void mesh_connect_advance(struct mesh_connect *connect, uint64_t now_ms);
-
 /** Ends a connection attempt, and frees it with everything it holds. process->lock held. */
 MESH_HOLDS(process)
 void mesh_connect_free(struct mesh_connect *connect);

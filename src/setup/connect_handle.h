@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* connect_handle.h - reads the handle that NCCL has brought from the listener. */
+/* connect_handle.h - the handle that NCCL has brought from the listener. */
 #ifndef MESH_SETUP_CONNECT_HANDLE_H
 #define MESH_SETUP_CONNECT_HANDLE_H
 
@@ -25,5 +25,15 @@ int mesh_connect_handle_read(const struct mesh_process *process, const void *byt
  */
 MESH_HOLDS(process)
 bool mesh_connect_handle_learn(struct mesh_connect *connect);
+
+/**
+ * Dials a listener of another protocol version, and exchanges HELLO with it, in which each names
+ * its version: the connection fails, and the listener's accept() learns why.
+ *
+ * Returns 0 while this goes on: for some seconds with each candidate that does not answer, and not
+ * beyond connect->deadline_ms. Then -EPROTONOSUPPORT.
+ */
+MESH_HOLDS(process)
+int mesh_connect_foreign_advance(struct mesh_connect *connect, uint64_t now_ms);
 
 #endif

@@ -16,7 +16,11 @@
 /* Bytes in a millisecond of one Mbit/s. */
 #define MBPS_BYTES 125
 
-int mesh_lanes_count(uint64_t round_trip_ns, int speed_mbps, uint64_t window_bytes)
+/*
+ * How many TCP connections keep a line busy. @speed_mbps: of the slower NIC; @window_bytes: what
+ * one connection has in flight at most. 0 is unknown: of the time or the window, one is enough.
+ */
+static int lanes_count(uint64_t round_trip_ns, int speed_mbps, uint64_t window_bytes)
 {
 	uint64_t mbps = speed_mbps > 0 ? (uint64_t)speed_mbps : SPEED_GUESS_MBPS, bytes;
 
@@ -53,8 +57,8 @@ static int lanes_need(const struct mesh_peer *peer)
 
 	if (fixed)
 		return fixed;
-	return mesh_lanes_count(mesh_socket_round_trip_ns(peer->watch.fd),
-				mesh_peer_speed_mbps(peer), mesh_tcp_window_bytes(""));
+	return lanes_count(mesh_socket_round_trip_ns(peer->watch.fd), mesh_peer_speed_mbps(peer),
+			   mesh_tcp_window_bytes(""));
 }
 
 /*

@@ -19,17 +19,6 @@
 #include "setup/connecting.h"
 
 /**
- * The number of TCP connections that keep a line busy.
- *
- * @round_trip_ns: 0: unknown, and one is enough
- * @speed_mbps: of the slower NIC; 0: unknown
- * @window_bytes: what one connection has in flight at most; 0: unknown, and one is enough
- *
- * Returns 1 to MESH_LANES_MAX.
- */
-int mesh_lanes_count(uint64_t round_trip_ns, int speed_mbps, uint64_t window_bytes);
-
-/**
  * Judges the current try as mesh_connect_judge() does. Once that is READY, adds the lanes of the
  * pairs that need some, and is READY again when they are up, or had time for that. A lane that does
  * not come up is left out. process->lock held.

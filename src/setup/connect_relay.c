@@ -342,6 +342,7 @@ int mesh_connect_comm_open(struct mesh_connect *connect, struct mesh_peer *peer,
 		.sending = true,
 		.num_paths = connect->num_dials,
 		.key = key,
+		.handle = handle,
 	};
 
 	mesh_process_assert_locked(connect->net->process);
@@ -369,13 +370,7 @@ static void rdma_remember(const struct mesh_connect *connect)
 
 void mesh_connect_relay_keep(struct mesh_connect *connect)
 {
-	struct mesh_handle *handle = connect->relay ? malloc(sizeof(*handle)) : NULL;
-
 	mesh_process_assert_locked(connect->net->process);
 	rdma_remember(connect);
-	if (!handle)
-		return; /* without it the comm waits for a route in vain */
-	*handle = connect->handle;
-	connect->comm->handle = handle;
 	mesh_reroute_soon(connect->comm); /* its circuit may have broken before NCCL asked for it */
 }

@@ -65,4 +65,17 @@ enum mesh_path_reason mesh_connect_try_reason(const struct mesh_connect *connect
 MESH_HOLDS(process)
 const struct mesh_peer *mesh_connect_try_informative(const struct mesh_connect *connect);
 
+/** Asks for the latest path of the connection's comm. */
+MESH_HOLDS(process)
+void mesh_connect_request(struct mesh_connect *connect);
+
+/** Withdraws @comm; NULL: gives the whole connection up. process->lock held. */
+MESH_HOLDS(process)
+void mesh_connect_withdraw(const struct mesh_connect *connect, struct mesh_peer *peer,
+			   const struct mesh_comm *comm);
+
+/** Notifies the accept() on the other node over each connection that exists. */
+MESH_HOLDS(process)
+void mesh_connect_give_up(const struct mesh_connect *connect);
+
 #endif

@@ -94,6 +94,72 @@ static struct mesh_comm *comm_growing(const struct mesh_listener *listener,
 	return NULL;
 }
 
+static void waiting_remove(struct mesh_listener *listener, int i)
+{
+	listener->num_waiting--;
+	memmove(&listener->waiting[i], &listener->waiting[i + 1],
+		(size_t)(listener->num_waiting - i) * sizeof(listener->waiting[0]));
+}
+
+static bool is_whole(const struct mesh_comm *comm)
+{
+	return comm->num_paths == comm->wanted_paths;
+}
+
+/* The connector may try again on another path: this comm gets no further path. */
+MESH_HOLDS(process)
+static bool is_broken(struct mesh_comm *comm)
+{
+	bool broken = mesh_comm_has_lost_path(comm);
+
+	mesh_comm_lock(comm);
+	broken |= mesh_comm_peer_is_over(comm);
+	mesh_comm_unlock(comm);
+	return broken;
+}
+
+MESH_HOLDS(process)
+static void waiting_drop(struct mesh_listener *listener, int i)
+{
+	listener->num_left++;
+	mesh_comm_free(listener->waiting[i]);
+	waiting_remove(listener, i);
+}
+
+/*
+ * True for a complete comm that has lost a path, if it is unknown whether the connector received
+ * the last ACCEPT: the connector may connect again.
+ */
+MESH_HOLDS(process)
+static bool is_doubtful(struct mesh_comm *comm)
+{
+	bool known;
+
+	mesh_comm_lock(comm);
+	known = comm->close_received || comm->rerouted || mesh_receive_has_early(comm);
+	mesh_comm_unlock(comm);
+	return mesh_comm_has_lost_path(comm) && !known;
+}
+
+/* True if no connector has the comm. */
+MESH_HOLDS(process)
+static bool is_left(struct mesh_comm *comm)
+{
+	return is_whole(comm) ? comm->abandoned && is_doubtful(comm) : is_broken(comm);
+}
+
+/* Drops the comms that failed before all of their paths were there. */
+MESH_HOLDS(process)
+static void left_drop(struct mesh_listener *listener)
+{
+	int i;
+
+	for (i = listener->num_waiting - 1; i >= 0; i--) {
+		if (is_left(listener->waiting[i]))
+			waiting_drop(listener, i);
+	}
+}
+
 /* Makes a comm, or adds a path to one. Returns 0 or the refusal. */
 MESH_HOLDS(process)
 static enum mesh_refusal path_take(struct mesh_listener *listener, struct mesh_peer *peer,
@@ -103,12 +169,13 @@ static enum mesh_refusal path_take(struct mesh_listener *listener, struct mesh_p
 	const struct mesh_comm_wish wish = {
 		.num_paths = request->num_paths,
 		.key = request->comm_key,
+		.relayed_to = *request->via ? request->origin : NULL,
 	};
 
 	mesh_accept_wait_heard(&listener->wait, peer);
 	if (!request->path) {
 		if (listener->num_waiting == MESH_LISTENER_QUEUE)
-			mesh_listener_tick(listener);
+			left_drop(listener);
 		if (listener->num_waiting == MESH_LISTENER_QUEUE)
 			return MESH_REFUSAL_RESOURCES;
 		if (mesh_comm_open(listener->net, peer, &wish, comm))
@@ -175,76 +242,10 @@ void mesh_listener_connect(struct mesh_peer *peer, const struct mesh_frame_conne
 	if (!request->path)
 		connect_remember(peer->process, request);
 	path = &comm->paths[comm->num_paths - 1];
-	if (*request->via) {
-		mesh_path_received_via(path, request); /* else the log names the relay */
-		comm->cookie = request->cookie;
-	}
+	(void)!mesh_path_via_set(path, request->via); /* else the log has "relay" */
+	comm->cookie = request->cookie;
 	mesh_path_accepted(path, &other);
 	mesh_attach_answer(path, peer, request);
-}
-
-static void waiting_remove(struct mesh_listener *listener, int i)
-{
-	listener->num_waiting--;
-	memmove(&listener->waiting[i], &listener->waiting[i + 1],
-		(size_t)(listener->num_waiting - i) * sizeof(listener->waiting[0]));
-}
-
-static bool is_whole(const struct mesh_comm *comm)
-{
-	return comm->num_paths == comm->wanted_paths;
-}
-
-/* The connector may try again on another path: this comm gets no further path. */
-MESH_HOLDS(process)
-static bool is_broken(struct mesh_comm *comm)
-{
-	bool broken = mesh_comm_has_lost_path(comm);
-
-	mesh_comm_lock(comm);
-	broken |= mesh_comm_peer_is_over(comm);
-	mesh_comm_unlock(comm);
-	return broken;
-}
-
-MESH_HOLDS(process)
-static void waiting_drop(struct mesh_listener *listener, int i)
-{
-	listener->num_left++;
-	mesh_comm_free(listener->waiting[i]);
-	waiting_remove(listener, i);
-}
-
-/*
- * True for a complete comm that has lost a path, if it is unknown whether the connector received
- * the last ACCEPT: the connector may connect again.
- */
-MESH_HOLDS(process)
-static bool is_doubtful(struct mesh_comm *comm)
-{
-	bool known;
-
-	mesh_comm_lock(comm);
-	known = comm->close_received || comm->rerouted || mesh_receive_has_early(comm);
-	mesh_comm_unlock(comm);
-	return mesh_comm_has_lost_path(comm) && !known;
-}
-
-/* True if no connector has the comm. */
-MESH_HOLDS(process)
-static bool is_left(struct mesh_comm *comm)
-{
-	return is_whole(comm) ? comm->abandoned && is_doubtful(comm) : is_broken(comm);
-}
-
-void mesh_listener_tick(struct mesh_listener *listener)
-{
-	int i;
-
-	for (i = listener->num_waiting - 1; i >= 0; i--) {
-		if (is_left(listener->waiting[i]))
-			waiting_drop(listener, i);
-	}
 }
 
 static struct mesh_comm *comm_of_key(const struct mesh_peer *peer, uint64_t key)
@@ -451,7 +452,7 @@ static int accept_whole(struct mesh_listener *listener, struct mesh_comm **comm)
 {
 	uint64_t now = mesh_clock_ms();
 
-	mesh_listener_tick(listener);
+	left_drop(listener);
 	*comm = whole_take(listener, now);
 	if (*comm)
 		return 0;

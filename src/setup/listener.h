@@ -39,10 +39,6 @@ void mesh_listener_connect(struct mesh_peer *peer, const struct mesh_frame_conne
 MESH_HOLDS(process)
 void mesh_listener_withdrawn(struct mesh_peer *peer, const struct mesh_frame_withdraw *withdraw);
 
-/** Drops the comms that failed before all of their paths were there. process->lock held. */
-MESH_HOLDS(process)
-void mesh_listener_tick(struct mesh_listener *listener);
-
 /** The functions of struct mesh_peer_events; a stranger must name a listener of ours. */
 MESH_HOLDS(process)
 bool mesh_listener_admits(struct mesh_process *process, const struct mesh_frame_hello *hello);

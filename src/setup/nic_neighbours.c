@@ -2,6 +2,7 @@
 /* nic_neighbours.c - the questions and answers of this process's NICs. */
 #include <string.h>
 
+#include "base/clock.h"
 #include "neighbours/neighbours.h"
 #include "nic/nic_kind.h"
 #include "setup/nic_neighbours.h"
@@ -149,6 +150,7 @@ void mesh_nic_neighbours_open(struct mesh_process *process)
 	if (!process->config.neighbours)
 		return;
 	self_fill(process, &self);
+	mesh_setup_of(process)->opened_ms = mesh_clock_ms();
 	mesh_setup_of(process)->neighbours = mesh_neighbours_open(&process->engine, &self);
 	mesh_nic_neighbours_refresh(process, &process->table, NULL, 0);
 }

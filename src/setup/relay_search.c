@@ -16,8 +16,8 @@
 /* And it searches for so long while a link may be confirmed that is missing from a route. */
 #define HOPE_MS MESH_DIAL_MS
 /*
- * After the first search of this process another one follows, and more of them for a while if what
- * they have found may be improved by RDMA.
+ * What a search has found that begins sooner after the start of this process is not enough: another
+ * one follows, and more of them for a while if what they have found may be improved by RDMA.
  */
 #define YOUNG_MS 1200
 #define YOUNG_RDMA_MS 4000
@@ -29,8 +29,6 @@ void mesh_relay_search(struct mesh_process *process, uint64_t now_ms)
 	mesh_process_assert_locked(process);
 	if (mesh_clock_elapsed_ms(setup->searched_ms, now_ms) < SEARCH_AGAIN_MS)
 		return;
-	if (!setup->first_searched_ms)
-		setup->first_searched_ms = now_ms;
 	setup->searched_ms = now_ms;
 	mesh_neighbours_search(setup->neighbours, 0, SEARCH_MS);
 }
@@ -42,7 +40,7 @@ static uint64_t rdma_hope(struct mesh_process *process, uint64_t target, uint64_
 	const struct mesh_setup *setup = mesh_setup_of(process);
 
 	return mesh_neighbours_rdma_hope(setup->neighbours, target,
-					 now_ms < setup->first_searched_ms + YOUNG_RDMA_MS);
+					 now_ms < setup->opened_ms + YOUNG_RDMA_MS);
 }
 
 bool mesh_relay_search_is_fresh(struct mesh_process *process, uint64_t now_ms)
@@ -57,7 +55,7 @@ bool mesh_relay_search_counts(struct mesh_process *process, uint64_t target, boo
 			      uint64_t now_ms)
 {
 	struct mesh_setup *setup = mesh_setup_of(process);
-	uint64_t due_ms = setup->first_searched_ms + YOUNG_MS;
+	uint64_t due_ms = setup->opened_ms + YOUNG_MS;
 
 	mesh_process_assert_locked(process);
 	if (mesh_neighbours_searches(setup->neighbours, target))
@@ -65,7 +63,7 @@ bool mesh_relay_search_counts(struct mesh_process *process, uint64_t target, boo
 	if (before_tcp && !rdma_hope(process, target, now_ms))
 		return true; /* nor would a later one */
 	if (setup->searched_ms >= due_ms) {
-		if (now_ms >= setup->first_searched_ms + YOUNG_RDMA_MS ||
+		if (now_ms >= setup->opened_ms + YOUNG_RDMA_MS ||
 		    !mesh_neighbours_miss_rdma(setup->neighbours, target))
 			return true;
 		due_ms = setup->searched_ms + YOUNG_MS;

@@ -6,8 +6,9 @@
 #include "relay/next.h"
 #include "setup/relay_tried.h"
 
-struct mesh_relay_tried *mesh_relay_tried_find(struct mesh_relays_tried *tried,
-					       const struct mesh_next *next)
+/* What is remembered of a process on this link; NULL: nothing. */
+static struct mesh_relay_tried *tried_find(struct mesh_relays_tried *tried,
+					   const struct mesh_next *next)
 {
 	int i;
 
@@ -22,7 +23,7 @@ struct mesh_relay_tried *mesh_relay_tried_find(struct mesh_relays_tried *tried,
 struct mesh_relay_tried *mesh_relay_tried_get(struct mesh_relays_tried *tried,
 					      const struct mesh_next *next)
 {
-	struct mesh_relay_tried *found = mesh_relay_tried_find(tried, next);
+	struct mesh_relay_tried *found = tried_find(tried, next);
 	struct mesh_relay_tried *oldest = &tried->all[0];
 	int i;
 
@@ -64,7 +65,7 @@ int mesh_relays_least_recent(struct mesh_relays_tried *tried, const struct mesh_
 	int i, found = -1;
 
 	for (i = 0; i < num; i++) {
-		of_next = mesh_relay_tried_find(tried, &nexts[i]);
+		of_next = tried_find(tried, &nexts[i]);
 		asked_ms = of_next ? of_next->not_before_ms : 0;
 		if (nexts[i].drained && !drained && found >= 0 && !nexts[found].drained)
 			break;

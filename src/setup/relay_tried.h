@@ -33,11 +33,7 @@ struct mesh_relays_tried {
 	int num; /* 0: no neighbour runs a process that may relay */
 };
 
-/** What is remembered of a process on this link; NULL: nothing. */
-struct mesh_relay_tried *mesh_relay_tried_find(struct mesh_relays_tried *tried,
-					       const struct mesh_next *next);
-
-/** The same; a new entry replaces the one that may be asked first. */
+/** What is remembered of a process on this link; a new entry replaces the one to be asked first. */
 struct mesh_relay_tried *mesh_relay_tried_get(struct mesh_relays_tried *tried,
 					      const struct mesh_next *next);
 

@@ -220,22 +220,25 @@ static void routes_take(struct mesh_relay_try *relay, const struct mesh_route *r
 	}
 }
 
-/* Each neighbour of our job, as a route with one relay. */
+/* Each neighbour of our job but the target, as a route with one relay. */
 MESH_HOLDS(process)
 static int neighbours_list(const struct mesh_relay_try *relay, struct mesh_route *routes, int max)
 {
 	struct mesh_process *process = relay->process;
+	uint64_t target = relay->handle->node_id;
 	struct mesh_next nexts[MESH_NEXTS_MAX];
-	int i, num;
+	int i, num, listed = 0;
 
 	num = mesh_nexts_of_node(process, process->relay->neighbours, 0, process->relay->job, nexts,
 				 MESH_NEXTS_MAX);
-	for (i = 0; i < num && i < max; i++)
-		routes[i] = (struct mesh_route){
-			.num_relays = 1,
-			.hops = {nexts[i].node_id, relay->handle->node_id},
-		};
-	return i;
+	for (i = 0; i < num && listed < max; i++) {
+		if (nexts[i].node_id != target)
+			routes[listed++] = (struct mesh_route){
+				.num_relays = 1,
+				.hops = {nexts[i].node_id, target},
+			};
+	}
+	return listed;
 }
 
 /* Those over a relay that has refused come behind the others, in the order of that. */

@@ -24,7 +24,9 @@
 #include "transport/attach.h"
 #include "transport/comm.h"
 #include "transport/path_relayed.h"
+#include "transport/path_state.h"
 #include "transport/route_wait.h"
+#include "wire/handle.h"
 
 /* Between two looks. */
 #define LOOK_MS 20
@@ -85,15 +87,14 @@ static struct mesh_reroute *reroute_of(const struct mesh_comm *comm)
 
 /* ---- when ---------------------------------------------------------------------------------- */
 
+/*
+ * True for a path that is down and has led through relays, or nowhere yet: one that has led to the
+ * peer itself waits for its link (transport/rejoin.c).
+ */
 MESH_HOLDS(process)
-static bool path_is(const struct mesh_path *path, enum mesh_path_state state)
+static bool may_be_rerouted(const struct mesh_path *path)
 {
-	bool is;
-
-	mesh_comm_lock(path->comm);
-	is = path->state == state;
-	mesh_comm_unlock(path->comm);
-	return is;
+	return path->relayed && mesh_path_is(path, MESH_PATH_DOWN);
 }
 
 /* When the first of the comm's lost paths may be looked for; UINT64_MAX: none is lost. */
@@ -104,7 +105,7 @@ static uint64_t comm_due_ms(const struct mesh_comm *comm, uint64_t now_ms)
 	int i;
 
 	for (i = 0; i < comm->num_paths; i++) {
-		if (!path_is(&comm->paths[i], MESH_PATH_DOWN))
+		if (!may_be_rerouted(&comm->paths[i]))
 			continue;
 		one_ms = mesh_path_retry_due_ms(mesh_path_retry_of(&comm->paths[i]), now_ms);
 		if (one_ms < due_ms)
@@ -128,26 +129,38 @@ static void attempt_end(struct mesh_reroute *reroute, enum mesh_refusal refusal)
 	reroute->asked_ms = 0;
 }
 
-/* Begins with the first lost path that may be looked for. Returns as mesh_attach_begin() does. */
+/*
+ * Begins with the first lost path that may be looked for, or with one that the comm did not have.
+ * Returns as mesh_attach_begin() does.
+ */
 MESH_HOLDS(process)
 static int path_begin(struct mesh_reroute *reroute, struct mesh_comm *comm, uint64_t now_ms)
 {
+	struct mesh_peer *relay = reroute->relay->dials[0].peer;
+	bool has_one = false;
 	struct mesh_path *path;
 	int i, ret;
 
 	for (i = 0; i < comm->num_paths; i++) {
 		path = &comm->paths[i];
-		if (!path_is(path, MESH_PATH_DOWN) ||
+		has_one |= path->relayed != NULL;
+		if (!may_be_rerouted(path) ||
 		    (reroute->search == MESH_SEARCH_BESIDE &&
 		     now_ms < mesh_path_retry_due_ms(mesh_path_retry_of(path), now_ms)))
 			continue;
-		ret = mesh_attach_begin(path, reroute->relay->dials[0].peer, true);
+		ret = mesh_attach_begin(path, relay, true);
 		if (ret != -EAGAIN) {
 			reroute->path = path;
 			return ret;
 		}
 	}
-	return -EAGAIN;
+	if (has_one)
+		return -EAGAIN;
+	path = &comm->paths[comm->num_paths];
+	ret = mesh_attach_late(comm, relay, true);
+	if (!ret)
+		reroute->path = path;
+	return ret;
 }
 
 /* The attempt was in vain. A comm without any path tries again as soon as a relay may be asked. */
@@ -173,6 +186,8 @@ static void attempt_begin(struct mesh_reroute *reroute, struct mesh_comm *comm, 
 	if (!ret) {
 		mesh_relay_try_request(reroute->relay, 0, reroute->path);
 		reroute->asked_ms = now_ms;
+	} else if (!reroute->path) {
+		mesh_relay_try_end(reroute->relay); /* not now, or no room: another look may */
 	} else if (ret != -EAGAIN) {
 		attempt_fail(reroute, MESH_REFUSAL_RESOURCES, now_ms);
 	}
@@ -196,8 +211,8 @@ static void attempt_look(struct mesh_reroute *reroute, uint64_t now_ms)
 {
 	struct mesh_path *path = reroute->path;
 
-	if (path_is(path, MESH_PATH_UP)) {
-		mesh_path_retry_up(mesh_path_retry_of(path), now_ms);
+	if (mesh_path_is(path, MESH_PATH_UP)) {
+		mesh_path_retry_of(path)->up_ms = now_ms;
 		mesh_relay_try_end(reroute->relay);
 		reroute->path = NULL;
 		reroute->asked_ms = reroute->look_ms = 0;
@@ -221,7 +236,7 @@ static void beside_learn(const struct mesh_comm *comm, struct mesh_beside *besid
 
 	memset(beside, 0, sizeof(*beside));
 	for (i = 0; i < comm->num_paths; i++) {
-		if (!path_is(&comm->paths[i], MESH_PATH_UP))
+		if (!mesh_path_is(&comm->paths[i], MESH_PATH_UP))
 			continue;
 		route = mesh_path_relayed_route(&comm->paths[i]);
 		for (k = 0; k < route->num_relays; k++)
@@ -240,7 +255,7 @@ static void beside_end(struct mesh_reroute *reroute, const struct mesh_comm *com
 	int i;
 
 	for (i = 0; i < comm->num_paths; i++) {
-		if (path_is(&comm->paths[i], MESH_PATH_DOWN) &&
+		if (may_be_rerouted(&comm->paths[i]) &&
 		    now_ms >= mesh_path_retry_due_ms(mesh_path_retry_of(&comm->paths[i]), now_ms))
 			mesh_path_retry_later(mesh_path_retry_of(&comm->paths[i]), now_ms);
 	}
@@ -295,7 +310,7 @@ static uint64_t route_look(struct mesh_reroute *reroute, struct mesh_comm *comm,
 	}
 	search_set(reroute, MESH_SEARCH_CUT);
 	attempt_begin(reroute, comm, now_ms);
-	if (!reroute->path)
+	if (!reroute->path && comm->relayed)
 		straight_begin(reroute, comm, now_ms);
 	return now_ms + LOOK_MS;
 }
@@ -330,8 +345,8 @@ static void reroute_make(struct mesh_setup *setup, struct mesh_comm *comm)
 		return;
 	reroute->process = comm->process;
 	reroute->comm = comm;
-	reroute->handle = *comm->handle;
-	if (mesh_relay_try_open(comm->process, &reroute->handle, 1, &reroute->relay)) {
+	if (mesh_handle_decode(comm->send.handle, &reroute->handle) ||
+	    mesh_relay_try_open(comm->process, &reroute->handle, 1, &reroute->relay)) {
 		free(reroute);
 		return;
 	}
@@ -375,8 +390,7 @@ static bool carrier_makes_due(const struct mesh_comm *comm, const struct mesh_do
 	int i;
 
 	for (i = 0; i < comm->num_paths; i++) {
-		if (comm->paths[i].peer->domain != domain ||
-		    !path_is(&comm->paths[i], MESH_PATH_DOWN))
+		if (comm->paths[i].peer->domain != domain || !may_be_rerouted(&comm->paths[i]))
 			continue;
 		mesh_path_retry_of(&comm->paths[i])->not_before_ms = 0;
 		due = true;

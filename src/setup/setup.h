@@ -96,7 +96,7 @@ struct mesh_setup {
 	uint64_t neighbours_asked_ms MESH_GUARDED_BY(process); /* when a connection last did */
 	struct mesh_sought_nodes sought_nodes MESH_GUARDED_BY(process);
 	uint64_t searched_ms MESH_GUARDED_BY(process); /* when one last searched for routes */
-	uint64_t first_searched_ms MESH_GUARDED_BY(process);
+	uint64_t opened_ms MESH_GUARDED_BY(process);   /* the neighbours */
 	struct mesh_dead_routes dead_routes MESH_GUARDED_BY(process);
 	struct mesh_taken_connects taken_connects MESH_GUARDED_BY(process);
 	bool ring_judged MESH_GUARDED_BY(process); /* rank_ring.h: the order is known */

@@ -30,7 +30,7 @@ static inline bool mesh_acks_suit(const struct mesh_path *path, size_t size)
 {
 	return size <= MESH_ACKS_BYTES_MAX && path->comm->wanted_paths == 1 &&
 	       path == &path->comm->paths[0] && path->immediate_bits == 64 &&
-	       !path->is_acknowledged && !path->comm->relayed;
+	       !path->is_acknowledged && !mesh_path_has_relay(path);
 }
 
 /** True if the write of @request over @path need not be acknowledged by the provider. */

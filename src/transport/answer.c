@@ -181,7 +181,9 @@ static bool ended_fail(struct mesh_comm *comm)
 	return missed;
 }
 
-void mesh_comm_tick(struct mesh_comm *comm)
+/* Answers a closing peer once all that it sent has arrived and nothing of ours is in flight. */
+MESH_HOLDS(process)
+static void comm_tick(struct mesh_comm *comm)
 {
 	bool due, missed;
 
@@ -214,7 +216,7 @@ void mesh_comm_failure_report(struct mesh_comm *comm)
 		mesh_comm_end_step(comm, state);
 }
 
-/* How soon mesh_comm_tick() is to be called again, in milliseconds; -1: the peer does not wait. */
+/* How soon comm_tick() is to be called again, in milliseconds; -1: the peer does not wait. */
 static int comm_timeout(struct mesh_comm *comm, uint64_t now_ms)
 {
 	int timeout = -1;
@@ -254,7 +256,7 @@ void mesh_comm_close_came(struct mesh_comm *comm)
 	mesh_comm_peer_end_learn(comm, MESH_END_CLOSING);
 	mesh_comm_unlock(comm);
 	peer_answered(mesh_comm_frame_peer(comm));
-	mesh_comm_tick(comm);
+	comm_tick(comm);
 	echo(comm);
 }
 
@@ -274,7 +276,7 @@ void mesh_comm_closed_came(struct mesh_comm *comm, const struct mesh_frame_close
 	mesh_comm_peer_end_learn(comm, frame->unclean ? MESH_END_UNCLEAN : MESH_END_CLOSED);
 	mesh_comm_unlock(comm);
 	peer_answered(mesh_comm_frame_peer(comm));
-	mesh_comm_tick(comm);
+	comm_tick(comm);
 	mesh_comm_end_repeat(comm);
 	echo(comm);
 }
@@ -287,7 +289,7 @@ void mesh_comms_asked_tick(struct mesh_process *process, uint64_t now_ms)
 	mesh_process_assert_locked(process);
 	for (comm = LIST_FIRST(&process->asked); comm; comm = next) {
 		next = LIST_NEXT(comm, asked_entry);
-		mesh_comm_tick(comm);
+		comm_tick(comm);
 		if (comm_timeout(comm, now_ms) < 0)
 			mesh_comm_asked_set(comm, false);
 	}

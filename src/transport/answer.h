@@ -36,13 +36,6 @@ MESH_HOLDS(process)
 void mesh_comm_closed_came(struct mesh_comm *comm, const struct mesh_frame_closed *frame);
 
 /**
- * Answers a closing peer once all that it sent has arrived and nothing of ours is in flight.
- * process->lock held.
- */
-MESH_HOLDS(process)
-void mesh_comm_tick(struct mesh_comm *comm);
-
-/**
  * If the comm has failed: closes our end towards the peer, whose NCCL must not wait until ours has
  * noticed the error and closes the comm. process->lock held.
  */
@@ -57,8 +50,8 @@ MESH_HOLDS(process)
 void mesh_comm_asked_set(struct mesh_comm *comm, bool asked);
 
 /**
- * mesh_comm_tick() of each comm whose peer waits for our end, and the end of waiting for what a
- * peer has in flight on a comm that is freed. process->lock held.
+ * Answers each peer that waits for our end of a comm, if it can be answered, and ends the wait for
+ * what a peer has in flight on a comm that is freed. process->lock held.
  */
 MESH_HOLDS(process)
 void mesh_comms_asked_tick(struct mesh_process *process, uint64_t now_ms);

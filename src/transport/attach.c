@@ -24,10 +24,8 @@
 #include "control/peer_send.h"
 #include "control/process.h"
 #include "transport/attach.h"
+#include "transport/circuit_end.h"
 #include "transport/comm_end.h"
-#include "transport/counters.h"
-#include "transport/path_find.h"
-#include "transport/path_late.h"
 #include "transport/path_relayed.h"
 #include "transport/path_state.h"
 #include "transport/question_wait.h"
@@ -91,8 +89,8 @@ static bool path_suffices(const struct mesh_path *path, size_t eager_limit)
 {
 	const struct mesh_comm *comm = path->comm;
 
-	return path->segment_max >= comm->segment_max &&
-	       (path->immediate_bits >= 64 || comm->announces) &&
+	/* A relay cuts what is too large for it. */
+	return (mesh_path_has_relay(path) || path->segment_max >= comm->segment_max) &&
 	       path->payload_max >= comm->eager_limit && eager_limit >= comm->eager_limit;
 }
 
@@ -108,6 +106,21 @@ static void route_log(const struct mesh_path *path, bool alone)
 			  "via %s)%s",
 			  comm->sending ? "sending to" : "receiving from", comm->peer_name,
 			  alone ? " now" : ", too", mesh_path_describe(path).via_text, more);
+}
+
+/*
+ * A link to the peer is better than a relay, whose paths the comm leaves. What they had in flight
+ * is asked for, and sent again if need be, as after a loss.
+ */
+MESH_HOLDS(process)
+static void relays_leave(struct mesh_comm *comm)
+{
+	struct mesh_path *path;
+
+	for (path = comm->paths; path < comm->paths + comm->num_paths; path++) {
+		if (mesh_path_has_relay(path) && mesh_path_is(path, MESH_PATH_UP))
+			mesh_path_leave(path);
+	}
 }
 
 /* Both ends know the new life: whatever waited goes on. */
@@ -129,10 +142,12 @@ static void path_up(struct mesh_path *path, const struct mesh_frame_accept *acce
 	else
 		mesh_receive_grants_resend(comm, comm->next_seq - 1);
 	mesh_comm_unlock(comm);
-	if (path->comm->relayed)
+	if (comm->relayed || mesh_path_has_relay(path))
 		route_log(path, alone);
-	if (path->comm->relayed || is_first)
+	if (comm->relayed || mesh_path_has_relay(path) || is_first)
 		mesh_path_log(path);
+	if (comm->sending && !mesh_path_has_relay(path) && !path->peer->routed)
+		relays_leave(comm);
 	mesh_comm_recover_soon(comm);
 }
 
@@ -171,19 +186,17 @@ static struct mesh_frame request_of(const struct mesh_path *path)
 	return frame;
 }
 
-MESH_HOLDS(process)
-static void request_send(const struct mesh_path *path, struct mesh_peer *peer)
+void mesh_attach_request(const struct mesh_path *path)
 {
 	const struct mesh_comm *comm = path->comm;
 	struct mesh_frame frame = request_of(path);
 
-	if (comm->handle) {
-		frame.connect.cookie = comm->handle->cookie;
-		frame.connect.listen_id = comm->handle->listen_id;
-	}
+	mesh_process_assert_locked(comm->process);
+	frame.connect.cookie = comm->cookie;
+	frame.connect.listen_id = comm->send.listen_id;
 	frame.connect.token = path->sink.token;
 	frame.connect.alone = mesh_comm_lacks_route(comm);
-	mesh_peer_send(peer, &frame, MESH_FRAME_CONNECT);
+	mesh_peer_send(path->peer, &frame, MESH_FRAME_CONNECT);
 }
 
 int mesh_attach_begin(struct mesh_path *path, struct mesh_peer *peer, bool relay)
@@ -201,26 +214,30 @@ int mesh_attach_begin(struct mesh_path *path, struct mesh_peer *peer, bool relay
 	path->refusal = 0;
 	ret = path_give(path, peer, relay);
 	if (ret || relay)
-		return ret;
+		return ret; /* OPEN follows, and OPENED says whether it suffices */
+	mesh_send_announces(path);
 	if (!path_suffices(path, peer->eager_limit)) {
 		mesh_attach_end(path);
 		return -EOPNOTSUPP;
 	}
-	request_send(path, peer);
+	mesh_attach_request(path);
 	return 0;
 }
 
-int mesh_attach_late(struct mesh_comm *comm, struct mesh_peer *peer)
+int mesh_attach_late(struct mesh_comm *comm, struct mesh_peer *peer, bool relay)
 {
 	struct mesh_path *path = &comm->paths[comm->num_paths];
 	int ret;
 
 	mesh_process_assert_locked(comm->process);
-	ret = mesh_comm_path_add_late(comm, peer);
+	ret = mesh_comm_path_add_late(comm, peer, relay);
 	if (ret)
 		return ret;
 	path->epoch = ++comm->epoch;
-	request_send(path, peer);
+	if (relay)
+		return 0;
+	mesh_send_announces(path);
+	mesh_attach_request(path);
 	return 0;
 }
 
@@ -255,20 +272,9 @@ static struct mesh_path *path_asked(struct mesh_peer *peer, uint32_t id)
 
 	if (!path || !path->comm->sending || mesh_comm_is_opening(path->comm))
 		return NULL;
-	if (path->comm->relayed && path->comm->error)
+	if (mesh_path_has_relay(path) && path->comm->error)
 		return NULL; /* its circuit is given back */
 	return mesh_attach_is_asked(path) ? path : NULL;
-}
-
-/* It may lead over other NICs than before. */
-MESH_HOLDS(process)
-static void path_begin(struct mesh_path *path, const struct mesh_frame_accept *accept)
-{
-	if (path->comm->relayed) {
-		mesh_path_counters_close(path);
-		mesh_path_counters_open(path);
-	}
-	path_up(path, accept);
 }
 
 bool mesh_attach_accepted(struct mesh_peer *peer, const struct mesh_frame_accept *accept)
@@ -277,7 +283,7 @@ bool mesh_attach_accepted(struct mesh_peer *peer, const struct mesh_frame_accept
 
 	if (!path || mesh_path_has_relay(path))
 		return false; /* a relay answers with OPENED */
-	path_begin(path, accept);
+	path_up(path, accept);
 	return true;
 }
 
@@ -292,7 +298,8 @@ bool mesh_attach_opened(struct mesh_peer *peer, const struct mesh_frame_opened *
 		mesh_attach_end(path);
 		return false;
 	}
-	path_begin(path, &accept);
+	mesh_send_announces(path);
+	path_up(path, &accept);
 	return true;
 }
 
@@ -313,7 +320,7 @@ static struct mesh_path *path_asking(const struct mesh_peer *peer, uint32_t id)
 			continue;
 		for (i = 0; i < comm->num_paths; i++) {
 			lost = comm->paths[i].peer;
-			if (comm->paths[i].sink.id == id && !comm->relayed &&
+			if (comm->paths[i].sink.id == id && !mesh_path_has_relay(&comm->paths[i]) &&
 			    lost->process_id == peer->process_id &&
 			    mesh_peer_shares_link(lost, peer))
 				return &comm->paths[i];
@@ -334,9 +341,9 @@ bool mesh_attach_refused(struct mesh_peer *peer, const struct mesh_frame_refuse 
 		return asking;
 	path->refusal = (enum mesh_refusal)refuse->refusal;
 	mesh_attach_end(path); /* the next attempt may succeed */
-	ended |= path->comm->relayed && refuse->refusal == MESH_REFUSAL_COOKIE;
+	ended |= refuse->refusal == MESH_REFUSAL_COOKIE;
 	/* Over a path that leads there CLOSED comes, and says how it has ended. */
-	if (ended && (!path->comm->relayed || mesh_comm_lacks_route(path->comm)))
+	if (ended && mesh_comm_is_cut(path->comm))
 		comm_abandon(path->comm);
 	return true;
 }
@@ -359,7 +366,7 @@ bool mesh_attach_admits(const struct mesh_process *process, const struct mesh_fr
 	if (!hello->listen_id && hello->cookie == process->process_id)
 		return mesh_process_is_known(process, hello->process_id);
 	for (comm = mesh_comm_next(process, NULL); comm; comm = mesh_comm_next(process, comm)) {
-		if (comm->cookie && comm->cookie == hello->cookie)
+		if (!comm->sending && comm->cookie == hello->cookie)
 			return true;
 	}
 	return false;
@@ -372,9 +379,9 @@ static bool is_of_comm(const struct mesh_peer *peer, const struct mesh_frame_con
 {
 	if (comm->key != request->comm_key || comm->sending != request->asks)
 		return false;
-	if (comm->cookie)
-		return comm->cookie == request->cookie && !strcmp(comm->peer_name, request->origin);
-	return comm->paths[0].peer->process_id == peer->process_id;
+	if (comm->sending)
+		return comm->paths[0].peer->process_id == peer->process_id;
+	return comm->cookie == request->cookie && !strcmp(comm->peer_name, request->origin);
 }
 
 /*
@@ -404,16 +411,12 @@ MESH_HOLDS(process)
 static void others_give_up(const struct mesh_path *path, uint32_t epoch)
 {
 	struct mesh_comm *comm = path->comm;
-	bool up;
-	int i;
+	struct mesh_path *other;
 
-	for (i = 0; i < comm->num_paths; i++) {
-		mesh_comm_lock(comm);
-		up = comm->paths[i].state == MESH_PATH_UP &&
-		     !mesh_seq_before(epoch, comm->paths[i].epoch);
-		mesh_comm_unlock(comm);
-		if (up && &comm->paths[i] != path)
-			mesh_path_given_up(&comm->paths[i]);
+	for (other = comm->paths; other < comm->paths + comm->num_paths; other++) {
+		if (other != path && mesh_path_is(other, MESH_PATH_UP) &&
+		    !mesh_seq_before(epoch, other->epoch))
+			mesh_path_given_up(other);
 	}
 }
 
@@ -436,17 +439,16 @@ static enum mesh_refusal path_take(struct mesh_path *path, struct mesh_peer *pee
 {
 	if (!is_latest(path, request))
 		return MESH_REFUSAL_RESOURCES;
-	path->comm->rerouted |= path->comm->relayed && request->epoch; /* its NCCL has the comm */
+	path->comm->rerouted |= request->epoch; /* its NCCL has the comm */
 	mesh_path_given_up(path);
 	if (request->alone)
 		others_give_up(path, request->epoch);
 	/* First: what pins memory, while the earlier life is being fenced. */
 	if (peer->state != MESH_PEER_UP ||
 	    mesh_registrations_prepare(path->comm, request->path, peer->domain) ||
-	    !path_rests(path) || path_give(path, peer, path->comm->relayed && *request->via))
+	    !path_rests(path) || path_give(path, peer, *request->via))
 		return MESH_REFUSAL_RESOURCES;
-	if (!path_suffices(path, peer->eager_limit) ||
-	    (path->comm->relayed && mesh_path_received_via(path, request))) {
+	if (!path_suffices(path, peer->eager_limit) || mesh_path_via_set(path, request->via)) {
 		mesh_attach_end(path);
 		return MESH_REFUSAL_RESOURCES;
 	}
@@ -458,9 +460,14 @@ MESH_HOLDS(process)
 static enum mesh_refusal path_take_late(struct mesh_comm *comm, struct mesh_peer *peer,
 					const struct mesh_frame_connect *request)
 {
-	if (comm->waits || request->path != comm->num_paths || *request->via || !request->epoch ||
-	    peer->state != MESH_PEER_UP || mesh_comm_path_add_late(comm, peer))
+	struct mesh_path *path = &comm->paths[request->path];
+
+	if (comm->waits || request->path != comm->num_paths || !request->epoch ||
+	    peer->state != MESH_PEER_UP || mesh_comm_path_add_late(comm, peer, *request->via))
 		return MESH_REFUSAL_RESOURCES;
+	(void)!mesh_path_via_set(path, request->via); /* else the log has "relay" */
+	if (request->alone)
+		others_give_up(path, request->epoch);
 	return 0;
 }
 

@@ -27,9 +27,13 @@
 MESH_HOLDS(process)
 int mesh_attach_begin(struct mesh_path *path, struct mesh_peer *peer, bool relay);
 
-/** Gives a comm that NCCL uses a path that it never had, over @peer. Returns as the above does. */
+/** Gives a comm that NCCL uses a path that it never had. Returns as the above does. */
 MESH_HOLDS(process)
-int mesh_attach_late(struct mesh_comm *comm, struct mesh_peer *peer);
+int mesh_attach_late(struct mesh_comm *comm, struct mesh_peer *peer, bool relay);
+
+/** Asks the process at the other end, the path's peer, for this life of it. */
+MESH_HOLDS(process)
+void mesh_attach_request(const struct mesh_path *path);
 
 /** True while the path waits for an answer. */
 MESH_HOLDS(process)

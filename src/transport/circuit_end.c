@@ -13,7 +13,6 @@
 #include "control/process.h"
 #include "transport/circuit_end.h"
 #include "transport/comm.h"
-#include "transport/path_find.h"
 #include "transport/path_relayed.h"
 #include "transport/path_state.h"
 #include "transport/questions.h"
@@ -24,6 +23,12 @@
 /* Lines about circuits that broke, within MESH_LOG_LIMIT_PERIOD_MS. */
 #define CIRCUIT_LINES 4
 
+/* True if nothing is lost, but the other path of the comm is better. */
+static bool is_left_for_better(const struct mesh_frame_circuit *event)
+{
+	return !*event->lost;
+}
+
 /*
  * "node b, through which this path leads, has lost node c (path via b)"; "... node c: an operation
  * failed: Input/output error (path ..."
@@ -31,7 +36,10 @@
 static const char *event_text(const struct mesh_path *path, const struct mesh_frame_circuit *event,
 			      char *text, size_t size)
 {
-	if (event->event == MESH_CIRCUIT_LEFT)
+	if (is_left_for_better(event))
+		snprintf(text, size, "a link leads there again, without a relay (path via %.127s)",
+			 path->via ? path->via : "?");
+	else if (event->event == MESH_CIRCUIT_LEFT)
 		snprintf(text, size,
 			 "node %.63s, a relay of this path, does not answer node %.63s, although "
 			 "its kernel does: its process may be stopped (path via %.127s)",
@@ -78,11 +86,13 @@ void mesh_path_circuit_lost(struct mesh_path *path, const struct mesh_frame_circ
 	resumed = mesh_path_is_resumed(path) && !event->unclean;
 	waits = mesh_path_is_waited_for(path);
 	event_text(path, event, why, sizeof(why));
-	mesh_route_loss_note(comm, why);
+	if (!is_left_for_better(event))
+		mesh_route_loss_note(comm, why);
 	if (event->event == MESH_CIRCUIT_LOST)
 		mesh_route_doubt(comm->process, event->by_node, event->lost_node);
 	mesh_comm_lock(comm);
-	if (resumed && !comm->closing && !mesh_comm_peer_is_over(comm))
+	if (resumed && !is_left_for_better(event) && !comm->closing &&
+	    !mesh_comm_peer_is_over(comm))
 		resumed_log(path, waits, why);
 	else if (!resumed && !mesh_comm_peer_is_over(comm))
 		mesh_comm_fail(comm, -ECONNRESET, comm->closing, why);
@@ -102,7 +112,7 @@ static void circuit_drained(struct mesh_path *path, const struct mesh_frame_circ
 {
 	struct mesh_comm *comm = path->comm;
 
-	if (comm->sending || !path->comm->relayed || !path->broken) {
+	if (comm->sending || !mesh_path_has_relay(path) || !path->broken) {
 		mesh_count_event(&comm->process->counters->refused);
 		return;
 	}
@@ -118,10 +128,35 @@ void mesh_path_circuit_event(struct mesh_peer *peer, const struct mesh_frame *fr
 	struct mesh_path *path = mesh_comm_path_find(peer, frame->to_comm);
 
 	mesh_process_assert_locked(peer->process);
-	if (!path || !path->comm->relayed)
+	if (!path || !mesh_path_has_relay(path))
 		return;
 	if (frame->circuit.event == MESH_CIRCUIT_LOST)
 		mesh_path_circuit_lost(path, &frame->circuit);
 	else if (frame->circuit.event == MESH_CIRCUIT_DRAINED)
 		circuit_drained(path, &frame->circuit);
+}
+
+/* Informs the other end, over another path: what is in the stopped relay, it may wait for. */
+void mesh_path_left_send(const struct mesh_path *path, const struct mesh_frame_circuit *found)
+{
+	struct mesh_frame frame;
+
+	mesh_process_assert_locked(path->comm->process);
+	memset(&frame, 0, sizeof(frame));
+	frame.circuit = *found;
+	frame.circuit.event = MESH_CIRCUIT_LEFT;
+	frame.circuit.writes = (uint32_t)(path - path->comm->paths);
+	frame.circuit.epoch = path->epoch;
+	if (!mesh_comm_is_cut(path->comm))
+		mesh_comm_frame_send(path->comm, &frame, MESH_FRAME_CIRCUIT);
+}
+
+void mesh_path_leave(struct mesh_path *path)
+{
+	const struct mesh_frame_circuit left = {.event = MESH_CIRCUIT_LEFT};
+
+	mesh_process_assert_locked(path->comm->process);
+	mesh_path_drain_ask(path); /* before the circuit is shut: else no relay reports that */
+	mesh_path_circuit_lost(path, &left);
+	mesh_path_left_send(path, &left);
 }

@@ -16,4 +16,18 @@ void mesh_path_circuit_lost(struct mesh_path *path, const struct mesh_frame_circ
 MESH_HOLDS(process)
 void mesh_path_circuit_event(struct mesh_peer *peer, const struct mesh_frame *frame);
 
+/**
+ * Informs the other end, over another path, that this end has left @path for the reason in @found:
+ * what is in a stopped relay, it may wait for. process->lock held.
+ */
+MESH_HOLDS(process)
+void mesh_path_left_send(const struct mesh_path *path, const struct mesh_frame_circuit *found);
+
+/**
+ * Leaves a path through relays that is up, because the comm has a better one: the relays learn that
+ * and the other end. process->lock held; takes domain->lock and comm->lock.
+ */
+MESH_HOLDS(process)
+void mesh_path_leave(struct mesh_path *path);
+
 #endif

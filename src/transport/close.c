@@ -498,7 +498,7 @@ static bool path_is_acknowledged(const struct mesh_path *path, uint64_t since_ms
 	if (!mesh_path_lives(path))
 		return true; /* REFUSE, before CLOSED, has ended it at the other end as well */
 	/* On verbs, and behind a relay, our sockets do not know what has reached the sender. */
-	return !path->is_acknowledged && !path->comm->relayed && !peer->out_size &&
+	return !path->is_acknowledged && !mesh_path_has_relay(path) && !peer->out_size &&
 	       mesh_link_is_drained(peer, since_ms, now_ms);
 }
 

@@ -197,6 +197,9 @@ struct mesh_send_side {
 	uint32_t resend_segment; /* of that message: the announcement to be sent next */
 	/* Of each request one bit a segment: num_lost are set; from the first large one; owned. */
 	struct mesh_lost *lost;
+	/* The listener to which NCCL has connected; constant. */
+	uint32_t listen_id;
+	uint8_t handle[MESH_HANDLE_BYTES];
 };
 
 /* The oldest request that is not complete, and what ASK and SENT reported about it (stall.c). */
@@ -259,8 +262,7 @@ struct mesh_comm {
 	LIST_ENTRY(mesh_comm) entry; /* process->comms, or lingering; process->lock */
 	struct mesh_timer timer;     /* while it lingers (linger.h) */
 	uint64_t closed_ms MESH_GUARDED_BY(process); /* since when it lingers; else 0 */
-	LIST_ENTRY(mesh_comm) asked_entry;   /* process->asked: its peer waits for our end */
-	bool asked MESH_GUARDED_BY(process); /* it is there */
+	LIST_ENTRY(mesh_comm) asked_entry; /* process->asked: its peer waits for our end */
 	struct mesh_lock lock;
 	struct mesh_process *process;
 	const void *owner;		       /* the mesh_net that closes it; constant */
@@ -272,7 +274,11 @@ struct mesh_comm {
 	bool sending; /* constant: isend, or else irecv */
 	bool relayed; /* it was made with paths through relays; then constant */
 	bool waits MESH_GUARDED_BY(process); /* for accept(): NCCL does not have it yet */
-	char peer_name[MESH_NODE_NAME_MAX];  /* constant */
+	bool asked MESH_GUARDED_BY(process); /* it is in process->asked */
+	/* A further life of a path was asked for: NCCL has the sending end. */
+	bool rerouted MESH_GUARDED_BY(process);
+	bool abandoned MESH_GUARDED_BY(process); /* the peer has ended it while no path led there */
+	char peer_name[MESH_NODE_NAME_MAX];	 /* constant */
 	/* Bytes: the smallest of both ends of all paths that it is made with; then constant. */
 	size_t eager_limit;
 	uint64_t key; /* the same at both ends; constant */
@@ -282,6 +288,7 @@ struct mesh_comm {
 	 */
 	struct mesh_path *paths;
 	_Atomic(int) num_paths;
+	uint32_t rotation; /* counts choices: equally good paths take turns */
 	/* Those of them that are up, and their paces; comm->lock. */
 	struct mesh_path *up[MESH_PATHS_MAX];
 	const struct mesh_pace *paces[MESH_PATHS_MAX];
@@ -292,21 +299,14 @@ struct mesh_comm {
 	size_t segment_max;   /* bytes of the largest write that each of them takes; whole lines */
 	int wanted_paths;     /* the comm is complete with this many */
 	int max_paths;	      /* constant */
-	uint32_t rotation;    /* counts choices: equally good paths take turns */
-	/*
-	 * For other routes, if its paths lead through relays. Of a sending comm: what its NCCL has
-	 * connected to; owned. Of a receiving one: the cookie of the listener that made it.
-	 */
-	struct mesh_handle *handle; /* process->lock, until the comm is freed */
-	uint64_t cookie MESH_GUARDED_BY(process);
-	/* A further life of a relayed path was asked for: NCCL has the sending end. */
-	bool rerouted MESH_GUARDED_BY(process);
-	bool abandoned MESH_GUARDED_BY(process); /* the peer has ended it while no path led there */
+	uint64_t cookie MESH_GUARDED_BY(process); /* of the listener at the receiving end */
 	/* Since when accept() doubts whether its connector had it; 0: it does not. */
 	uint64_t doubted_ms MESH_GUARDED_BY(process);
 	/* Since when no route leads to the peer; 0: one does. What was lost, in words; owned. */
 	uint64_t routeless_ms MESH_GUARDED_BY(process);
-	char *loss;				 /* the same lock */
+	char *loss; /* the same lock */
+	/* What paths without an entry in the process's page count. */
+	struct mesh_counters unlisted MESH_GUARDED_BY(comm);
 	uint32_t epoch MESH_GUARDED_BY(process); /* sending: of the latest life asked for */
 	/* How often a path has moved to another NIC. Written with comm->lock and process->lock. */
 	_Atomic(uint32_t) moves;

@@ -18,6 +18,7 @@
 #include "transport/rejoin.h"
 #include "transport/request.h"
 #include "transport/send.h"
+#include "wire/handle.h"
 #include "wire/stats.h"
 
 /* ---- a path as the user of a peer ---------------------------------------------------------- */
@@ -52,7 +53,8 @@ MESH_HOLDS(domain)
 static void path_lost(struct mesh_peer_user *user)
 {
 	struct mesh_path *path = mesh_path_of_user(user);
-	bool returns = mesh_path_is_resumed(path) && !path->comm->relayed;
+	bool returns = mesh_path_is_resumed(path) && !path->comm->relayed &&
+		       !mesh_path_has_relay(path);
 
 	mesh_path_lost(path);
 	if (returns)
@@ -124,7 +126,7 @@ const struct mesh_peer_user_ops mesh_path_user_ops = {
 	.is_idle = path_is_idle,
 };
 
-/* Room for paths that join late: each costs 368 bytes of each comm, and more of one that sends. */
+/* Paths that join late, at most: each costs 320 bytes of each comm, and more of one that sends. */
 #define LATE_PATHS 2
 /* Each part of a comm's memory begins at a multiple of so many bytes. */
 #define COMM_PART_ALIGN _Alignof(max_align_t)
@@ -150,7 +152,7 @@ int mesh_comm_path_add(struct mesh_comm *comm, struct mesh_peer *peer)
 	mesh_process_assert_locked(comm->process);
 	if (comm->num_paths == comm->wanted_paths)
 		return -ENOSPC;
-	ret = mesh_path_open(&comm->paths[comm->num_paths], comm, peer);
+	ret = mesh_path_open(&comm->paths[comm->num_paths], comm, peer, comm->relayed);
 	if (ret)
 		return ret;
 	eager_limit_fit(comm, peer);
@@ -159,14 +161,14 @@ int mesh_comm_path_add(struct mesh_comm *comm, struct mesh_peer *peer)
 	return 0;
 }
 
-/* How many paths a comm of @wanted has room for: some may join late. */
+/* How many paths a comm of @wanted has room for: some may join late, also through relays. */
 static int paths_max(const struct mesh_process *process, int wanted)
 {
-	int max = (int)process->config.max_paths;
+	int max = wanted + LATE_PATHS;
 
-	if (!process->config.recovery || max <= wanted)
+	if (!process->config.recovery)
 		return wanted;
-	return max < wanted + LATE_PATHS ? max : wanted + LATE_PATHS;
+	return max < MESH_PATHS_MAX ? max : MESH_PATHS_MAX;
 }
 
 /* One piece: a comm that sends or one that receives, its paths, and the grants that it may hold. */
@@ -212,8 +214,12 @@ int mesh_comm_open(const void *owner, struct mesh_peer *peer, const struct mesh_
 	opened->key = wish->key;
 	opened->wanted_paths = wish->num_paths;
 	opened->max_paths = max_paths;
-	if (wish->sending)
+	if (wish->sending) {
 		opened->send.grant_room = wish->num_paths;
+		opened->send.listen_id = wish->handle->listen_id;
+		mesh_handle_encode(wish->handle, opened->send.handle);
+		opened->cookie = wish->handle->cookie;
+	}
 	snprintf(opened->peer_name, sizeof(opened->peer_name), "%s",
 		 wish->relayed_to ? wish->relayed_to : peer->name);
 	opened->eager_limit = SIZE_MAX;
@@ -247,7 +253,6 @@ void mesh_comm_memory_free(struct mesh_comm *comm)
 		free(comm->receive.early_data);
 		free(comm->receive.questions);
 	}
-	free(comm->handle);
 	free(comm->loss);
 	mesh_lock_destroy(&comm->lock);
 	free(comm);

@@ -9,9 +9,10 @@
 /* What a new comm is to be. */
 struct mesh_comm_wish {
 	bool sending;
-	int num_paths; /* that it will have */
-	uint64_t key;  /* random, the same at both ends */
-	/* The name of the node to which relays lead, which are its first peers; NULL: none do. */
+	int num_paths;			  /* that it will have */
+	uint64_t key;			  /* random, the same at both ends */
+	const struct mesh_handle *handle; /* sending: of the listener at the other end */
+	/* The node's name at the other end of relays, through which its paths lead; NULL: none. */
 	const char *relayed_to;
 };
 

@@ -24,7 +24,7 @@ void mesh_path_counters_open(struct mesh_path *path)
 	if (process->stats.page)
 		counters = mesh_stats_open(process->stats.page, &link, mesh_clock_wall_ms());
 	mesh_comm_lock(path->comm);
-	path->counters = counters ? counters : &path->own_counters;
+	path->counters = counters ? counters : &path->comm->unlisted;
 	mesh_comm_unlock(path->comm);
 }
 
@@ -34,12 +34,12 @@ void mesh_path_counters_close(struct mesh_path *path)
 	struct mesh_counters *counters;
 
 	mesh_process_assert_locked(process);
-	/* An operation that never ended may still complete: then it counts in own_counters. */
+	/* An operation that never ended may still complete: then it counts as unlisted. */
 	mesh_comm_lock(path->comm);
 	counters = path->counters;
-	path->counters = &path->own_counters;
+	path->counters = &path->comm->unlisted;
 	mesh_comm_unlock(path->comm);
-	if (counters != &path->own_counters)
+	if (counters != &path->comm->unlisted)
 		mesh_stats_close(process->stats.page, counters);
 }
 
@@ -48,14 +48,14 @@ void mesh_path_counters_state(struct mesh_path *path)
 	mesh_comm_assert_locked(path->comm);
 	if (path->state == MESH_PATH_SUSPECT)
 		mesh_count(&path->counters->losses, 1);
-	if (path->counters != &path->own_counters)
+	if (path->counters != &path->comm->unlisted)
 		mesh_stats_down_set(path->counters, path->state != MESH_PATH_UP);
 }
 
 void mesh_path_counters_parked(struct mesh_path *path)
 {
 	mesh_comm_assert_locked(path->comm);
-	if (path->counters && path->counters != &path->own_counters)
+	if (path->counters && path->counters != &path->comm->unlisted)
 		mesh_stats_parked_set(path->counters, path->parked && !path->carries
 							      ? MESH_STATS_DRAINED
 							      : MESH_STATS_IN_USE);

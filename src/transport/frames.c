@@ -6,7 +6,6 @@
 #include "transport/cut.h"
 #include "transport/frames.h"
 #include "transport/linger.h"
-#include "transport/path_find.h"
 #include "transport/questions.h"
 #include "transport/recovery.h"
 #include "transport/stall.h"

@@ -126,9 +126,8 @@ struct mesh_path {
 	int cause MESH_GUARDED_BY(comm);
 	uint32_t unfinished MESH_GUARDED_BY(comm); /* our operations in flight on it */
 	_Atomic(uint64_t) seen_polls;		   /* *polls, when a request was last tested */
-	/* In the process's page, or our own. */
+	/* In the process's page, or the comm's. */
 	struct mesh_counters *counters MESH_GUARDED_BY(comm);
-	struct mesh_counters own_counters;
 	/* The relays between the two, "b,c"; NULL: none. Owned; constant once the path is up. */
 	char *via;
 };
@@ -260,14 +259,33 @@ static inline void mesh_path_abandon(struct mesh_path *path)
 }
 
 /**
- * Opens a path of @comm through @peer: to the process there, or, if the comm sends and is relayed,
- * through it as the first relay; then it carries nothing until mesh_path_relayed_opened().
- * process->lock held; takes domain->lock and comm->lock.
+ * Opens a path of @comm through @peer, a @relay or the process at the other end. One that sends
+ * carries nothing through a relay until mesh_path_relayed_opened(). process->lock held; takes
+ * domain->lock and comm->lock.
  *
  * Returns 0, -ENOMEM, -ENOSPC if the domain has no id left, or another negative errno.
  */
 MESH_HOLDS(process)
-int mesh_path_open(struct mesh_path *path, struct mesh_comm *comm, struct mesh_peer *peer);
+int mesh_path_open(struct mesh_path *path, struct mesh_comm *comm, struct mesh_peer *peer,
+		   bool relay);
+
+/**
+ * Adds a path to a comm that NCCL uses, through @peer, a @relay or the process at the other end: it
+ * joins, and has the comm's registrations. process->lock held; takes domain->lock and comm->lock.
+ *
+ * Returns 0; -ENOSPC if the comm or the domain has no room; -EOPNOTSUPP if the comm cannot use such
+ * a path; or another negative errno.
+ */
+MESH_HOLDS(process)
+int mesh_comm_path_add_late(struct mesh_comm *comm, struct mesh_peer *peer, bool relay);
+
+/** The path that has this id at our end, if @peer is its peer; else NULL. process->lock held. */
+MESH_HOLDS(process)
+struct mesh_path *mesh_comm_path_find(struct mesh_peer *peer, uint32_t id);
+
+/** Names the relays, "b,c", for the log and `fi_mesh watch`. Returns 0 or -ENOMEM. */
+MESH_HOLDS(process)
+int mesh_path_via_set(struct mesh_path *path, const char *via);
 
 /**
  * Gives a path that is down, and has no operation in flight, to another peer, a @relay or the

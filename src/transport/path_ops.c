@@ -3,7 +3,9 @@
  * path_ops.c - what is the same for all paths: each leads over one of our NICs to one of a peer's,
  * the process at the other end or a relay. Here it is opened, moved to another peer, and closed.
  */
+#include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/random.h"
 #include "fabric/fence.h"
@@ -15,6 +17,7 @@
 #include "transport/credit.h"
 #include "transport/path_relayed.h"
 #include "transport/receive.h"
+#include "transport/registration.h"
 #include "transport/send.h"
 
 struct mesh_path_ends mesh_path_describe(const struct mesh_path *path)
@@ -150,6 +153,8 @@ static int sink_begin(struct mesh_path *path, struct mesh_peer *peer, bool relay
 		sink->written = NULL;
 	}
 	ret = mesh_random(&sink->token, sizeof(sink->token));
+	if (!ret && relay && path->comm->sending && !path->relayed)
+		ret = mesh_path_relayed_make(path);
 	return ret ? ret : mesh_sink_add(peer->domain, sink);
 }
 
@@ -167,6 +172,32 @@ static void domain_learn(struct mesh_path *path, struct mesh_domain *domain)
 	path->immediate_bits = domain->immediate_bits;
 	path->is_acknowledged = !domain->delivery_flag;
 	path->domain = domain;
+}
+
+/* It has other ends, or other relays: it counts apart from what it was. */
+MESH_HOLDS(process)
+static void counters_renew(struct mesh_path *path)
+{
+	mesh_path_counters_close(path);
+	mesh_path_counters_open(path);
+}
+
+int mesh_path_via_set(struct mesh_path *path, const char *via)
+{
+	char *named;
+
+	mesh_process_assert_locked(path->comm->process);
+	if (!strcmp(via, path->via ? path->via : ""))
+		return 0;
+	named = *via ? strdup(via) : NULL;
+	if (!named && *via)
+		return -ENOMEM;
+	mesh_comm_lock(path->comm);
+	free(path->via);
+	path->via = named;
+	mesh_comm_unlock(path->comm);
+	counters_renew(path);
+	return 0;
 }
 
 /* The path leads to this peer from now on. */
@@ -197,18 +228,16 @@ static void peer_begin(struct mesh_path *path, struct mesh_peer *peer, bool rela
 	mesh_peer_user_add(peer, &path->user);
 }
 
-int mesh_path_open(struct mesh_path *path, struct mesh_comm *comm, struct mesh_peer *peer)
+int mesh_path_open(struct mesh_path *path, struct mesh_comm *comm, struct mesh_peer *peer,
+		   bool relay)
 {
-	bool relay = comm->sending && comm->relayed;
 	int ret;
 
 	mesh_process_assert_locked(comm->process);
 	path->comm = comm;
 	path->waiter.resume = comm->sending ? mesh_send_resume : mesh_receive_resume;
 	path->user.ops = &mesh_path_user_ops;
-	ret = relay ? mesh_path_relayed_make(path) : 0;
-	if (!ret)
-		ret = sink_begin(path, peer, relay);
+	ret = sink_begin(path, peer, relay);
 	if (ret) {
 		free(path->relayed);
 		path->relayed = NULL;
@@ -224,7 +253,7 @@ int mesh_path_open(struct mesh_path *path, struct mesh_comm *comm, struct mesh_p
 int mesh_path_move(struct mesh_path *path, struct mesh_peer *peer, bool relay)
 {
 	struct mesh_domain *before = path->domain;
-	int ret;
+	int ret, moved;
 
 	mesh_process_assert_locked(path->comm->process);
 	mesh_path_relayed_shut(path);
@@ -234,9 +263,62 @@ int mesh_path_move(struct mesh_path *path, struct mesh_peer *peer, bool relay)
 	ret = sink_begin(path, peer, relay);
 	if (ret)
 		return ret;
+	moved = path->domain != peer->domain || mesh_path_has_relay(path) != relay ||
+		!mesh_addr_equal(&path->peer->address.addr, &peer->address.addr);
 	mesh_peer_user_remove(path->peer, &path->user);
 	peer_begin(path, peer, relay);
+	if (moved)
+		counters_renew(path);
 	return 0;
+}
+
+/* Most comms never get such a path: until then they have no room for its targets. */
+static int grants_make_room(struct mesh_comm *comm)
+{
+	size_t before = mesh_held_grant_bytes(comm->send.grant_room);
+	size_t bytes = mesh_held_grant_bytes(comm->max_paths);
+	char *grants;
+	int i;
+
+	if (comm->send.grant_room == comm->max_paths)
+		return 0;
+	grants = calloc(MESH_COMM_REQUESTS, bytes);
+	if (!grants)
+		return -ENOMEM;
+	mesh_comm_lock(comm);
+	for (i = 0; i < MESH_COMM_REQUESTS; i++)
+		memcpy(grants + (size_t)i * bytes, (char *)comm->send.grants + (size_t)i * before,
+		       before);
+	comm->send.grants = comm->send.own_grants = grants;
+	comm->send.grant_room = comm->max_paths;
+	mesh_comm_unlock(comm);
+	return 0;
+}
+
+int mesh_comm_path_add_late(struct mesh_comm *comm, struct mesh_peer *peer, bool relay)
+{
+	struct mesh_path *path = &comm->paths[comm->num_paths];
+	int ret;
+
+	mesh_process_assert_locked(comm->process);
+	if (comm->num_paths == comm->max_paths || comm->num_paths < comm->wanted_paths)
+		return -ENOSPC;
+	ret = mesh_path_open(path, comm, peer, relay);
+	if (ret)
+		return ret;
+	if (!relay &&
+	    (path->segment_max < comm->segment_max || path->payload_max < comm->eager_limit ||
+	     peer->eager_limit < comm->eager_limit))
+		ret = -EOPNOTSUPP; /* a message keeps the size of its segments, and what is kept */
+	else if (comm->sending)
+		ret = grants_make_room(comm);
+	if (!ret)
+		ret = mesh_registrations_extend(comm);
+	if (ret) {
+		mesh_path_close(path);
+		memset(path, 0, sizeof(*path));
+	}
+	return ret;
 }
 
 void mesh_path_close(struct mesh_path *path)
@@ -254,4 +336,21 @@ void mesh_path_close(struct mesh_path *path)
 	free(path->via);
 	mesh_silence_clear(&path->silence);
 	mesh_peer_user_remove(path->peer, &path->user);
+}
+
+struct mesh_path *mesh_comm_path_find(struct mesh_peer *peer, uint32_t id)
+{
+	struct mesh_sink *sink;
+	struct mesh_path *path;
+
+	mesh_process_assert_locked(peer->process);
+	mesh_domain_lock(peer->domain);
+	sink = mesh_sink_find(peer->domain, id);
+	mesh_domain_unlock(peer->domain);
+	if (!sink ||
+	    (sink->message != mesh_credit_message && sink->message != mesh_receive_message &&
+	     sink->message != mesh_path_relayed_message))
+		return NULL;
+	path = mesh_path_of_sink(sink); /* it is removed with process->lock held */
+	return path->peer == peer ? path : NULL;
 }

@@ -17,7 +17,6 @@
 #include "fabric/pace.h"
 #include "relay/hop.h"
 #include "transport/comm.h"
-#include "transport/counters.h"
 #include "transport/credit.h"
 #include "transport/path_relayed.h"
 #include "transport/path_state.h"
@@ -304,21 +303,6 @@ void mesh_path_relayed_free(struct mesh_path *path)
 	path->relayed = NULL;
 }
 
-/* Names the relays, for the log and the counters; "": there are none. Returns 0 or -ENOMEM. */
-MESH_HOLDS(process)
-static int via_set(struct mesh_path *path, const char *via)
-{
-	char *named = *via ? strdup(via) : NULL;
-
-	if (!named && *via)
-		return -ENOMEM;
-	mesh_comm_lock(path->comm);
-	free(path->via);
-	path->via = named;
-	mesh_comm_unlock(path->comm);
-	return 0;
-}
-
 int mesh_path_relayed_opened(struct mesh_path *path, const struct mesh_frame_opened *opened)
 {
 	struct mesh_comm *comm = path->comm;
@@ -330,32 +314,15 @@ int mesh_path_relayed_opened(struct mesh_path *path, const struct mesh_frame_ope
 	ret = mesh_hop_open(&path->relayed->hop, opened);
 	mesh_comm_unlock(comm);
 	if (!ret)
-		ret = via_set(path, opened->via);
+		ret = mesh_path_via_set(path, opened->via);
 	if (ret)
 		return ret;
 	bytes = mesh_hop_least(&path->relayed->hop) / SEGMENTS_HELD;
 	most = mesh_piece_max(&path->relayed->hop);
-	/* A message keeps the size of its segments, and goes on over another circuit. */
-	if (path->segment_max > MESH_RELAYED_SEGMENT_MAX)
-		path->segment_max = MESH_RELAYED_SEGMENT_MAX;
+	path->segment_max = MESH_MESSAGE_MAX; /* in pieces */
 	if (bytes < SEGMENT_MIN)
 		bytes = most < SEGMENT_MIN ? most : SEGMENT_MIN;
 	path->segment_bytes = bytes;
-	return 0;
-}
-
-int mesh_path_received_via(struct mesh_path *path, const struct mesh_frame_connect *request)
-{
-	struct mesh_comm *comm = path->comm;
-
-	mesh_process_assert_locked(comm->process);
-	comm->relayed = true;
-	path->has_relay = *request->via;
-	memcpy(comm->peer_name, request->origin, sizeof(comm->peer_name));
-	if (via_set(path, request->via))
-		return -ENOMEM;
-	mesh_path_counters_close(path);
-	mesh_path_counters_open(path);
 	return 0;
 }
 
@@ -369,7 +336,8 @@ void mesh_path_drain_ask(struct mesh_path *path)
 	memset(&frame, 0, sizeof(frame));
 	frame.circuit.to_comm = path->remote_id;
 	frame.circuit.event = MESH_CIRCUIT_LOST;
-	memcpy(frame.circuit.lost, comm->peer_name, sizeof(frame.circuit.lost));
+	if (!comm->sending)
+		memcpy(frame.circuit.lost, comm->peer_name, sizeof(frame.circuit.lost));
 	memcpy(frame.circuit.by, comm->process->name, sizeof(frame.circuit.by));
 	frame.circuit.by_node = comm->process->node_id;
 	mesh_peer_send(path->peer, &frame, MESH_FRAME_CIRCUIT);

@@ -39,16 +39,6 @@ MESH_HOLDS(process)
 int mesh_path_relayed_opened(struct mesh_path *path, const struct mesh_frame_opened *opened);
 
 /**
- * The receiving end of a relayed path: a direct path to the last relay, which has sent @request, or
- * to the process at the other end itself.
- * process->lock held.
- *
- * Returns 0 or -ENOMEM.
- */
-MESH_HOLDS(process)
-int mesh_path_received_via(struct mesh_path *path, const struct mesh_frame_connect *request);
-
-/**
  * Reports to the first relay, if there is one, that nothing more is written: it frees the circuit
  * when all has come. Only the first call has an effect. process->lock held.
  */
@@ -71,8 +61,8 @@ void mesh_path_relayed_message(struct mesh_sink *sink, const struct mesh_message
 			       const void *payload);
 
 /**
- * Asks the last relay of a receiving path to post nothing more, and to report when its writes are
- * complete (path->drained). process->lock held.
+ * Ends the circuit at the relay that is the peer: nothing more is posted for it. The receiving end
+ * gets a report when the writes of the last relay are complete (path->drained). process->lock held.
  */
 MESH_HOLDS(process)
 void mesh_path_drain_ask(struct mesh_path *path);

@@ -13,11 +13,6 @@ void mesh_path_retry_later(struct mesh_path_retry *retry, uint64_t now_ms)
 	retry->not_before_ms = ((now_ms + pause_ms / 2) / pause_ms + 1) * pause_ms;
 }
 
-void mesh_path_retry_up(struct mesh_path_retry *retry, uint64_t now_ms)
-{
-	retry->up_ms = now_ms;
-}
-
 uint64_t mesh_path_retry_due_ms(struct mesh_path_retry *retry, uint64_t now_ms)
 {
 	uint64_t up_ms = retry->up_ms;

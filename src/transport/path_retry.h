@@ -27,9 +27,6 @@ struct mesh_path_retry {
  */
 void mesh_path_retry_later(struct mesh_path_retry *retry, uint64_t now_ms);
 
-/** The path has got a circuit. */
-void mesh_path_retry_up(struct mesh_path_retry *retry, uint64_t now_ms);
-
 /** When the path, which has lost its circuit by now, may be looked for. */
 uint64_t mesh_path_retry_due_ms(struct mesh_path_retry *retry, uint64_t now_ms);
 

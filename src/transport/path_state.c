@@ -21,9 +21,14 @@ static const struct {
 					    1 << MESH_PATH_SUSPECT | 1 << MESH_PATH_DOWN},
 };
 
-bool mesh_path_may_become(enum mesh_path_state from, enum mesh_path_state to)
+bool mesh_path_is(const struct mesh_path *path, enum mesh_path_state state)
 {
-	return states[to].may_follow & 1 << from;
+	bool is;
+
+	mesh_comm_lock(path->comm);
+	is = path->state == state;
+	mesh_comm_unlock(path->comm);
+	return is;
 }
 
 MESH_HOLDS(comm)
@@ -63,7 +68,7 @@ void mesh_comm_up_learn(struct mesh_comm *comm)
 
 void mesh_comm_paths_learn(struct mesh_comm *comm)
 {
-	size_t segment_max = SIZE_MAX;
+	size_t segment_max = MESH_MESSAGE_MAX;
 	int i;
 
 	comm->segment_bytes = comm->process->config.segment_bytes;
@@ -92,7 +97,7 @@ void mesh_comm_path_enter(struct mesh_comm *comm)
 void mesh_path_state_set(struct mesh_path *path, enum mesh_path_state state)
 {
 	struct mesh_comm *comm = path->comm;
-	bool legal = mesh_path_may_become(path->state, state);
+	bool legal = states[state].may_follow & 1 << path->state;
 
 	mesh_comm_assert_locked(comm);
 	assert(legal);

@@ -8,8 +8,9 @@
 #include "base/lock.h"
 #include "transport/comm.h"
 
-/** True if this step is legal. */
-bool mesh_path_may_become(enum mesh_path_state from, enum mesh_path_state to);
+/** True if the path is in this state. process->lock held; takes comm->lock. */
+MESH_HOLDS(process)
+bool mesh_path_is(const struct mesh_path *path, enum mesh_path_state state);
 
 /** The only way to change a path's state; asserts the legal steps. comm->lock held. */
 MESH_HOLDS(comm)

@@ -75,7 +75,8 @@ static bool any_is_open(const struct mesh_comm *comm, uint32_t paths)
 	int i;
 
 	for (i = 0; i < comm->num_paths; i++) {
-		if (paths >> i & 1 && comm->relayed && mesh_path_is_open(&comm->paths[i]))
+		if (paths >> i & 1 && mesh_path_has_relay(&comm->paths[i]) &&
+		    mesh_path_is_open(&comm->paths[i]))
 			return true;
 	}
 	return any_is_fencing(comm, paths);
@@ -119,13 +120,19 @@ static void questions_expired(struct mesh_timer *timer, uint64_t now_ms)
 		questions_wait(questions);
 }
 
-/* Without memory for it the sender would wait for ever. */
+/* When the last relays of these paths have had their time: one that is silent had some before. */
 MESH_HOLDS(process)
-static void comm_fail(struct mesh_comm *comm)
+static uint64_t report_limit_ms(const struct mesh_comm *comm, uint32_t paths)
 {
-	mesh_comm_lock(comm);
-	mesh_comm_fail(comm, -ENOMEM, false, "no memory for a question about what has arrived");
-	mesh_comm_unlock(comm);
+	uint64_t since_ms = mesh_clock_ms(), asked_ms;
+	int i;
+
+	for (i = 0; i < comm->num_paths; i++) {
+		asked_ms = comm->paths[i].silence.asked_ms;
+		if (paths >> i & 1 && asked_ms && asked_ms < since_ms)
+			since_ms = asked_ms;
+	}
+	return since_ms + MESH_RELAY_REPORT_MS;
 }
 
 /* Keeps a question, unless a later loss has made a newer one of it. */
@@ -139,7 +146,9 @@ static void question_keep(const struct mesh_path *over, const struct mesh_frame_
 	if (!questions)
 		questions = comm->receive.questions = calloc(1, sizeof(*questions));
 	if (!questions) {
-		comm_fail(comm);
+		mesh_comm_lock(comm); /* else the sender would wait for ever */
+		mesh_comm_fail(comm, -ENOMEM, false, "no memory for a question of the sender");
+		mesh_comm_unlock(comm);
 		return;
 	}
 	if (questions->num && mesh_seq_before(resume->round, questions->round))
@@ -149,7 +158,7 @@ static void question_keep(const struct mesh_path *over, const struct mesh_frame_
 		questions->timer.expired = questions_expired;
 		questions->num = 0;
 		questions->round = resume->round;
-		questions->limit_ms = mesh_clock_ms() + MESH_RELAY_REPORT_MS;
+		questions->limit_ms = report_limit_ms(comm, resume->dead);
 	}
 	questions->over = over;
 	questions->paths = resume->dead;

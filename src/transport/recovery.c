@@ -130,8 +130,7 @@ static void path_stop(struct mesh_path *path)
 	comm_repeat(comm);
 	mesh_comm_recover_soon(comm);
 	mesh_comm_unlock(comm);
-	if (path->comm->relayed)
-		mesh_reroute_want(path);
+	mesh_reroute_want(path);
 }
 
 /* Its process may run: stall.c informs it, as of each comm that fails. One WARN has the cause. */

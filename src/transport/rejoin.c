@@ -195,7 +195,10 @@ void mesh_rejoin_want(struct mesh_path *path)
 
 /* ---- attempts ------------------------------------------------------------------------------ */
 
-/* True for one that is down, or on its way; at a receiving end only if the comm has no other. */
+/*
+ * True for one that is down, or on its way; at a receiving end, and of a comm that ends, only if
+ * the comm has no other.
+ */
 MESH_HOLDS(process)
 static bool path_waits(const struct mesh_path *path)
 {
@@ -205,7 +208,9 @@ static bool path_waits(const struct mesh_path *path)
 	mesh_comm_lock(comm);
 	waits = path->state == MESH_PATH_DOWN || path->state == MESH_PATH_JOINING;
 	if (!comm->sending)
-		waits = !comm->num_up && (waits || path->state == MESH_PATH_SUSPECT);
+		waits |= path->state == MESH_PATH_SUSPECT;
+	if (!comm->sending || comm->closing || comm->peer_end != MESH_END_OPEN)
+		waits &= !comm->num_up;
 	mesh_comm_unlock(comm);
 	return waits;
 }
@@ -223,7 +228,8 @@ static struct mesh_path *path_next(const struct mesh_rejoin *rejoin,
 		if (!comm->resumes || comm->error || mesh_comm_is_opening(comm))
 			continue;
 		for (; i < comm->num_paths; i++) {
-			if (!comm->relayed && peer_is_links(comm->paths[i].peer, rejoin) &&
+			if (!comm->relayed && !mesh_path_has_relay(&comm->paths[i]) &&
+			    peer_is_links(comm->paths[i].peer, rejoin) &&
 			    path_waits(&comm->paths[i]))
 				return &comm->paths[i];
 		}
@@ -243,7 +249,9 @@ static bool link_is_apart(const struct mesh_rejoin *rejoin, const struct mesh_co
 
 	for (i = 0; i < comm->num_paths; i++) {
 		peer = comm->paths[i].peer;
-		if (peer->process_id != rejoin->way.cookie || peer->routed || comm->paths[i].via ||
+		if (mesh_path_has_relay(&comm->paths[i]))
+			continue;
+		if (peer->process_id != rejoin->way.cookie || peer->routed ||
 		    mesh_peer_is_at(peer, domain_of(rejoin), &rejoin->way.address.addr))
 			return false;
 		if (peer->state == MESH_PEER_LOST)
@@ -273,7 +281,8 @@ static struct mesh_comm *grower_next(const struct mesh_rejoin *rejoin, struct me
 		mesh_comm_unlock(comm);
 		if (comm->sending && comm->resumes && !closing && !comm->opener &&
 		    comm->num_paths >= comm->wanted_paths && comm->num_paths < comm->max_paths &&
-		    !comm->relayed && link_is_apart(rejoin, comm))
+		    comm->num_paths < (int)rejoin->process->config.max_paths && !comm->relayed &&
+		    link_is_apart(rejoin, comm))
 			return comm;
 	}
 	return NULL;
@@ -321,7 +330,7 @@ static void paths_attach(const struct mesh_rejoin *rejoin)
 			mesh_attach_ask(path, rejoin->dial.peer);
 	}
 	while ((comm = grower_next(rejoin, comm)))
-		mesh_attach_late(comm, rejoin->dial.peer);
+		mesh_attach_late(comm, rejoin->dial.peer, false);
 }
 
 MESH_HOLDS(process)
@@ -399,16 +408,21 @@ static bool process_is_gone(const struct mesh_rejoin *rejoin, const struct mesh_
 	return process_refuses(rejoin, lost_ms, now_ms);
 }
 
-/* When a link of the comm answered last. One that is up answered then, and waits for our path. */
+/*
+ * When a link of the comm answered last, or a relay carried it. One that is up answered then, and
+ * waits for our path.
+ */
 MESH_HOLDS(process)
 static uint64_t comm_heard_ms(const struct mesh_comm *comm)
 {
 	const struct mesh_peer *peer;
-	uint64_t heard_ms = 0, one_ms;
+	uint64_t heard_ms = comm->routeless_ms, one_ms;
 	int i;
 
 	for (i = 0; i < comm->num_paths; i++) {
 		peer = comm->paths[i].peer;
+		if (mesh_path_has_relay(&comm->paths[i]))
+			continue;
 		one_ms = peer->state == MESH_PEER_UP ? peer->state_ms : peer->heard_ms;
 		if (heard_ms < one_ms)
 			heard_ms = one_ms;

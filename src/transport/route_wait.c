@@ -39,11 +39,11 @@ void mesh_route_loss_note(struct mesh_comm *comm, const char *text)
 	comm->loss = copy;
 }
 
-/* True for a comm of paths through relays that goes on when it loses them. */
+/* True for a comm that goes on when it loses its paths. */
 MESH_HOLDS(process)
 static bool goes_on(const struct mesh_comm *comm)
 {
-	return comm->resumes && !comm->error && !comm->opener && comm->relayed &&
+	return comm->resumes && !comm->error && !comm->opener &&
 	       comm->num_paths >= comm->wanted_paths;
 }
 
@@ -57,7 +57,7 @@ static bool is_routeless(const struct mesh_comm *comm)
 bool mesh_comm_lacks_route(const struct mesh_comm *comm)
 {
 	mesh_process_assert_locked(comm->process);
-	return comm->sending && comm->handle && is_routeless(comm);
+	return comm->sending && is_routeless(comm);
 }
 
 /* True if neither end is about to close. */
@@ -69,18 +69,20 @@ static bool is_in_use(const struct mesh_comm *comm)
 
 bool mesh_comm_lacks_path(struct mesh_comm *comm)
 {
-	bool lacks = false;
-	int i;
+	const struct mesh_path *path;
+	bool lacks = false, direct = false;
 
 	mesh_process_assert_locked(comm->process);
-	if (!comm->sending || !comm->handle || !goes_on(comm) || mesh_comm_is_cut(comm))
+	if (!comm->sending || !goes_on(comm) || mesh_comm_is_cut(comm))
 		return false;
 	mesh_comm_lock(comm);
-	for (i = 0; i < comm->num_paths && is_in_use(comm); i++)
-		lacks |= comm->paths[i].state == MESH_PATH_DOWN ||
-			 comm->paths[i].state == MESH_PATH_JOINING;
+	for (path = comm->paths; path < comm->paths + comm->num_paths && is_in_use(comm); path++) {
+		direct |= path->state == MESH_PATH_UP && !mesh_path_has_relay(path);
+		lacks |= path->relayed &&
+			 (path->state == MESH_PATH_DOWN || path->state == MESH_PATH_JOINING);
+	}
 	mesh_comm_unlock(comm);
-	return lacks;
+	return lacks && !direct;
 }
 
 void mesh_reroute_soon(struct mesh_comm *comm)
@@ -141,7 +143,7 @@ void mesh_route_wait_check(struct mesh_comm *comm, uint64_t now_ms)
 		comm->routeless_ms = 0;
 	else if (!comm->routeless_ms)
 		comm->routeless_ms = now_ms;
-	else if (mesh_clock_elapsed_ms(comm->routeless_ms, now_ms) >=
-		 comm->process->config.recovery_timeout_s * 1000)
+	else if (comm->relayed && mesh_clock_elapsed_ms(comm->routeless_ms, now_ms) >=
+					  comm->process->config.recovery_timeout_s * 1000)
 		wait_end(comm);
 }

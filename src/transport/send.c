@@ -170,6 +170,28 @@ static bool request_cut(struct mesh_request *request)
 	return false;
 }
 
+void mesh_send_announces(const struct mesh_path *path)
+{
+	struct mesh_comm *comm = path->comm;
+	const struct mesh_request *request;
+	bool kept = true;
+	int i;
+
+	mesh_process_assert_locked(comm->process);
+	if (path->immediate_bits >= 64 || comm->announces)
+		return;
+	mesh_comm_lock(comm);
+	comm->announces = true;
+	for (i = 0; i < MESH_COMM_REQUESTS; i++) {
+		request = &comm->requests[i];
+		if (request->state == MESH_REQUEST_MOVING && request->size > comm->eager_limit)
+			kept &= mesh_announcements_keep(comm, request);
+	}
+	if (!kept)
+		mesh_comm_fail(comm, -ENOMEM, false, "no memory to announce segments again");
+	mesh_comm_unlock(comm);
+}
+
 /* Adds free segments. False if there are enough: a completion frees one; or the comm has failed. */
 MESH_HOLDS(comm)
 __attribute__((noinline)) static bool segments_add(struct mesh_comm *comm)

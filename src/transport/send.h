@@ -23,6 +23,13 @@ int mesh_comm_send(struct mesh_comm *comm, const void *data, size_t size,
 void mesh_send_resume(struct mesh_waiter *waiter);
 
 /**
+ * The comm sends over @path from now on, whose writes a message may announce: such messages can be
+ * sent again. process->lock held; takes comm->lock.
+ */
+MESH_HOLDS(process)
+void mesh_send_announces(const struct mesh_path *path);
+
+/**
  * Posts what can be posted of each request. A large message that waits for its grant does not delay
  * the messages after it: each message carries its sequence number. comm->lock held.
  */

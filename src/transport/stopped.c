@@ -12,7 +12,7 @@
 #include "relay/relay.h"
 #include "transport/attach.h"
 #include "transport/circuit_end.h"
-#include "transport/path_find.h"
+#include "transport/path_state.h"
 #include "transport/stopped.h"
 
 /* Between two questions: a part of the time that the comm has waited, within bounds. */
@@ -30,12 +30,7 @@
 MESH_HOLDS(process)
 static bool is_up(const struct mesh_path *path)
 {
-	bool up;
-
-	mesh_comm_lock(path->comm);
-	up = path->state == MESH_PATH_UP;
-	mesh_comm_unlock(path->comm);
-	return up && mesh_path_lives(path);
+	return mesh_path_is(path, MESH_PATH_UP) && mesh_path_lives(path);
 }
 
 /* True if one of its relays is stopped, which @found receives unless that is NULL. */
@@ -96,21 +91,6 @@ static void answered(struct mesh_path *path, const struct mesh_frame_circuit *an
 
 /* ---- leaving it ---------------------------------------------------------------------------- */
 
-/* Informs the other end, over another path: what is in the stopped relay, it may wait for. */
-MESH_HOLDS(process)
-static void left_send(const struct mesh_path *path, const struct mesh_frame_circuit *found)
-{
-	struct mesh_frame frame;
-
-	memset(&frame, 0, sizeof(frame));
-	frame.circuit = *found;
-	frame.circuit.event = MESH_CIRCUIT_LEFT;
-	frame.circuit.writes = (uint32_t)(path - path->comm->paths);
-	frame.circuit.epoch = path->epoch;
-	if (!mesh_comm_is_cut(path->comm))
-		mesh_comm_frame_send(path->comm, &frame, MESH_FRAME_CIRCUIT);
-}
-
 /*
  * What the provider still has for the stopped relay would wait for it, with the memory that it
  * comes from: the link is given up. A relay that runs takes it, and its NIC does on RDMA.
@@ -156,7 +136,7 @@ static void lefts_send(const struct mesh_comm *comm, uint32_t left, uint64_t now
 
 	for (i = 0; left >> i; i++) {
 		if (left >> i & 1 && is_stopped(&comm->paths[i], now_ms, &found))
-			left_send(&comm->paths[i], &found);
+			mesh_path_left_send(&comm->paths[i], &found);
 	}
 }
 
@@ -171,7 +151,8 @@ static void other_left(struct mesh_comm *comm, const struct mesh_frame_circuit *
 	struct mesh_path *path;
 
 	mesh_process_assert_locked(comm->process);
-	if (left->writes >= (uint32_t)comm->num_paths || !comm->relayed || !comm->resumes) {
+	if (left->writes >= (uint32_t)comm->num_paths ||
+	    !mesh_path_has_relay(&comm->paths[left->writes]) || !comm->resumes) {
 		mesh_count_event(&comm->process->counters->refused);
 		return;
 	}
@@ -234,7 +215,7 @@ void mesh_stopped_look(struct mesh_comm *comm, uint64_t waited_ms, uint64_t now_
 	int i;
 
 	mesh_process_assert_locked(comm->process);
-	if (!comm->resumes || comm->error || comm->opener || !comm->relayed)
+	if (!comm->resumes || comm->error || comm->opener)
 		return;
 	for (i = 0; i < comm->num_paths; i++) {
 		path = &comm->paths[i];
@@ -260,9 +241,9 @@ bool mesh_stopped_event(struct mesh_peer *peer, const struct mesh_frame *frame)
 	if (event != MESH_CIRCUIT_ANSWER && event != MESH_CIRCUIT_LEFT)
 		return false;
 	path = mesh_comm_path_find(peer, frame->to_comm);
-	if (path && path->comm->relayed && event == MESH_CIRCUIT_ANSWER)
+	if (path && mesh_path_has_relay(path) && event == MESH_CIRCUIT_ANSWER)
 		answered(path, &frame->circuit);
-	else if (path && path->comm->relayed)
+	else if (path && mesh_path_has_relay(path))
 		other_left(path->comm, &frame->circuit);
 	return true;
 }

@@ -94,8 +94,9 @@ static bool open_fits(const struct mesh_frame *frame)
 	const struct mesh_frame_open *open = &frame->open;
 	int i, k;
 
-	if (open->num_paths > MESH_PATHS_MAX || open->path >= open->num_paths ||
-	    !open->num_relays || open->num_relays > MESH_RELAYS_MAX || open->at >= open->num_relays)
+	if (open->num_paths > MESH_PATHS_MAX ||
+	    open->path >= (open->epoch ? MESH_PATHS_MAX : open->num_paths) || !open->num_relays ||
+	    open->num_relays > MESH_RELAYS_MAX || open->at >= open->num_relays)
 		return false;
 	for (i = 0; i < open->num_relays; i++) {
 		for (k = 0; k < i; k++) {

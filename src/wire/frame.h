@@ -165,7 +165,7 @@ static inline uint32_t mesh_link_name(uint8_t refusers_nic, uint8_t other_nic, u
  * order. Later one for each further life of a path, over the control connection of that life.
  */
 struct mesh_frame_connect {
-	uint64_t cookie;    /* of the listener; 0: for a comm that has had no relay */
+	uint64_t cookie;    /* of the listener; 0: it @asks */
 	uint64_t comm_key;  /* random, the same on all paths of the comm */
 	uint32_t listen_id; /* of the same listener; 0: as above */
 	uint32_t comm;	    /* the sender's comm id on this path */
@@ -363,7 +363,8 @@ struct mesh_frame_circuit {
 	uint32_t unclean;
 	/*
 	 * LOST: the node that is lost, or an operation with which has failed. ANSWER, LEFT: the one
-	 * whose process does not answer, though its kernel may; "": each does.
+	 * whose process does not answer, though its kernel may. "": each does; LOST, LEFT: the comm
+	 * has a better path.
 	 */
 	char lost[MESH_NODE_NAME_MAX];
 	char by[MESH_NODE_NAME_MAX]; /* its neighbour, which reports it */

@@ -7,7 +7,7 @@
 
 FIRST=16 # comms that are made before: what the process needs once
 MORE=512
-BOUND=5120 # bytes, of which 736 are room for two paths that join late
+BOUND=5120 # bytes, of which 640 are room for two paths that join late
 BOUND_USED=24576
 OTHER=65536 # of what the process touches meanwhile for anything else
 

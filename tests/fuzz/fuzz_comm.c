@@ -341,6 +341,7 @@ static struct mesh_comm *comm_open(int key, int num_paths)
 		.sending = run.sending,
 		.num_paths = num_paths,
 		.key = (uint64_t)key,
+		.handle = &fixture_handle,
 	};
 	struct mesh_comm *comm = NULL;
 	int i;

@@ -14,6 +14,7 @@
 #include "transport/receive.h"
 #include "transport/registration.h"
 #include "transport/request.h"
+#include "wire/stats.h"
 
 #include "check.h"
 #include "comm_stage.h"
@@ -23,6 +24,7 @@
 
 struct comm_fixture fixture;
 char fixture_memory[FIXTURE_MEMORY];
+static struct mesh_stats_page page; /* where each path counts */
 
 int fixture_setup(void)
 {
@@ -35,6 +37,8 @@ int fixture_setup(void)
 	process->config.segment_bytes = SEGMENT_BYTES;
 	process->config.eager_limit_bytes = FIXTURE_EAGER_LIMIT;
 	process->counters = &process->own_counters;
+	memset(&page, 0, sizeof(page));
+	process->stats.page = &page;
 	TAILQ_INIT(&process->strangers);
 	process->engine.wake_fd = process->engine.epoll_fd = -1;
 	process->events = &mesh_setup_events;
@@ -141,12 +145,15 @@ void fixture_live_again(struct mesh_path *path, uint32_t id, uint32_t token)
 	mesh_lock_release(&fixture.setup.process.lock);
 }
 
+const struct mesh_handle fixture_handle;
+
 struct mesh_comm *fixture_comm_open(bool sending)
 {
 	const struct mesh_comm_wish wish = {
 		.sending = sending,
 		.num_paths = fixture.num_paths,
 		.key = 1,
+		.handle = &fixture_handle,
 	};
 	struct mesh_comm *comm = NULL;
 	int i;

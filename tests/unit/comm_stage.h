@@ -71,6 +71,9 @@ void fixture_live_again(struct mesh_path *path, uint32_t id, uint32_t token);
 /** Both; a receiver's memory is zero. */
 struct mesh_comm *fixture_open(enum mesh_provider_id provider, int num_paths, bool sending);
 
+/* To what the comms are connected that send. */
+extern const struct mesh_handle fixture_handle;
+
 /** What fixture_comm_open() registered; constant while the comm lives. */
 struct mesh_registration *fixture_registration(struct mesh_comm *comm);
 

@@ -107,6 +107,7 @@ static inline void relayed_sender_open(int relays, int num_paths)
 		.sending = true,
 		.num_paths = num_paths,
 		.key = KEY,
+		.handle = &fixture_handle,
 		.relayed_to = "b",
 	};
 	int i;
@@ -121,14 +122,17 @@ static inline void relayed_sender_open(int relays, int num_paths)
 	mesh_comm_paths_learn(comm);
 	for (i = 0; i < num_paths; i++)
 		fixture_accept(&comm->paths[i], REMOTE_ID(i), FIXTURE_REMOTE_TOKEN);
-	comm->handle = calloc(1, sizeof(*comm->handle));
 	process_release();
 	fixture_register(comm, fixture_memory, FIXTURE_MEMORY);
 }
 
 static inline void relayed_receiver_open(int relays, int num_paths)
 {
-	const struct mesh_comm_wish wish = {.num_paths = num_paths, .key = KEY};
+	const struct mesh_comm_wish wish = {
+		.num_paths = num_paths,
+		.key = KEY,
+		.relayed_to = request.origin,
+	};
 	int i;
 
 	relays_open(relays, true);
@@ -138,7 +142,7 @@ static inline void relayed_receiver_open(int relays, int num_paths)
 	for (i = 1; i < num_paths; i++)
 		assert_int_equal(mesh_comm_path_add(comm, &fixture.peers[i]), 0);
 	for (i = 0; i < num_paths; i++) {
-		assert_int_equal(mesh_path_received_via(&comm->paths[i], &request), 0);
+		assert_int_equal(mesh_path_via_set(&comm->paths[i], request.via), 0);
 		fixture_accept(&comm->paths[i], REMOTE_ID(i), FIXTURE_REMOTE_TOKEN);
 	}
 	comm->cookie = COOKIE;

@@ -59,6 +59,7 @@ struct world_file {
 	struct world_node *node;
 	int references; /* how many descriptors stand for it */
 	bool nonblocking;
+	bool by_provider;  /* libfabric has accepted it: the plugin uses accept4() */
 	uint64_t limit_ns; /* SO_RCVTIMEO; 0: none */
 	uint64_t cookie;   /* unique: SO_COOKIE */
 };

@@ -19,6 +19,8 @@
 #define IDLE_NS (1 * WORLD_MS)
 /* NCCL_MESH_RECOVERY_TIMEOUT, and some seconds. */
 #define RECOVERY_NS (35 * WORLD_S)
+/* And comms are on a cable again that is back for so long. */
+#define RETURN_NS (2 * WORLD_S)
 /* An end that has not come after so long will not come. */
 #define END_NS (60 * WORLD_S)
 /* How long the plugin is used once more: until neighbours have found each other. */
@@ -81,25 +83,23 @@ static unsigned int nodes_next(unsigned int from, unsigned int forward)
 	return from;
 }
 
-/* @well: one that is well. */
-static bool pair_has_cable(const struct pair *pair, bool well)
+/* True if one joins the two that is well. */
+static bool pair_has_cable(const struct pair *pair)
 {
 	int i;
 
 	for (i = 0; i < world.num_cables; i++) {
-		if (cable_ends(i) == pair_ends(pair) && (!well || cable_is_well(i)))
+		if (cable_ends(i) == pair_ends(pair) && cable_is_well(i))
 			return true;
 	}
 	return false;
 }
 
-/* A comm that began over cables of its own does not go over relays when it loses them. */
+/* True if a way leads from one to the other, over relays that run. */
 static bool pair_is_well(const struct pair *pair)
 {
 	unsigned int reached = 1u << pair->a, before = 0;
 
-	if (pair_has_cable(pair, false))
-		return pair_has_cable(pair, true);
 	while (reached != before) {
 		before = reached;
 		reached = nodes_next(reached, processes() | pair_ends(pair));
@@ -112,6 +112,10 @@ void play_look(void)
 	struct pair *pair;
 
 	for (pair = play.pairs; pair < play.pairs + play.num_pairs; pair++) {
+		if (!pair_has_cable(pair))
+			pair->cable_since_ns = 0;
+		else if (!pair->cable_since_ns)
+			pair->cable_since_ns = world.now_ns;
 		if (!pair_is_well(pair)) {
 			pair->well_since_ns = 0;
 			if (!pair->ill_since_ns)
@@ -134,12 +138,19 @@ bool play_is_well(void)
 	return true;
 }
 
+/* True if relays carry the stream, or have when it was doomed. */
+static bool is_relayed(const struct stream *stream, const struct pair *pair)
+{
+	return !pair->cable_since_ns ||
+	       (stream->doomed_ns && stream->doomed_ns < pair->cable_since_ns + RETURN_NS);
+}
+
 /* The stream of this place of the list: nothing fails by itself, and nothing stands. */
 static void stream_judge(const struct stream *stream, const struct pair *pair)
 {
 	uint64_t since_ns = stream->doomed_ns ? stream->doomed_ns : stream->progressed_ns;
 	/* The next look for another route may be long in coming: docs/protocol/relaying.md. */
-	uint64_t limit_ns = pair_has_cable(pair, false) ? play.gap_ns : 3 * play.gap_ns;
+	uint64_t limit_ns = is_relayed(stream, pair) ? 3 * play.gap_ns : play.gap_ns;
 
 	if (stream->state == STREAM_FAILED && !stream->doomed_ns)
 		world_die("stream %d from %s to %s has failed", stream->number,
@@ -152,7 +163,7 @@ static void stream_judge(const struct stream *stream, const struct pair *pair)
 	if (!stream->doomed_ns && world.now_ns - since_ns > play.longest_ns)
 		play.longest_ns = world.now_ns - since_ns;
 	/* A relay tells of an end once: who had no way to it just then waits for recovery's end. */
-	if (stream->doomed_ns && !pair_has_cable(pair, false))
+	if (stream->doomed_ns && !pair->cable_since_ns)
 		limit_ns = RECOVERY_NS;
 	if (world.now_ns - since_ns > limit_ns)
 		world_die("stream %d from %s to %s %s, though all is well between them",
@@ -356,7 +367,7 @@ static void quiet_check(void)
 	int i;
 
 	for (i = 0; i < num_streams; i++) {
-		if (!pair_has_cable(&play.pairs[i / STREAMS_PER_PAIR], false))
+		if (!pair_has_cable(&play.pairs[i / STREAMS_PER_PAIR]))
 			bytes += streams[i].bytes;
 	}
 	if (statistics_relayed_bytes != bytes)

@@ -12,8 +12,9 @@
 /* Two ranks with streams. */
 struct pair {
 	int a, b;
-	uint64_t well_since_ns; /* since when packets can pass between them; 0: they cannot */
-	uint64_t ill_since_ns;	/* since when they cannot; 0: they can */
+	uint64_t well_since_ns;	 /* since when packets can pass between them; 0: they cannot */
+	uint64_t ill_since_ns;	 /* since when they cannot; 0: they can */
+	uint64_t cable_since_ns; /* since when a good cable joins them; 0: none does */
 };
 
 struct play {

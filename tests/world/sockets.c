@@ -95,7 +95,11 @@ int world_accept4(int fd, struct sockaddr *name, socklen_t *len, int flags)
 
 int world_accept(int fd, struct sockaddr *name, socklen_t *len)
 {
-	return world_accept4(fd, name, len, 0);
+	int accepted = world_accept4(fd, name, len, 0);
+
+	if (accepted >= 0)
+		world_file_of(accepted)->by_provider = true;
+	return accepted;
 }
 
 static int name_get(int fd, bool peer, struct sockaddr *name, socklen_t *len)

@@ -51,6 +51,9 @@ static const struct test_case cases[] = {
 	 .events = {DRAINED(1000, 0, 0), UNDRAINED(5000, 0, 0), ENDS(9000)}},
 	/* A cable between the two, later: a stream that goes over a relay does not move to it. */
 	{"cable-added", "line", 2000, .events = {PLUGGED(1000, 0, 2), ENDS(8000)}},
+	/* The only cable between the two is pulled: a relay carries them until it is back. */
+	{"pulled", "triangle", 350, .events = {DOWN(1000, 0), UP(20000, 0), ENDS(24000)}},
+	{"hole", "triangle", 1200, .events = {HOLE(1000, 0), UP(20000, 0), ENDS(24000)}},
 	/* Between nodes with a cable of their own relays are not used. */
 	{"full", "full", 1000,
 	 .events = {DOWN(1000, 0), IS_KILLED(2000, 3), UP(3000, 0), STARTS(4000, 3), ENDS(8000)}},

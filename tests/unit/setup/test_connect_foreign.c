@@ -3,7 +3,7 @@
 #include "control/peer.h"
 #include "control/peer_index.h"
 #include "nic/addr.h"
-#include "setup/connect_foreign.h"
+#include "setup/connect_handle.h"
 #include "setup/connect_try.h"
 #include "setup/events.h"
 #include "setup/setup.h"

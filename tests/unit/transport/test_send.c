@@ -93,7 +93,12 @@ TEST_BARE(segment_sizes)
 /* A path that joins in mid-message does not move the segments that are still to come. */
 TEST(segments_stay)
 {
-	const struct mesh_comm_wish wish = {.sending = true, .num_paths = 2, .key = 1};
+	const struct mesh_comm_wish wish = {
+		.sending = true,
+		.num_paths = 2,
+		.key = 1,
+		.handle = &fixture_handle,
+	};
 	int i;
 
 	fixture_paths_open(MESH_PROVIDER_TCP, 2);
