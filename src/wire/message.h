@@ -29,8 +29,8 @@ struct mesh_message_header {
 	uint32_t length; /* bytes behind this header */
 	uint32_t comm;	 /* the receiver's comm id; GREET: peer id */
 	uint32_t token;	 /* the receiver's token */
-	/* Of the message; GRANT: of its first grant; POSTED: the number posted; GREET: the sender's
-	 * peer_id of its PARK, 0 of HELLO. */
+	/* Of the message; GRANT: of its first grant; POSTED: the number posted; GREET and its
+	 * reply: 0. */
 	uint32_t seq;
 	union {
 		uint32_t size;	/* WRITTEN, RELAYED: bytes of the whole message */
