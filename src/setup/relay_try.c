@@ -33,6 +33,87 @@
 /* Routes inside the site have this time before others are used. */
 #define SITE_MS MESH_DIAL_MS
 
+/* ---- what was asked ------------------------------------------------------------------------ */
+
+/* What is remembered of a process on this link; NULL: nothing. */
+static struct mesh_relay_tried *tried_find(struct mesh_relays_tried *tried,
+					   const struct mesh_next *next)
+{
+	int i;
+
+	for (i = 0; i < tried->num; i++) {
+		if (tried->all[i].cookie == next->way.cookie &&
+		    mesh_addr_equal(&tried->all[i].address, &next->way.address.addr))
+			return &tried->all[i];
+	}
+	return NULL;
+}
+
+/* The same; a new entry replaces the one to be asked first. */
+static struct mesh_relay_tried *tried_get(struct mesh_relays_tried *tried,
+					  const struct mesh_next *next)
+{
+	struct mesh_relay_tried *found = tried_find(tried, next);
+	struct mesh_relay_tried *oldest = &tried->all[0];
+	int i;
+
+	if (found)
+		return found;
+	for (i = 0; i < tried->num; i++) {
+		if (tried->all[i].not_before_ms < oldest->not_before_ms)
+			oldest = &tried->all[i];
+	}
+	if (tried->num < MESH_RELAYS_TRIED)
+		oldest = &tried->all[tried->num++];
+	memset(oldest, 0, sizeof(*oldest));
+	oldest->cookie = next->way.cookie;
+	oldest->address = next->way.address.addr;
+	oldest->node_id = next->node_id;
+	memcpy(oldest->node, next->node, sizeof(oldest->node));
+	return oldest;
+}
+
+/* When a process of the route's first relay may be asked again, of all that refused; 0: now. */
+static uint64_t refused_ms(const struct mesh_relays_tried *tried, const struct mesh_route *route)
+{
+	uint64_t latest_ms = 0;
+	int i;
+
+	for (i = 0; i < tried->num; i++) {
+		if (tried->all[i].node_id == route->hops[0] &&
+		    latest_ms < tried->all[i].not_before_ms)
+			latest_ms = tried->all[i].not_before_ms;
+	}
+	return latest_ms;
+}
+
+/*
+ * The one of these that was asked least recently, without those in @unusable (bit N: nexts[N]).
+ * @drained: also those over a drained NIC, which come last; else only if there is no other.
+ * Returns its index; -1: none is left.
+ */
+static int least_recent(struct mesh_relays_tried *tried, const struct mesh_next *nexts, int num,
+			uint32_t unusable, bool drained)
+{
+	uint64_t asked_ms, oldest_ms = UINT64_MAX;
+	const struct mesh_relay_tried *of_next;
+	int i, found = -1;
+
+	for (i = 0; i < num; i++) {
+		of_next = tried_find(tried, &nexts[i]);
+		asked_ms = of_next ? of_next->not_before_ms : 0;
+		if (nexts[i].drained && !drained && found >= 0 && !nexts[found].drained)
+			break;
+		if (unusable >> i & 1 || asked_ms >= oldest_ms)
+			continue;
+		oldest_ms = asked_ms;
+		found = i;
+	}
+	return found;
+}
+
+/* ---- its life ------------------------------------------------------------------------------ */
+
 int mesh_relay_try_open(struct mesh_process *process, const struct mesh_handle *handle, int most,
 			struct mesh_relay_try **relay)
 {
@@ -116,15 +197,14 @@ static void first_hop_dial(struct mesh_relay_try *relay, const struct mesh_route
 	bool drained;
 	int i, num;
 
-	if (now_ms < mesh_relays_refused_ms(&relay->tried, route))
+	if (now_ms < refused_ms(&relay->tried, route))
 		return; /* a moment ago: other nodes come first */
 	num = mesh_nexts_of_node(process, process->relay->neighbours, route->hops[0],
 				 process->relay->job, nexts, MESH_NEXTS_MAX);
 	drained = !is_early(relay, MESH_DIAL_MS, now_ms); /* the others have not answered */
 	if (route->rdma && is_early(relay, MESH_RELAY_RDMA_MS, now_ms))
 		later = without_rdma(nexts, num);
-	while ((i = mesh_relays_least_recent(&relay->tried, nexts, num, unusable | later,
-					     drained)) >= 0 ||
+	while ((i = least_recent(&relay->tried, nexts, num, unusable | later, drained)) >= 0 ||
 	       later) {
 		if (i < 0 && relay->before_tcp)
 			break;
@@ -132,8 +212,7 @@ static void first_hop_dial(struct mesh_relay_try *relay, const struct mesh_route
 			later = 0;
 			continue;
 		}
-		mesh_relay_tried_get(&relay->tried,
-				     &nexts[i]); /* it is known: the connection has hope */
+		tried_get(&relay->tried, &nexts[i]); /* it is known: the connection has hope */
 		if (!mesh_dial_begin(dial, process, &nexts[i].way, false, now_ms)) {
 			relay->nexts[relay->num_dials] = nexts[i];
 			relay->routes[relay->num_dials++] = *route;
@@ -150,12 +229,16 @@ struct allowance {
 	bool leave_tcp; /* both */
 };
 
+static bool hops_suit(const struct mesh_relay_try *relay, const struct mesh_route *route)
+{
+	return relay->hops == MESH_HOPS_ANY || (relay->hops == MESH_HOPS_RDMA) == route->rdma;
+}
+
 static bool is_allowed(const struct mesh_relay_try *relay, const struct mesh_route *route,
 		       const struct allowance *allowance)
 {
 	if (!route->num_relays || (relay->beside.num && route->doubtful) ||
-	    (relay->no_rdma && route->rdma) ||
-	    (relay->before_tcp && !mesh_route_precedes_tcp(route)))
+	    !hops_suit(relay, route) || (relay->before_tcp && !mesh_route_precedes_tcp(route)))
 		return false;
 	if (route->leaves)
 		return allowance->leave && (route->rdma || allowance->leave_tcp);
@@ -178,7 +261,7 @@ static struct allowance allowance_of(const struct mesh_relay_try *relay,
 
 	for (i = 0; i < num; i++) {
 		route = &routes[i];
-		if (!route->num_relays || route->doubtful || (relay->no_rdma && route->rdma))
+		if (!route->num_relays || route->doubtful || !hops_suit(relay, route))
 			continue;
 		allowance.leave &= route->leaves || leave;
 		allowance.tcp &= route->leaves || !route->rdma || tcp;
@@ -249,8 +332,8 @@ static void refused_last(const struct mesh_relay_try *relay, struct mesh_route *
 
 	for (i = 1; i < num; i++) {
 		route = routes[i];
-		for (k = i; k && mesh_relays_refused_ms(&relay->tried, &routes[k - 1]) >
-					 mesh_relays_refused_ms(&relay->tried, &route);
+		for (k = i; k && refused_ms(&relay->tried, &routes[k - 1]) >
+					 refused_ms(&relay->tried, &route);
 		     k--)
 			routes[k] = routes[k - 1];
 		routes[k] = route;
@@ -355,8 +438,8 @@ static void routes_begin(struct mesh_relay_try *relay, uint64_t now_ms)
 	num = mesh_neighbours_routes(neighbours, target, MESH_RELAYS_MAX, routes, MESH_ROUTES_MAX);
 	if (num > 0) {
 		routes_take(relay, routes, num, relay->most, now_ms);
-		if (!relay->num_dials &&
-		    (relay->no_rdma || !is_early(relay, MESH_RELAY_RDMA_MS, now_ms)))
+		if (!relay->num_dials && (relay->hops == MESH_HOPS_COPIED ||
+					  !is_early(relay, MESH_RELAY_RDMA_MS, now_ms)))
 			others_take(relay, routes, num, now_ms);
 	} else {
 		num = neighbours_list(relay, routes, MESH_ROUTES_MAX);
@@ -447,7 +530,7 @@ void mesh_relay_try_request(const struct mesh_relay_try *relay, int i, const str
 
 void mesh_relay_try_refused(struct mesh_relay_try *relay, int i, enum mesh_refusal refusal)
 {
-	struct mesh_relay_tried *tried = mesh_relay_tried_get(&relay->tried, &relay->nexts[i]);
+	struct mesh_relay_tried *tried = tried_get(&relay->tried, &relay->nexts[i]);
 
 	tried->not_before_ms = mesh_clock_ms() + AGAIN_MS;
 	tried->refusal = refusal;

@@ -9,10 +9,36 @@
 
 #include "base/lock.h"
 #include "neighbours/neighbours.h"
+#include "nic/addr.h"
 #include "relay/next.h"
-#include "setup/relay_tried.h"
 #include "wire/frame.h"
 #include "wire/handle.h"
+
+/* Which hops a route may have. */
+enum mesh_hops {
+	MESH_HOPS_ANY,
+	MESH_HOPS_COPIED, /* not RDMA on each: small messages are larger than RDMA has them */
+	MESH_HOPS_RDMA,	  /* on each: what was cut for RDMA may have its flags in place (flags.h) */
+};
+
+/* Processes that are remembered. */
+#define MESH_RELAYS_TRIED 64
+
+/* A process that may relay for us, over one of our links to it. */
+struct mesh_relay_tried {
+	uint64_t cookie; /* its process id */
+	struct mesh_addr address;
+	uint64_t node_id;
+	uint64_t not_before_ms; /* no process of that node is asked sooner */
+	enum mesh_refusal refusal;
+	char node[MESH_NODE_NAME_MAX];
+};
+
+/* Which were asked: those that have refused, or have not answered, give the others their turn. */
+struct mesh_relays_tried {
+	struct mesh_relay_tried all[MESH_RELAYS_TRIED];
+	int num; /* 0: no neighbour runs a process that may relay */
+};
 
 struct mesh_path;
 
@@ -36,7 +62,7 @@ struct mesh_relay_try {
 	struct mesh_process *process;
 	const struct mesh_handle *handle; /* of the listener at the other end; the owner's */
 	int most;			  /* routes */
-	bool no_rdma;			  /* none with RDMA on each hop */
+	enum mesh_hops hops;		  /* of the routes that may be used */
 	bool before_tcp;		  /* only what goes before routed tcp: it waits for them */
 	bool known;			  /* there is such a route, usable or not */
 	bool asked;			  /* the mesh was searched for it */

@@ -94,7 +94,7 @@ static struct mesh_reroute *reroute_of(const struct mesh_comm *comm)
 MESH_HOLDS(process)
 static bool may_be_rerouted(const struct mesh_path *path)
 {
-	return path->relayed && mesh_path_is(path, MESH_PATH_DOWN);
+	return !mesh_path_is_of_link(path) && mesh_path_is(path, MESH_PATH_DOWN);
 }
 
 /* When the first of the comm's lost paths may be looked for; UINT64_MAX: none is lost. */
@@ -143,7 +143,7 @@ static int path_begin(struct mesh_reroute *reroute, struct mesh_comm *comm, uint
 
 	for (i = 0; i < comm->num_paths; i++) {
 		path = &comm->paths[i];
-		has_one |= path->relayed != NULL;
+		has_one |= !mesh_path_is_of_link(path);
 		if (!may_be_rerouted(path) ||
 		    (reroute->search == MESH_SEARCH_BESIDE &&
 		     now_ms < mesh_path_retry_due_ms(mesh_path_retry_of(path), now_ms)))
@@ -156,8 +156,7 @@ static int path_begin(struct mesh_reroute *reroute, struct mesh_comm *comm, uint
 	}
 	if (has_one)
 		return -EAGAIN;
-	path = &comm->paths[comm->num_paths];
-	ret = mesh_attach_late(comm, relay, true);
+	ret = mesh_attach_late(comm, relay, true, &path);
 	if (!ret)
 		reroute->path = path;
 	return ret;
@@ -186,9 +185,9 @@ static void attempt_begin(struct mesh_reroute *reroute, struct mesh_comm *comm, 
 	if (!ret) {
 		mesh_relay_try_request(reroute->relay, 0, reroute->path);
 		reroute->asked_ms = now_ms;
-	} else if (!reroute->path) {
+	} else if (!reroute->path && ret != -EAGAIN) {
 		mesh_relay_try_end(reroute->relay); /* not now, or no room: another look may */
-	} else if (ret != -EAGAIN) {
+	} else if (reroute->path) {
 		attempt_fail(reroute, MESH_REFUSAL_RESOURCES, now_ms);
 	}
 }
@@ -335,6 +334,15 @@ static void reroute_expired(struct mesh_timer *timer, uint64_t now_ms)
 	mesh_engine_timer_set(&reroute->process->engine, timer, next_ms);
 }
 
+/* Else it asks for what transport/attach.c gives back, as not enough for the comm. */
+MESH_HOLDS(process)
+static enum mesh_hops hops_of(const struct mesh_comm *comm)
+{
+	if (comm->eager_limit > mesh_process_eager_limit(comm->process, MESH_PROVIDER_VERBS_RXM))
+		return MESH_HOPS_COPIED;
+	return comm->paths[0].is_acknowledged && !comm->relayed ? MESH_HOPS_RDMA : MESH_HOPS_ANY;
+}
+
 /* Without memory for it the comm ends with its wait, or goes on without the path. */
 MESH_HOLDS(process)
 static void reroute_make(struct mesh_setup *setup, struct mesh_comm *comm)
@@ -351,9 +359,7 @@ static void reroute_make(struct mesh_setup *setup, struct mesh_comm *comm)
 		return;
 	}
 	reroute->straight = mesh_straight_open(&reroute->handle);
-	/* Else it asks for what transport/attach.c gives back, as not enough for the comm. */
-	reroute->relay->no_rdma = comm->eager_limit >
-				  mesh_process_eager_limit(comm->process, MESH_PROVIDER_VERBS_RXM);
+	reroute->relay->hops = hops_of(comm);
 	reroute->timer.expired = reroute_expired;
 	comm->seeker = &reroute->comm;
 	LIST_INSERT_HEAD(&setup->reroutes, reroute, entry);

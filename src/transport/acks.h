@@ -57,4 +57,11 @@ void mesh_acks_doubt(struct mesh_path *path);
 MESH_HOLDS(comm)
 bool mesh_ack_is_missing(struct mesh_comm *comm, uint32_t seq);
 
+/**
+ * Completes the requests in doubt of which the receiver has said, in its CLOSED, that it has them.
+ * Those of which an operation is in flight complete with a later call.
+ */
+MESH_HOLDS(comm)
+void mesh_doubts_end(struct mesh_comm *comm);
+
 #endif

@@ -5,12 +5,11 @@
 #include "base/clock.h"
 #include "control/peer_index.h"
 #include "control/process.h"
+#include "transport/acks.h"
 #include "transport/answer.h"
 #include "transport/comm_end.h"
-#include "transport/doubts.h"
 #include "transport/receive.h"
 #include "transport/request.h"
-#include "transport/resend.h"
 #include "transport/send.h"
 
 /* The interval of checks, in milliseconds, once a peer has waited for our answer for too long. */

@@ -22,6 +22,7 @@
 #include "base/log.h"
 #include "control/peer_index.h"
 #include "control/peer_send.h"
+#include "control/peer_park.h"
 #include "control/process.h"
 #include "transport/attach.h"
 #include "transport/circuit_end.h"
@@ -108,6 +109,21 @@ static void route_log(const struct mesh_path *path, bool alone)
 			  alone ? " now" : ", too", mesh_path_describe(path).via_text, more);
 }
 
+/* True if a link to the peer carries the comm. */
+MESH_HOLDS(process)
+static bool has_link(const struct mesh_comm *comm)
+{
+	int i;
+
+	for (i = 0; i < comm->num_paths; i++) {
+		if (mesh_path_is(&comm->paths[i], MESH_PATH_UP) &&
+		    !mesh_path_has_relay(&comm->paths[i]) && !comm->paths[i].peer->routed &&
+		    !mesh_peer_is_parked(comm->paths[i].peer))
+			return true;
+	}
+	return false;
+}
+
 /*
  * A link to the peer is better than a relay, whose paths the comm leaves. What they had in flight
  * is asked for, and sent again if need be, as after a loss.
@@ -117,6 +133,8 @@ static void relays_leave(struct mesh_comm *comm)
 {
 	struct mesh_path *path;
 
+	if (comm->relayed || !comm->sending || !has_link(comm))
+		return;
 	for (path = comm->paths; path < comm->paths + comm->num_paths; path++) {
 		if (mesh_path_has_relay(path) && mesh_path_is(path, MESH_PATH_UP))
 			mesh_path_leave(path);
@@ -131,10 +149,6 @@ static void path_up(struct mesh_path *path, const struct mesh_frame_accept *acce
 	bool alone = mesh_comm_is_cut(comm), is_first = !path->remote_id;
 
 	comm->routeless_ms = 0;
-	mesh_comm_lock(comm);
-	if (comm->segment_bytes > path->segment_bytes)
-		comm->segment_bytes = path->segment_bytes;
-	mesh_comm_unlock(comm);
 	mesh_path_accepted(path, accept);
 	mesh_comm_lock(comm);
 	if (comm->sending)
@@ -146,8 +160,7 @@ static void path_up(struct mesh_path *path, const struct mesh_frame_accept *acce
 		route_log(path, alone);
 	if (comm->relayed || mesh_path_has_relay(path) || is_first)
 		mesh_path_log(path);
-	if (comm->sending && !mesh_path_has_relay(path) && !path->peer->routed)
-		relays_leave(comm);
+	relays_leave(comm);
 	mesh_comm_recover_soon(comm);
 }
 
@@ -224,12 +237,17 @@ int mesh_attach_begin(struct mesh_path *path, struct mesh_peer *peer, bool relay
 	return 0;
 }
 
-int mesh_attach_late(struct mesh_comm *comm, struct mesh_peer *peer, bool relay)
+int mesh_attach_late(struct mesh_comm *comm, struct mesh_peer *peer, bool relay,
+		     struct mesh_path **late)
 {
-	struct mesh_path *path = &comm->paths[comm->num_paths];
+	struct mesh_path *path = &comm->paths[comm->num_paths - 1];
 	int ret;
 
 	mesh_process_assert_locked(comm->process);
+	*late = path;
+	if (comm->num_paths > comm->wanted_paths && !path->remote_id)
+		return mesh_attach_begin(path, peer, relay); /* the peer does not have it either */
+	*late = ++path;
 	ret = mesh_comm_path_add_late(comm, peer, relay);
 	if (ret)
 		return ret;
@@ -462,6 +480,7 @@ static enum mesh_refusal path_take_late(struct mesh_comm *comm, struct mesh_peer
 {
 	struct mesh_path *path = &comm->paths[request->path];
 
+	comm->rerouted |= request->epoch; /* its NCCL has the comm: accept() need not wait */
 	if (comm->waits || request->path != comm->num_paths || !request->epoch ||
 	    peer->state != MESH_PEER_UP || mesh_comm_path_add_late(comm, peer, *request->via))
 		return MESH_REFUSAL_RESOURCES;

@@ -27,9 +27,13 @@
 MESH_HOLDS(process)
 int mesh_attach_begin(struct mesh_path *path, struct mesh_peer *peer, bool relay);
 
-/** Gives a comm that NCCL uses a path that it never had. Returns as the above does. */
+/**
+ * Gives a comm that NCCL uses a path that it never had: *late. The one before it must be known to
+ * both ends, or it is this one. Returns as the above does.
+ */
 MESH_HOLDS(process)
-int mesh_attach_late(struct mesh_comm *comm, struct mesh_peer *peer, bool relay);
+int mesh_attach_late(struct mesh_comm *comm, struct mesh_peer *peer, bool relay,
+		     struct mesh_path **late);
 
 /** Asks the process at the other end, the path's peer, for this life of it. */
 MESH_HOLDS(process)

@@ -6,8 +6,8 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "control/process.h"
+#include "transport/acks.h"
 #include "transport/comm_end.h"
-#include "transport/doubts.h"
 #include "wire/stats.h"
 
 static const struct {

@@ -54,6 +54,7 @@ void mesh_comm_up_learn(struct mesh_comm *comm)
 	int i, num = 0;
 
 	mesh_comm_assert_locked(comm);
+	comm->segment_bytes = comm->process->config.segment_bytes;
 	for (i = 0; i < comm->num_paths; i++) {
 		path = &comm->paths[i];
 		path->carries = path->state == MESH_PATH_UP && (!leaves || !path->parked);
@@ -62,6 +63,8 @@ void mesh_comm_up_learn(struct mesh_comm *comm)
 			continue;
 		comm->up[num] = path;
 		comm->paces[num++] = path->pace;
+		if (comm->segment_bytes > path->segment_bytes)
+			comm->segment_bytes = path->segment_bytes;
 	}
 	comm->num_up = num;
 }
@@ -71,27 +74,14 @@ void mesh_comm_paths_learn(struct mesh_comm *comm)
 	size_t segment_max = MESH_MESSAGE_MAX;
 	int i;
 
-	comm->segment_bytes = comm->process->config.segment_bytes;
 	for (i = 0; i < comm->num_paths; i++) {
 		const struct mesh_path *path = &comm->paths[i];
 
 		comm->announces |= path->immediate_bits < 64;
 		if (segment_max > path->segment_max)
 			segment_max = path->segment_max;
-		if (comm->segment_bytes > path->segment_bytes)
-			comm->segment_bytes = path->segment_bytes;
 	}
 	comm->segment_max = segment_max / MESH_LINE_BYTES * MESH_LINE_BYTES;
-}
-
-void mesh_comm_path_enter(struct mesh_comm *comm)
-{
-	const struct mesh_path *path = &comm->paths[comm->num_paths];
-
-	mesh_comm_assert_locked(comm);
-	if (comm->segment_bytes > path->segment_bytes)
-		comm->segment_bytes = path->segment_bytes;
-	atomic_store(&comm->num_paths, comm->num_paths + 1);
 }
 
 void mesh_path_state_set(struct mesh_path *path, enum mesh_path_state state)

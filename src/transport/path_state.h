@@ -39,10 +39,6 @@ void mesh_comm_recover_soon(struct mesh_comm *comm);
 MESH_HOLDS(comm)
 void mesh_comm_up_learn(struct mesh_comm *comm);
 
-/** The path behind the last one of a comm that NCCL uses is complete. comm->lock held. */
-MESH_HOLDS(comm)
-void mesh_comm_path_enter(struct mesh_comm *comm);
-
 /** Sets what depends on all paths of the comm. To be called whenever one is added. */
 void mesh_comm_paths_learn(struct mesh_comm *comm);
 

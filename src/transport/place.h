@@ -1,9 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* place.h - copies a message into a receive buffer that a GPU is already polling. */
+/*
+ * place.h - copies a message into a receive buffer that a GPU is already polling, and cuts one into
+ * segments at the same lines.
+ */
 #ifndef MESH_TRANSPORT_PLACE_H
 #define MESH_TRANSPORT_PLACE_H
 
 #include <stddef.h>
+
+#include "transport/comm.h"
 
 /*
  * Bytes whose last word is a flag in NCCL's LL128 protocol (NCCL_LL128_LINESIZE, device.h).
@@ -19,5 +24,8 @@
  * @to: lines count from here; fastest and atomic where it is 8-byte aligned, as NCCL's buffers are
  */
 void mesh_place(void *to, const void *from, size_t size);
+
+/** Bytes of each segment but the last of a message of @size bytes: whole lines of 128 bytes. */
+size_t mesh_segment_size(const struct mesh_comm *comm, size_t size);
 
 #endif

@@ -105,7 +105,7 @@ static struct mesh_registration *registration_take(struct mesh_comm *comm, int *
 	else if (comm->closing)
 		*error = -ECANCELED;
 	else
-		mesh_comm_path_enter(comm);
+		atomic_store(&comm->num_paths, comm->num_paths + 1);
 	mesh_comm_unlock(comm);
 	return registration;
 }

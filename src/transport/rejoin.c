@@ -228,7 +228,7 @@ static struct mesh_path *path_next(const struct mesh_rejoin *rejoin,
 		if (!comm->resumes || comm->error || mesh_comm_is_opening(comm))
 			continue;
 		for (; i < comm->num_paths; i++) {
-			if (!comm->relayed && !mesh_path_has_relay(&comm->paths[i]) &&
+			if (mesh_path_is_of_link(&comm->paths[i]) &&
 			    peer_is_links(comm->paths[i].peer, rejoin) &&
 			    path_waits(&comm->paths[i]))
 				return &comm->paths[i];
@@ -320,8 +320,8 @@ static bool all_may_wait(const struct mesh_rejoin *rejoin)
 MESH_HOLDS(process)
 static void paths_attach(const struct mesh_rejoin *rejoin)
 {
+	struct mesh_path *path = NULL, *late;
 	struct mesh_comm *comm = NULL;
-	struct mesh_path *path = NULL;
 
 	while ((path = path_next(rejoin, path))) {
 		if (path->comm->sending)
@@ -330,7 +330,7 @@ static void paths_attach(const struct mesh_rejoin *rejoin)
 			mesh_attach_ask(path, rejoin->dial.peer);
 	}
 	while ((comm = grower_next(rejoin, comm)))
-		mesh_attach_late(comm, rejoin->dial.peer, false);
+		mesh_attach_late(comm, rejoin->dial.peer, false, &late);
 }
 
 MESH_HOLDS(process)
@@ -372,6 +372,7 @@ MESH_HOLDS(process)
 static bool process_refuses(const struct mesh_rejoin *rejoin, uint64_t lost_ms, uint64_t now_ms)
 {
 	const uint64_t since_ms = rejoin->dial.peer->first_refused_ms;
+	const struct mesh_path *path = NULL;
 	const struct mesh_rejoin *one;
 
 	if (!since_ms || mesh_clock_elapsed_ms(since_ms, now_ms) < MESH_REFUSED_MS ||
@@ -381,7 +382,9 @@ static bool process_refuses(const struct mesh_rejoin *rejoin, uint64_t lost_ms, 
 		if (one->way.cookie == rejoin->way.cookie && !link_refuses(one, now_ms))
 			return false;
 	}
-	return true;
+	while ((path = path_next(rejoin, path)) && mesh_comm_is_cut(path->comm))
+		continue;
+	return !path; /* else a relay leads there, and reports its end */
 }
 
 /* True if no process, or another one, answers where the link's process was. */
@@ -487,6 +490,19 @@ static void stopped_note(const struct mesh_rejoin *rejoin, uint64_t now_ms)
 		path->peer->heard_ms = now_ms;
 }
 
+/* True if comms go on without the link, and may wait for it again. */
+MESH_HOLDS(process)
+static bool is_missed(const struct mesh_rejoin *rejoin)
+{
+	const struct mesh_peer *peer;
+
+	LIST_FOREACH(peer, &rejoin->process->peers, entry) {
+		if (peer_is_links(peer, rejoin) && !LIST_EMPTY(&peer->user_list))
+			return true;
+	}
+	return false;
+}
+
 MESH_HOLDS(process)
 static void rejoin_expired(struct mesh_timer *timer, uint64_t now_ms)
 {
@@ -512,10 +528,10 @@ static void rejoin_expired(struct mesh_timer *timer, uint64_t now_ms)
 		mesh_dial_end(&rejoin->dial);
 		forget_ms =
 			rejoin->lost_ms + (rejoin->futile_lives ? FUTILE_MEMORY_MS : 2 * STEADY_MS);
-		if (now_ms >= forget_ms)
+		if (now_ms >= forget_ms && !is_missed(rejoin))
 			rejoin_free(rejoin);
 		else
-			mesh_engine_timer_set(engine, timer, forget_ms);
+			mesh_engine_timer_set(engine, timer, now_ms + LOOK_MAX_MS);
 		return;
 	}
 	if (look_ms < LOOK_MIN_MS)

@@ -78,7 +78,7 @@ bool mesh_comm_lacks_path(struct mesh_comm *comm)
 	mesh_comm_lock(comm);
 	for (path = comm->paths; path < comm->paths + comm->num_paths && is_in_use(comm); path++) {
 		direct |= path->state == MESH_PATH_UP && !mesh_path_has_relay(path);
-		lacks |= path->relayed &&
+		lacks |= !mesh_path_is_of_link(path) &&
 			 (path->state == MESH_PATH_DOWN || path->state == MESH_PATH_JOINING);
 	}
 	mesh_comm_unlock(comm);
@@ -100,6 +100,8 @@ void mesh_reroute_want(const struct mesh_path *path)
 	char why[2 * MESH_NODE_NAME_MAX + MESH_VIA_MAX + 64];
 
 	mesh_process_assert_locked(comm->process);
+	if (!comm->routeless_ms && is_routeless(comm))
+		comm->routeless_ms = mesh_clock_ms();
 	if (!path->broken && path->known && !mesh_path_has_relay(path)) {
 		snprintf(why, sizeof(why), "node %.63s has lost node %.63s", comm->process->name,
 			 peer->name);

@@ -22,7 +22,6 @@
 #include "transport/path_state.h"
 #include "transport/request.h"
 #include "transport/resend.h"
-#include "transport/segment_size.h"
 #include "transport/send.h"
 
 /* The result of one attempt to post a request. */
@@ -474,8 +473,8 @@ __attribute__((noinline)) static enum send_result granted_send(struct mesh_comm 
 		return grant_await(comm);
 	if (request->size > held->grant.size)
 		return overflow(comm, request, &held->grant);
-	if (request->state == MESH_REQUEST_WAITING && !request_cut(request))
-		return SEND_BLOCKED;
+	if (!comm->num_up || (request->state == MESH_REQUEST_WAITING && !request_cut(request)))
+		return SEND_BLOCKED; /* the paths decide how it is cut */
 	if (request->send.num_lost && !request->send.settled)
 		return SEND_BLOCKED; /* the receiver is being asked */
 	while (result == SEND_POSTED && !request->send.posted)

@@ -241,9 +241,9 @@ bool mesh_stopped_event(struct mesh_peer *peer, const struct mesh_frame *frame)
 	if (event != MESH_CIRCUIT_ANSWER && event != MESH_CIRCUIT_LEFT)
 		return false;
 	path = mesh_comm_path_find(peer, frame->to_comm);
-	if (path && mesh_path_has_relay(path) && event == MESH_CIRCUIT_ANSWER)
-		answered(path, &frame->circuit);
+	if (path && event == MESH_CIRCUIT_LEFT)
+		other_left(path->comm, &frame->circuit); /* it names another path */
 	else if (path && mesh_path_has_relay(path))
-		other_left(path->comm, &frame->circuit);
+		answered(path, &frame->circuit);
 	return true;
 }
