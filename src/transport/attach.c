@@ -90,6 +90,9 @@ static bool path_suffices(const struct mesh_path *path, size_t eager_limit)
 {
 	const struct mesh_comm *comm = path->comm;
 
+	if (!comm->relayed && comm->paths[0].is_acknowledged && !path->is_acknowledged &&
+	    mesh_path_has_relay(path))
+		return false; /* what was cut for RDMA may have its flags in place (flags.h) */
 	/* A relay cuts what is too large for it. */
 	return (mesh_path_has_relay(path) || path->segment_max >= comm->segment_max) &&
 	       path->payload_max >= comm->eager_limit && eager_limit >= comm->eager_limit;
@@ -261,12 +264,7 @@ int mesh_attach_late(struct mesh_comm *comm, struct mesh_peer *peer, bool relay,
 
 bool mesh_attach_is_asked(const struct mesh_path *path)
 {
-	bool asked;
-
-	mesh_comm_lock(path->comm);
-	asked = path->state == MESH_PATH_JOINING;
-	mesh_comm_unlock(path->comm);
-	return asked;
+	return mesh_path_is(path, MESH_PATH_JOINING);
 }
 
 void mesh_attach_end(struct mesh_path *path)

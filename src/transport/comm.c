@@ -26,6 +26,21 @@ bool mesh_comm_has_lost_path(const struct mesh_comm *comm)
 	return false;
 }
 
+bool mesh_peer_comms_go_on(const struct mesh_peer *peer)
+{
+	struct mesh_peer_user *user;
+	const struct mesh_path *path;
+
+	mesh_process_assert_locked(peer->process);
+	LIST_FOREACH(user, &peer->user_list, entry) {
+		path = mesh_path_if_user(user);
+		if (path && mesh_path_is_of_link(path) && !path->comm->error &&
+		    !mesh_comm_is_cut(path->comm))
+			return true;
+	}
+	return false;
+}
+
 bool mesh_path_lives(const struct mesh_path *path)
 {
 	mesh_process_assert_locked(path->comm->process);

@@ -102,8 +102,6 @@ void mesh_place(void *to, const void *from, size_t size)
 	rest_place(words, source, size);
 }
 
-/* ---- segments ------------------------------------------------------------------------------ */
-
 /*
  * With several paths a message is cut into this many segments for each path, within these bounds in
  * bytes. The upper bound is a quarter of tcp's window (MESH_PACE_WINDOW_MIN), so that a fast path

@@ -372,7 +372,6 @@ MESH_HOLDS(process)
 static bool process_refuses(const struct mesh_rejoin *rejoin, uint64_t lost_ms, uint64_t now_ms)
 {
 	const uint64_t since_ms = rejoin->dial.peer->first_refused_ms;
-	const struct mesh_path *path = NULL;
 	const struct mesh_rejoin *one;
 
 	if (!since_ms || mesh_clock_elapsed_ms(since_ms, now_ms) < MESH_REFUSED_MS ||
@@ -382,9 +381,7 @@ static bool process_refuses(const struct mesh_rejoin *rejoin, uint64_t lost_ms, 
 		if (one->way.cookie == rejoin->way.cookie && !link_refuses(one, now_ms))
 			return false;
 	}
-	while ((path = path_next(rejoin, path)) && mesh_comm_is_cut(path->comm))
-		continue;
-	return !path; /* else a relay leads there, and reports its end */
+	return true;
 }
 
 /* True if no process, or another one, answers where the link's process was. */
@@ -399,8 +396,8 @@ static bool process_is_gone(const struct mesh_rejoin *rejoin, const struct mesh_
 	if (!peer)
 		return false;
 	while ((other = mesh_peer_of_process(lost, other))) {
-		if (other->state == MESH_PEER_UP)
-			return false;
+		if (other->state == MESH_PEER_UP || mesh_peer_comms_go_on(other))
+			return false; /* a relay reports the end of the process */
 		if (other->state == MESH_PEER_LOST && lost_ms < other->state_ms)
 			lost_ms = other->state_ms;
 	}
@@ -437,7 +434,7 @@ static uint64_t comm_heard_ms(const struct mesh_comm *comm)
 MESH_HOLDS(process)
 static bool wait_is_over(const struct mesh_path *path, uint64_t limit_ms, uint64_t now_ms)
 {
-	return mesh_comm_is_cut(path->comm) &&
+	return mesh_comm_is_cut(path->comm) && path->comm->routeless_ms &&
 	       mesh_clock_elapsed_ms(comm_heard_ms(path->comm), now_ms) >= limit_ms;
 }
 
