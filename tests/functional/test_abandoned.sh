@@ -18,6 +18,9 @@ quits() {
 
 	CASE="$role is closed"
 	rm -f "$FAULTS"/{handle,go,down,closed,up,failed}*
+	# The processes may start before the kernel has noticed that the carrier is back.
+	mesh_await_link "$(mesh_ns a)" ab
+	mesh_await_link "$(mesh_ns b)" ba
 	mesh_shape a ab 200mbit
 	play "$([[ $role == connect ]] && echo a || echo b)" quitter <<-END
 		$(meet "$role" 64M)
