@@ -33,8 +33,6 @@
 /* Routes inside the site have this time before others are used. */
 #define SITE_MS MESH_DIAL_MS
 
-/* ---- what was asked ------------------------------------------------------------------------ */
-
 /* What is remembered of a process on this link; NULL: nothing. */
 static struct mesh_relay_tried *tried_find(struct mesh_relays_tried *tried,
 					   const struct mesh_next *next)
@@ -111,8 +109,6 @@ static int least_recent(struct mesh_relays_tried *tried, const struct mesh_next 
 	}
 	return found;
 }
-
-/* ---- its life ------------------------------------------------------------------------------ */
 
 int mesh_relay_try_open(struct mesh_process *process, const struct mesh_handle *handle, int most,
 			struct mesh_relay_try **relay)

@@ -482,6 +482,10 @@ static enum mesh_refusal path_take_late(struct mesh_comm *comm, struct mesh_peer
 	if (comm->waits || request->path != comm->num_paths || !request->epoch ||
 	    peer->state != MESH_PEER_UP || mesh_comm_path_add_late(comm, peer, *request->via))
 		return MESH_REFUSAL_RESOURCES;
+	if (!path_suffices(path, peer->eager_limit)) {
+		mesh_attach_end(path);
+		return MESH_REFUSAL_RESOURCES;
+	}
 	(void)!mesh_path_via_set(path, request->via); /* else the log has "relay" */
 	if (request->alone)
 		others_give_up(path, request->epoch);
