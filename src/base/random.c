@@ -53,3 +53,8 @@ uint64_t mesh_one_way(const uint64_t secret[2])
 	rounds(v, 4);
 	return v[0] ^ v[1] ^ v[2] ^ v[3];
 }
+
+uint64_t mesh_process_id_of(uint64_t cookie)
+{
+	return mesh_one_way((const uint64_t[2]){cookie, 0});
+}

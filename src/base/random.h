@@ -15,4 +15,7 @@ int mesh_random(void *bytes, size_t size);
  */
 uint64_t mesh_one_way(const uint64_t secret[2]);
 
+/** The id, which anybody may know, of the process with @cookie, which those with a handle know. */
+uint64_t mesh_process_id_of(uint64_t cookie);
+
 #endif

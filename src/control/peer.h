@@ -171,10 +171,9 @@ struct mesh_peer {
 	struct mesh_endpoint_addr address;
 	uint16_t control_port;
 	uint16_t listens_at; /* its control port, from its HELLO */
-	/* What our next HELLO names to its listener, and the cookie that our last one had. */
-	uint64_t cookie;
-	uint32_t listen_id;
-	uint64_t sent_cookie;
+	/* What our next HELLO names, and what our last one has named. */
+	uint64_t cookie, sent_cookie;
+	uint32_t listen_id, sent_listen_id;
 
 	/* From its HELLO. */
 	uint64_t node_id MESH_GUARDED_BY(process); /* 0 until known */

@@ -49,7 +49,7 @@ static enum mesh_refusal hello_refusal(struct mesh_peer *peer, const struct mesh
 	const struct mesh_nic *nic = mesh_peer_nic(peer);
 
 	/* Else a stranger could claim to be a process that we know, and has stopped. */
-	if (mesh_one_way(hello->secret) != hello->process_id ||
+	if (mesh_process_id_of(mesh_one_way(hello->secret)) != hello->process_id ||
 	    !process->events->admits(process, hello))
 		return MESH_REFUSAL_COOKIE;
 	if (hello_domain(peer, hello) < 0)
@@ -68,8 +68,8 @@ static void hello_refuse(struct mesh_peer *peer, enum mesh_refusal refusal)
 	mesh_peer_refuse(peer, refusal, 0);
 	if (refusal == MESH_REFUSAL_COOKIE)
 		mesh_peer_lose(peer,
-			       "its HELLO names no listener of this process (another job, or a "
-			       "stranger)");
+			       "its HELLO is for another process (of another job, or one that has "
+			       "ended), or comes from a stranger");
 	else
 		mesh_peer_lose(peer, mesh_refusal_text(refusal));
 }

@@ -91,7 +91,8 @@ void mesh_peer_hello_send(struct mesh_peer *peer)
 		memcpy(hello->secret, process->secret, sizeof(hello->secret));
 	peer->sent_cookie = peer->incoming ? 0 : peer->cookie;
 	hello->cookie = peer->sent_cookie;
-	hello->listen_id = peer->incoming ? 0 : peer->listen_id;
+	peer->sent_listen_id = peer->incoming ? 0 : peer->listen_id;
+	hello->listen_id = peer->sent_listen_id;
 	hello->peer_id = peer->sink.id;
 	hello->peer_token = peer->sink.token;
 	hello->provider = (uint8_t)provider_of(peer);

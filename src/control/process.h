@@ -105,8 +105,9 @@ struct mesh_process {
 	int num_nics;	 /* NCCL's devices: table.nics[0 .. num_nics - 1], the first devs below */
 	int num_lasting; /* with the management network's, of src/setup/spares.c */
 	uint64_t node_id;
-	uint64_t process_id; /* mesh_one_way() of the secret, which only HELLO carries */
-	uint64_t secret[2];
+	uint64_t secret[2];  /* only HELLO carries it */
+	uint64_t cookie;     /* mesh_one_way() of it, in our handles */
+	uint64_t process_id; /* follows from the cookie; anybody may know it */
 	char name[MESH_NODE_NAME_MAX];
 	uint64_t tuner_digest; /* struct mesh_tuner_plan; MESH_TUNER_ANY where NCCL does not run */
 	enum mesh_process_role role;

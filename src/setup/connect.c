@@ -457,9 +457,10 @@ static struct mesh_connect *connect_find(struct mesh_net *net, uint64_t id,
 	struct mesh_connect *connect;
 
 	LIST_FOREACH(connect, bucket_of(net->setup, id), id_entry) {
-		/* The id comes from the buffer, so it is trusted only with the right cookie. */
+		/* The id comes from the buffer, so it is trusted only with the right listener. */
 		if (connect->id == id && connect->net == net &&
-		    connect->handle.cookie == handle->cookie)
+		    connect->handle.cookie == handle->cookie &&
+		    connect->handle.listen_id == handle->listen_id)
 			return connect;
 	}
 	return NULL;

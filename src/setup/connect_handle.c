@@ -75,6 +75,7 @@ static bool is_told(const struct mesh_connect *connect)
 	for (i = 0; i < connect->num_dials; i++) {
 		peer = connect->dials[i].peer;
 		if (peer && peer->sent_cookie == connect->handle.cookie &&
+		    peer->sent_listen_id == connect->handle.listen_id &&
 		    (peer->refusal || peer->state == MESH_PEER_GREETING ||
 		     peer->state == MESH_PEER_UP))
 			return true;

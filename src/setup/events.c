@@ -20,8 +20,7 @@
 MESH_HOLDS(process)
 static bool hello_is_admitted(struct mesh_process *process, const struct mesh_frame_hello *hello)
 {
-	return mesh_listener_admits(process, hello) || mesh_attach_admits(process, hello) ||
-	       mesh_relay_admits(process, hello);
+	return mesh_attach_admits(process, hello) || mesh_relay_admits(process, hello);
 }
 
 MESH_HOLDS(process)

@@ -7,7 +7,6 @@
 
 #include "base/clock.h"
 #include "base/log.h"
-#include "base/random.h"
 #include "control/peer_send.h"
 #include "nic/nic_near.h"
 #include "setup/listener.h"
@@ -39,15 +38,10 @@ static struct mesh_listener *listener_find(struct mesh_process *process, uint32_
 
 	mesh_process_assert_locked(process);
 	LIST_FOREACH(listener, &mesh_setup_of(process)->listeners, entry) {
-		if (listener->id == id && listener->cookie == cookie)
+		if (listener->id == id && cookie == process->cookie)
 			return listener;
 	}
 	return NULL;
-}
-
-bool mesh_listener_admits(struct mesh_process *process, const struct mesh_frame_hello *hello)
-{
-	return listener_find(process, hello->listen_id, hello->cookie);
 }
 
 void mesh_listener_introduced(struct mesh_peer *peer, const struct mesh_frame_hello *hello)
@@ -331,7 +325,7 @@ static void handle_write(const struct mesh_listener *listener, void *bytes)
 
 	memset(&handle, 0, sizeof(handle));
 	handle.node_id = process->node_id;
-	handle.cookie = listener->cookie;
+	handle.cookie = process->cookie;
 	handle.listen_id = listener->id;
 	handle.control_port = process->control_port;
 	handle.dev = (uint8_t)listener->dev;
@@ -364,24 +358,19 @@ int mesh_net_listen(struct mesh_net *net, int dev, void *handle, struct mesh_lis
 	opened->net = net;
 	opened->wait.process = process;
 	opened->dev = dev;
-	ret = mesh_random(&opened->cookie, sizeof(opened->cookie));
-	if (ret)
-		goto free_listener;
 	mesh_process_lock(process);
 	ret = mesh_setup_start(process);
-	if (ret)
-		goto unlock;
+	if (ret) {
+		mesh_process_unlock(process);
+		free(opened);
+		return ret;
+	}
 	opened->id = ++mesh_setup_of(process)->next_listen_id;
 	LIST_INSERT_HEAD(&mesh_setup_of(process)->listeners, opened, entry);
 	handle_write(opened, handle);
 	mesh_process_unlock(process);
 	*listener = opened;
 	return 0;
-unlock:
-	mesh_process_unlock(process);
-free_listener:
-	free(opened);
-	return ret;
 }
 
 /* A link that is still being greeted is none that was lost. */

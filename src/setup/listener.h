@@ -20,7 +20,6 @@ struct mesh_listener {
 	LIST_ENTRY(mesh_listener) entry; /* setup->listeners; all under process->lock */
 	struct mesh_net *net;
 	uint32_t id;
-	uint64_t cookie;
 	int dev;
 	struct mesh_accept_wait wait;
 	struct mesh_comm *waiting[MESH_LISTENER_QUEUE]; /* complete, or still without some paths */
@@ -39,9 +38,7 @@ void mesh_listener_connect(struct mesh_peer *peer, const struct mesh_frame_conne
 MESH_HOLDS(process)
 void mesh_listener_withdrawn(struct mesh_peer *peer, const struct mesh_frame_withdraw *withdraw);
 
-/** The functions of struct mesh_peer_events; a stranger must name a listener of ours. */
-MESH_HOLDS(process)
-bool mesh_listener_admits(struct mesh_process *process, const struct mesh_frame_hello *hello);
+/** The functions of struct mesh_peer_events. */
 MESH_HOLDS(process)
 void mesh_listener_introduced(struct mesh_peer *peer, const struct mesh_frame_hello *hello);
 

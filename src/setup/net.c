@@ -162,7 +162,8 @@ static int setup_make(const struct opening *opening, struct mesh_setup **made)
 	mesh_node_name(process->config.node_name, process->name, sizeof(process->name));
 	process->node_id = mesh_node_id();
 	ret = mesh_random(process->secret, sizeof(process->secret));
-	process->process_id = mesh_one_way(process->secret);
+	process->cookie = mesh_one_way(process->secret);
+	process->process_id = mesh_process_id_of(process->cookie);
 	if (!ret)
 		ret = mesh_rails_parse(process->config.rails, &process->rails);
 	if (!ret)

@@ -377,15 +377,10 @@ void mesh_attach_ask(const struct mesh_path *path, struct mesh_peer *peer)
 
 bool mesh_attach_admits(const struct mesh_process *process, const struct mesh_frame_hello *hello)
 {
-	const struct mesh_comm *comm;
-
-	if (!hello->listen_id && hello->cookie == process->process_id)
-		return mesh_process_is_known(process, hello->process_id);
-	for (comm = mesh_comm_next(process, NULL); comm; comm = mesh_comm_next(process, comm)) {
-		if (!comm->sending && comm->cookie == hello->cookie)
-			return true;
-	}
-	return false;
+	if (hello->cookie == process->cookie)
+		return true;
+	return !hello->listen_id && hello->cookie == process->process_id &&
+	       mesh_process_is_known(process, hello->process_id);
 }
 
 /* True if the frame comes from the comm's other end, or from a relay for it. */

@@ -66,7 +66,10 @@ MESH_HOLDS(process)
 void mesh_attach_answer(const struct mesh_path *path, struct mesh_peer *peer,
 			const struct mesh_frame_connect *request);
 
-/** True for a HELLO of a process that may ask for a path of a comm that is here. */
+/**
+ * True for a HELLO of a process that may ask for a path: it has one of our handles, or comms with
+ * us, and has lost a link.
+ */
 MESH_HOLDS(process)
 bool mesh_attach_admits(const struct mesh_process *process, const struct mesh_frame_hello *hello);
 

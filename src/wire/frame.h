@@ -103,8 +103,11 @@ struct mesh_frame_hello {
 	char version[MESH_VERSION_MAX]; /* of the plugin: mesh_version() */
 	char node_name[MESH_NODE_NAME_MAX];
 	uint64_t node_id;
-	uint64_t process_id; /* mesh_one_way() of a secret; tells processes of a node apart */
-	/* Of the listener; 0 in the answer. For a lost link, a relay: the other's process_id. */
+	uint64_t process_id; /* tells processes of a node apart; it follows from a cookie */
+	/*
+	 * Of the process that is dialled: its handles have it. 0 in the answer. For a relay, or a
+	 * link that a receiving end has lost: its process_id.
+	 */
 	uint64_t cookie;
 	uint32_t listen_id; /* for a lost link 0, for a relay MESH_LISTEN_RELAY */
 	uint32_t peer_id;   /* a GREET to the sender carries these two */
@@ -122,7 +125,7 @@ struct mesh_frame_hello {
 	uint8_t lane;	       /* on tcp: which of the endpoints of either NIC; 0: the first */
 	uint8_t reserved[4];   /* 0 */
 	char site[MESH_SITE_NAME_MAX]; /* of the sender's node; "" where none is set */
-	/* Of process_id, which anybody may know: proves that it is its own. 0 in the answer.  */
+	/* From which cookie and process_id follow: proves that it has them. 0 in the answer. */
 	uint64_t secret[2];
 	struct mesh_wire_nic nics[MESH_NICS_MAX]; /* num_nics of them are sent */
 };

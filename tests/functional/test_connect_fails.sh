@@ -190,7 +190,7 @@ anothers_cookie() {
 	END
 	arrives closed
 	unblock
-	finish "gave up connecting.* it has no such listener"
+	finish "refused a connection: it has no such listener"
 }
 
 # --- refused at first, stopped then: only the last reason counts ---------------------------------

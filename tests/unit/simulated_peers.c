@@ -73,7 +73,7 @@ static void hello_send(const struct simulated *peer)
 	memset(&frame, 0, sizeof(frame));
 	frame.hello.node_id = 1;
 	frame.hello.secret[0] = FIRST_SECRET + (uint64_t)peer->number;
-	frame.hello.process_id = mesh_one_way(frame.hello.secret);
+	frame.hello.process_id = mesh_process_id_of(mesh_one_way(frame.hello.secret));
 	frame.hello.cookie = peer->dials ? peer->cookie : 0;
 	frame.hello.listen_id = peer->dials ? peer->listen_id : 0;
 	frame.hello.peer_id = peer->sink.id;
@@ -360,7 +360,7 @@ void simulated_handle(int peer, uint8_t bytes[MESH_HANDLE_BYTES])
 	assert_int_equal(getsockname(sim.incoming[peer].listener, (struct sockaddr *)&name, &len),
 			 0);
 	handle.node_id = sim.process->node_id; /* else a loopback address is no path */
-	handle.cookie = FIRST_SECRET + (uint64_t)peer;
+	handle.cookie = mesh_one_way((const uint64_t[2]){FIRST_SECRET + (uint64_t)peer, 0});
 	handle.control_port = ntohs(name.sin_port);
 	handle.num_endpoints = handle.total_nics = 1;
 	handle.endpoints[0].addr = sim.process->nics[0]->source;

@@ -74,7 +74,7 @@ struct mesh_frame stranger_hello(struct sockaddr_in name)
 	memset(&frame, 0, sizeof(frame));
 	frame.hello.node_id = 5;
 	frame.hello.secret[0] = 6;
-	frame.hello.process_id = mesh_one_way(frame.hello.secret);
+	frame.hello.process_id = mesh_process_id_of(mesh_one_way(frame.hello.secret));
 	frame.hello.cookie = stranger.handle.cookie;
 	frame.hello.listen_id = stranger.handle.listen_id;
 	frame.hello.provider = (uint8_t)stranger.handle.endpoints[0].provider;

@@ -431,7 +431,7 @@ static struct mesh_frame_connect connect_of(const struct mesh_listener *listener
 	const struct mesh_comm *comm = listener->waiting[0];
 
 	return (struct mesh_frame_connect){
-		.cookie = listener->cookie,
+		.cookie = listener->net->process->cookie,
 		.comm_key = comm->key,
 		.listen_id = listener->id,
 		.comm = comm->paths[0].remote_id,
