@@ -303,10 +303,12 @@ static void detour_log_timeout(const struct mesh_connect *connect, uint64_t now_
 		rdma_log_timeout(connect, now_ms);
 		return;
 	}
-	mesh_warn("node %s gave up connecting to node %s after %llu ms: the routes let nothing "
+	mesh_warn("node %s gave up connecting to node %s after %llu ms: the %s let nothing "
 		  "through, as %s. %s",
 		  connect->net->process->name, mesh_handle_node_text(&connect->handle, node),
 		  (unsigned long long)(now_ms - connect->started_ms),
+		  mesh_path_class_is_routed(connect->choice.candidates[0].class) ? "routes"
+										 : "links",
 		  route_text(connect, &connect->choice.candidates[0], route),
 		  detour_text(connect, relays, sizeof(relays)));
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * connect_relay.c - a connection to a node without a common link: over relays (relay_try.h), also
- * where the kernel has a route, and nothing comes through, or no RDMA does.
+ * where there is a link or a route, and nothing comes through, or no RDMA does.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -12,13 +12,14 @@
 #include "setup/connect_relay.h"
 #include "setup/connect_try.h"
 #include "setup/dead_routes.h"
+#include "setup/late_nics.h"
 #include "transport/comm_open.h"
 #include "transport/route_wait.h"
 
 /* Without a neighbour of our job: those of this communicator have all started before. */
 #define LONELY_MS 5000
 /*
- * Routed candidates have this time for themselves, and more if TCP reaches the other process: then
+ * Candidates have this time for themselves, and more if TCP reaches the other process: then
  * a greeting may have been lost once, or one of the two nodes is busy. Where tcp follows RDMA, it
  * has as much.
  */
@@ -71,7 +72,7 @@ static bool is_answered(const struct mesh_connect *connect)
 	return false;
 }
 
-/* How long routed candidates have before relays, whatever these are, are looked for. */
+/* How long the candidates have before relays, whatever these are, are looked for. */
 MESH_HOLDS(process)
 static uint64_t patience_ms(const struct mesh_connect *connect)
 {
@@ -108,26 +109,6 @@ static void candidates_begin_anew(struct mesh_connect *connect)
 {
 	connect->back_ms = mesh_clock_ms();
 	connect->overdue = false;
-}
-
-/*
- * True if routed candidates have had their time, and there are no others but such whose NIC is slow
- * to open, or has no carrier: that may never be.
- */
-MESH_HOLDS(process)
-static bool routes_are_dead(const struct mesh_connect *connect)
-{
-	const struct mesh_path_choice *choice = &connect->choice;
-	bool routed = false;
-	int i;
-
-	for (i = 0; i < choice->num_candidates; i++) {
-		if (mesh_path_class_is_routed(choice->candidates[i].class))
-			routed = true;
-		else if (!mesh_connect_candidate_waits(connect, i))
-			return false;
-	}
-	return routed && connect->overdue;
 }
 
 /* Returns false if no relay may be used, or without memory. */
@@ -213,6 +194,24 @@ static bool cable_may_follow(const struct mesh_connect *connect)
 	return mesh_handle_lacks_nics(&connect->handle) && !connect->up_ms && !connect->overdue;
 }
 
+/* One WARN for a link that should work; who has read it needs no other one. */
+MESH_HOLDS(process)
+static void dead_log(const struct mesh_connect *connect, const char *node, uint64_t now_ms)
+{
+	const unsigned long long age_ms = now_ms - connect->started_ms;
+
+	if (mesh_path_class_is_routed(connect->choice.candidates[0].class))
+		mesh_info("the routes to node %s have let nothing through for %llu ms: going over "
+			  "relays",
+			  node, age_ms);
+	else if (!mesh_dead_routes_have(connect, MESH_DEAD_ROUTED))
+		mesh_warn(
+			"the links to node %s have let nothing through for %llu ms, although they "
+			"have a carrier: going over relays until they do. 'fi_mesh check --peer' "
+			"on both nodes says more",
+			node, age_ms);
+}
+
 /* They are ready. @dead: the candidates have let nothing through */
 MESH_HOLDS(process)
 static void detour_take(struct mesh_connect *connect, bool dead, uint64_t now_ms)
@@ -221,9 +220,7 @@ static void detour_take(struct mesh_connect *connect, bool dead, uint64_t now_ms
 
 	mesh_handle_node_text(&connect->handle, node);
 	if (dead)
-		mesh_info("the routes to node %s have let nothing through for %llu ms: going over "
-			  "relays",
-			  node, (unsigned long long)(now_ms - connect->started_ms));
+		dead_log(connect, node, now_ms);
 	else
 		mesh_info("the routes to node %s have no RDMA: going over relays that have it on "
 			  "each hop",
@@ -244,7 +241,7 @@ void mesh_connect_detour(struct mesh_connect *connect, uint64_t now_ms)
 	if (connect->state != MESH_CONNECT_PEERS || connect->relay)
 		return;
 	overdue_learn(connect, now_ms);
-	dead = routes_are_dead(connect);
+	dead = connect->overdue && connect->choice.num_candidates;
 	if (!dead && (!mesh_connect_awaits_rdma(connect, now_ms) || cable_may_follow(connect)))
 		return;
 	if (!detour_open(connect))
@@ -372,5 +369,7 @@ void mesh_connect_relay_keep(struct mesh_connect *connect)
 {
 	mesh_process_assert_locked(connect->net->process);
 	rdma_remember(connect);
+	if (connect->relay) /* a link may let something through later */
+		mesh_late_links_want(connect->net->process, connect->dev, &connect->handle, false);
 	mesh_reroute_soon(connect->comm); /* its circuit may have broken before NCCL asked for it */
 }

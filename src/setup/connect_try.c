@@ -9,6 +9,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/random.h"
 #include "control/peer_send.h"
 #include "nic/addr.h"
 #include "setup/connect_judge.h"
@@ -328,7 +329,7 @@ void mesh_connect_try_settle(struct mesh_connect *connect)
 void mesh_connect_try_late_want(const struct mesh_connect *connect)
 {
 	struct mesh_process *process = connect->net->process;
-	const struct mesh_peer *peer = connect->comm->paths[0].peer;
+	uint64_t process_id = mesh_process_id_of(connect->handle.cookie);
 	struct mesh_way way;
 	int i;
 
@@ -336,7 +337,7 @@ void mesh_connect_try_late_want(const struct mesh_connect *connect)
 	atomic_store(&process->late_nics, true);
 	for (i = 0; i < connect->num_missed && !connect->relay; i++) {
 		if (mesh_way_of_pair(process, &connect->handle, &connect->missed[i], &way))
-			mesh_rejoin_new(peer, way.index, &way.address);
+			mesh_rejoin_new(process, process_id, &way);
 	}
 }
 

@@ -1,12 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* late_nics.c - NICs that join, here or at a peer, give comms that exist further paths. */
+/*
+ * late_nics.c - comms that exist get further paths: over NICs that join, here or at a peer; and
+ * those over relays over the links that let nothing through before.
+ */
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/random.h"
+#include "control/dial.h"
 #include "control/peer_index.h"
 #include "control/peer_send.h"
 #include "setup/candidates.h"
 #include "setup/late_nics.h"
+#include "setup/neighbour_hints.h"
 #include "transport/rejoin.h"
 #include "wire/handle.h"
 
@@ -95,22 +101,37 @@ static void links_try(struct mesh_peer *peer)
 	struct mesh_process *process = peer->process;
 	struct mesh_path_choice choice;
 	struct mesh_handle handle;
+	struct mesh_way way;
 	int i;
 
 	memset(&handle, 0, sizeof(handle));
 	memcpy(handle.endpoints, peer->nics, (size_t)peer->num_nics * sizeof(*peer->nics));
 	handle.num_endpoints = peer->num_nics;
 	handle.total_nics = (uint8_t)peer->num_nics;
+	handle.control_port = peer->control_port;
+	handle.cookie = peer->process_id;
 	mesh_candidates_find(process, peer->domain->dev, &handle, &choice);
 	for (i = 0; i < choice.num_candidates; i++) {
-		const struct mesh_path_candidate *pair = &choice.candidates[i];
-		int index = mesh_process_domain_index(process, process->endpoints[pair->local].nic,
-						      pair->provider);
+		if (choice.candidates[i].class == MESH_PATH_DIRECT &&
+		    pair_is_late(peer, &choice.candidates[i]) &&
+		    mesh_way_of_pair(process, &handle, &choice.candidates[i], &way))
+			mesh_rejoin_new(process, peer->process_id, &way);
+	}
+}
 
-		if (index < 0 || pair->provider != MESH_PROVIDER_TCP ||
-		    pair->class != MESH_PATH_DIRECT || !pair_is_late(peer, pair))
-			continue;
-		mesh_rejoin_new(peer, index, &peer->nics[pair->remote]);
+void mesh_late_links_want(struct mesh_process *process, int dev, const struct mesh_handle *handle,
+			  bool routed)
+{
+	struct mesh_path_choice choice;
+	struct mesh_way way;
+	int i;
+
+	mesh_candidates_find(process, dev, handle, &choice);
+	mesh_neighbour_hints_order(process, handle, &choice);
+	for (i = 0; i < choice.num_candidates; i++) {
+		if ((routed || choice.candidates[i].class == MESH_PATH_DIRECT) &&
+		    mesh_way_of_pair(process, handle, &choice.candidates[i], &way))
+			mesh_rejoin_new(process, mesh_process_id_of(handle->cookie), &way);
 	}
 }
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * late_nics.h - NICs that join, here or at a peer, give comms that exist further paths.
+ * late_nics.h - NICs that join, here or at a peer, and links that begin to let something through,
+ * give comms that exist further paths.
  *
  * A cable that is missing at init is a NIC without carrier at both of its ends, so neither process
  * uses it. When it joins, each process sends its NICs to its peers (NICS), and the sending end of
@@ -11,6 +12,7 @@
 
 #include "base/lock.h"
 #include "control/peer.h"
+#include "wire/handle.h"
 
 /** NICS came. */
 MESH_HOLDS(process)
@@ -19,6 +21,14 @@ void mesh_late_nics_handle(struct mesh_peer *peer, const struct mesh_frame *fram
 /** An incoming peer has sent HELLO: its process may have new NICs or addresses. */
 MESH_HOLDS(process)
 void mesh_late_nics_introduced(struct mesh_peer *peer, const struct mesh_frame_hello *hello);
+
+/**
+ * Comms that send to the process of @handle, and began over relays, may get paths over what leads
+ * there directly; @routed: also over the kernel's routes, while they have no path.
+ */
+MESH_HOLDS(process)
+void mesh_late_links_want(struct mesh_process *process, int dev, const struct mesh_handle *handle,
+			  bool routed);
 
 /** Sends NICS, and tries links, if something has changed since the last call. */
 MESH_HOLDS(process)

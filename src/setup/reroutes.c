@@ -17,10 +17,10 @@
 
 #include "base/clock.h"
 #include "base/compiler.h"
+#include "setup/late_nics.h"
 #include "setup/relay_try.h"
 #include "setup/reroutes.h"
 #include "setup/setup.h"
-#include "setup/straight.h"
 #include "transport/attach.h"
 #include "transport/comm.h"
 #include "transport/path_relayed.h"
@@ -35,6 +35,12 @@
 /* Between two steps of a look of a comm that goes on, and what one may take. */
 #define BESIDE_STEP_MS 50
 #define BESIDE_MS 5000
+/* A comm without any path looks for relays alone at first. */
+#define RELAYS_MS 2000
+/* Where its last route had RDMA on each hop, it does for this part of its wait at most. */
+#define RDMA_SHARE 3
+/* The kernel is asked for its routes again after this. */
+#define LINKS_MS 1000
 /* The carrier of a NIC may come and go: so long between two looks. */
 #define CARRIER_GAP_MS 1000
 
@@ -57,7 +63,7 @@ struct mesh_reroute {
 	uint64_t asked_ms; /* when OPEN was sent; 0: a relay is looked for */
 	/* BESIDE: since when this look goes on, or 0; when the last one has ended. */
 	uint64_t look_ms, looked_ms;
-	struct mesh_straight *straight; /* owned: the ways without a relay */
+	uint64_t links_ms; /* CUT: when the ways without a relay were wanted last; 0: not yet */
 };
 
 MESH_HOLDS(process)
@@ -68,7 +74,6 @@ static void reroute_free(struct mesh_reroute *reroute)
 	mesh_engine_timer_cancel(&reroute->process->engine, &reroute->timer);
 	LIST_REMOVE(reroute, entry);
 	mesh_relay_try_close(reroute->relay);
-	mesh_straight_close(reroute->straight);
 	free(reroute);
 }
 
@@ -94,7 +99,7 @@ static struct mesh_reroute *reroute_of(const struct mesh_comm *comm)
 MESH_HOLDS(process)
 static bool may_be_rerouted(const struct mesh_path *path)
 {
-	return !mesh_path_is_of_link(path) && mesh_path_is(path, MESH_PATH_DOWN);
+	return mesh_path_has_relay(path) && mesh_path_is(path, MESH_PATH_DOWN);
 }
 
 /* When the first of the comm's lost paths may be looked for; UINT64_MAX: none is lost. */
@@ -120,10 +125,7 @@ static uint64_t comm_due_ms(const struct mesh_comm *comm, uint64_t now_ms)
 MESH_HOLDS(process)
 static void attempt_end(struct mesh_reroute *reroute, enum mesh_refusal refusal)
 {
-	if (reroute->relay->num_dials)
-		mesh_relay_try_refused(reroute->relay, 0, refusal);
-	else
-		mesh_straight_next(reroute->straight); /* it was none of a relay */
+	mesh_relay_try_refused(reroute->relay, 0, refusal);
 	mesh_relay_try_end(reroute->relay);
 	reroute->path = NULL;
 	reroute->asked_ms = 0;
@@ -143,7 +145,7 @@ static int path_begin(struct mesh_reroute *reroute, struct mesh_comm *comm, uint
 
 	for (i = 0; i < comm->num_paths; i++) {
 		path = &comm->paths[i];
-		has_one |= !mesh_path_is_of_link(path);
+		has_one |= mesh_path_has_relay(path);
 		if (!may_be_rerouted(path) ||
 		    (reroute->search == MESH_SEARCH_BESIDE &&
 		     now_ms < mesh_path_retry_due_ms(mesh_path_retry_of(path), now_ms)))
@@ -192,17 +194,32 @@ static void attempt_begin(struct mesh_reroute *reroute, struct mesh_comm *comm, 
 	}
 }
 
-/* A way without a relay is taken when none has led there for a while. */
+/* For how long relays alone are looked for: a comm that has left RDMA does not return to it. */
 MESH_HOLDS(process)
-static void straight_begin(struct mesh_reroute *reroute, struct mesh_comm *comm, uint64_t now_ms)
+static uint64_t relays_ms(const struct mesh_comm *comm)
 {
-	struct mesh_path *path = mesh_straight_look(reroute->straight, comm, now_ms);
+	uint64_t share_ms = comm->process->config.recovery_timeout_s * 1000 / RDMA_SHARE;
+	bool rdma = false;
+	int i;
 
-	if (!path)
+	for (i = 0; i < comm->num_paths; i++)
+		rdma |= mesh_path_has_relay(&comm->paths[i]) &&
+			mesh_path_relayed_route(&comm->paths[i])->rdma;
+	if (!rdma || share_ms < RELAYS_MS)
+		return RELAYS_MS;
+	return share_ms < MESH_RELAY_RDMA_MS ? share_ms : MESH_RELAY_RDMA_MS;
+}
+
+/* What leads there without a relay is wanted when no relay has for a while: rejoin.h does it. */
+MESH_HOLDS(process)
+static void links_want(struct mesh_reroute *reroute, const struct mesh_comm *comm, uint64_t now_ms)
+{
+	if (mesh_clock_elapsed_ms(comm->routeless_ms, now_ms) < relays_ms(comm) ||
+	    (reroute->links_ms && mesh_clock_elapsed_ms(reroute->links_ms, now_ms) < LINKS_MS))
 		return;
-	mesh_relay_try_end(reroute->relay);
-	reroute->path = path;
-	reroute->asked_ms = now_ms;
+	reroute->links_ms = now_ms;
+	mesh_late_links_want(comm->process, comm->paths[0].peer->domain->dev, &reroute->handle,
+			     true);
 }
 
 MESH_HOLDS(process)
@@ -293,7 +310,7 @@ static void search_set(struct mesh_reroute *reroute, enum mesh_search search)
 	if (reroute->search == search)
 		return;
 	mesh_relay_try_restart(reroute->relay);
-	mesh_straight_restart(reroute->straight);
+	reroute->links_ms = 0;
 	memset(&reroute->relay->beside, 0, sizeof(reroute->relay->beside));
 	reroute->search = search;
 	reroute->look_ms = 0;
@@ -309,8 +326,8 @@ static uint64_t route_look(struct mesh_reroute *reroute, struct mesh_comm *comm,
 	}
 	search_set(reroute, MESH_SEARCH_CUT);
 	attempt_begin(reroute, comm, now_ms);
-	if (!reroute->path && comm->relayed)
-		straight_begin(reroute, comm, now_ms);
+	if (comm->relayed)
+		links_want(reroute, comm, now_ms);
 	return now_ms + LOOK_MS;
 }
 
@@ -358,7 +375,6 @@ static void reroute_make(struct mesh_setup *setup, struct mesh_comm *comm)
 		free(reroute);
 		return;
 	}
-	reroute->straight = mesh_straight_open(&reroute->handle);
 	reroute->relay->hops = hops_of(comm);
 	reroute->timer.expired = reroute_expired;
 	comm->seeker = &reroute->comm;

@@ -20,6 +20,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/random.h"
 #include "control/peer_index.h"
 #include "control/peer_send.h"
 #include "control/peer_park.h"
@@ -136,7 +137,7 @@ static void relays_leave(struct mesh_comm *comm)
 {
 	struct mesh_path *path;
 
-	if (comm->relayed || !comm->sending || !has_link(comm))
+	if (!comm->sending || !has_link(comm))
 		return;
 	for (path = comm->paths; path < comm->paths + comm->num_paths; path++) {
 		if (mesh_path_has_relay(path) && mesh_path_is(path, MESH_PATH_UP))
@@ -391,7 +392,7 @@ static bool is_of_comm(const struct mesh_peer *peer, const struct mesh_frame_con
 	if (comm->key != request->comm_key || comm->sending != request->asks)
 		return false;
 	if (comm->sending)
-		return comm->paths[0].peer->process_id == peer->process_id;
+		return mesh_process_id_of(comm->cookie) == peer->process_id;
 	return comm->cookie == request->cookie && !strcmp(comm->peer_name, request->origin);
 }
 

@@ -34,7 +34,7 @@ bool mesh_peer_comms_go_on(const struct mesh_peer *peer)
 	mesh_process_assert_locked(peer->process);
 	LIST_FOREACH(user, &peer->user_list, entry) {
 		path = mesh_path_if_user(user);
-		if (path && mesh_path_is_of_link(path) && !path->comm->error &&
+		if (path && !mesh_path_has_relay(path) && !path->comm->error &&
 		    !mesh_comm_is_cut(path->comm))
 			return true;
 	}

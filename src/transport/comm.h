@@ -357,12 +357,6 @@ bool mesh_peer_comms_go_on(const struct mesh_peer *peer);
 MESH_HOLDS(process)
 bool mesh_path_lives(const struct mesh_path *path);
 
-/** True for a path of a comm that began without relays which leads to the peer itself. */
-static inline bool mesh_path_is_of_link(const struct mesh_path *path)
-{
-	return !path->comm->relayed && !mesh_path_has_relay(path);
-}
-
 /** True if the comm is not complete: the peer's NCCL cannot have it. process->lock held. */
 MESH_HOLDS(process)
 static inline bool mesh_comm_is_opening(const struct mesh_comm *comm)

@@ -53,7 +53,7 @@ MESH_HOLDS(domain)
 static void path_lost(struct mesh_peer_user *user)
 {
 	struct mesh_path *path = mesh_path_of_user(user);
-	bool returns = mesh_path_is_resumed(path) && mesh_path_is_of_link(path);
+	bool returns = mesh_path_is_resumed(path) && !mesh_path_has_relay(path);
 
 	mesh_path_lost(path);
 	if (returns)

@@ -14,6 +14,7 @@
 #include "base/clock.h"
 #include "base/compiler.h"
 #include "base/log.h"
+#include "base/random.h"
 #include "control/dial.h"
 #include "control/link_settle.h"
 #include "control/peer_end.h"
@@ -48,7 +49,8 @@ struct mesh_rejoin {
 	LIST_ENTRY(mesh_rejoin) entry; /* process->rejoins */
 	struct mesh_timer timer;
 	struct mesh_process *process;
-	struct mesh_way way;	/* its cookie is the id of the process there */
+	uint64_t process_id; /* of the process there */
+	struct mesh_way way;
 	bool is_new;		/* comms that never had a path over it may get one */
 	struct mesh_dial dial;	/* the attempt, or the link that works again */
 	uint64_t lost_ms;	/* when it was lost last */
@@ -71,46 +73,34 @@ static const struct mesh_domain *domain_of(const struct mesh_rejoin *rejoin)
 MESH_HOLDS(process)
 static bool peer_is_links(const struct mesh_peer *peer, const struct mesh_rejoin *rejoin)
 {
-	return peer->process_id == rejoin->way.cookie &&
+	return peer->process_id == rejoin->process_id &&
 	       mesh_peer_is_at(peer, domain_of(rejoin), &rejoin->way.address.addr);
-}
-
-/* The one of the link of domain @index and @addr to the peer's process; NULL: none. */
-MESH_HOLDS(process)
-static struct mesh_rejoin *rejoin_find(const struct mesh_peer *peer, int index,
-				       const struct mesh_addr *addr)
-{
-	struct mesh_rejoin *rejoin;
-
-	LIST_FOREACH(rejoin, &peer->process->rejoins, entry) {
-		if (rejoin->way.cookie == peer->process_id && rejoin->way.index == index &&
-		    mesh_addr_equal(&rejoin->way.address.addr, addr))
-			break;
-	}
-	return rejoin;
 }
 
 static void rejoin_expired(struct mesh_timer *timer, uint64_t now_ms);
 
+/* The one of the link to this process. NULL if memory is short. */
 MESH_HOLDS(process)
-static struct mesh_rejoin *rejoin_make(const struct mesh_peer *peer, int index,
-				       const struct mesh_endpoint_addr *address)
+static struct mesh_rejoin *rejoin_get(struct mesh_process *process, uint64_t process_id,
+				      const struct mesh_way *way)
 {
-	struct mesh_rejoin *rejoin = calloc(1, sizeof(*rejoin));
+	struct mesh_rejoin *rejoin;
 
+	LIST_FOREACH(rejoin, &process->rejoins, entry) {
+		if (rejoin->process_id == process_id && rejoin->way.index == way->index &&
+		    mesh_addr_equal(&rejoin->way.address.addr, &way->address.addr))
+			return rejoin;
+	}
+	rejoin = calloc(1, sizeof(*rejoin));
 	if (!rejoin)
 		return NULL;
 	rejoin->timer.expired = rejoin_expired;
-	rejoin->process = peer->process;
-	rejoin->way = (struct mesh_way){
-		.index = index,
-		.address = *address,
-		.control_port = peer->incoming ? peer->listens_at : peer->control_port,
-		.cookie = peer->process_id,
-		.routed = peer->routed,
-		/* Without needs_carrier: the kernel may say late that a cable is back. */
-	};
-	LIST_INSERT_HEAD(&peer->process->rejoins, rejoin, entry);
+	rejoin->process = process;
+	rejoin->process_id = process_id;
+	rejoin->way = *way;
+	rejoin->way.listen_id = 0;
+	rejoin->way.needs_carrier = false; /* the kernel may say late that a cable is back */
+	LIST_INSERT_HEAD(&process->rejoins, rejoin, entry);
 	return rejoin;
 }
 
@@ -165,21 +155,18 @@ static void loss_note(struct mesh_rejoin *rejoin, const struct mesh_path *path)
 	rejoin->not_before_ms = lost_ms + rejoin->pause_ms;
 }
 
-/* NULL if memory is short. */
-MESH_HOLDS(process)
-static struct mesh_rejoin *rejoin_get(const struct mesh_path *path)
-{
-	const struct mesh_peer *peer = path->peer;
-	int index = mesh_process_index_of(peer->process, peer->domain);
-	struct mesh_rejoin *rejoin = rejoin_find(peer, index, &peer->address.addr);
-
-	return rejoin ? rejoin : rejoin_make(peer, index, &peer->address);
-}
-
 void mesh_rejoin_want(struct mesh_path *path)
 {
 	struct mesh_process *process = path->comm->process;
-	struct mesh_rejoin *rejoin = rejoin_get(path);
+	const struct mesh_peer *peer = path->peer;
+	const struct mesh_way way = {
+		.index = mesh_process_index_of(process, peer->domain),
+		.address = peer->address,
+		.control_port = peer->incoming ? peer->listens_at : peer->control_port,
+		.cookie = peer->process_id,
+		.routed = peer->routed,
+	};
+	struct mesh_rejoin *rejoin = rejoin_get(process, peer->process_id, &way);
 
 	mesh_process_assert_locked(process);
 	if (!rejoin)
@@ -188,7 +175,7 @@ void mesh_rejoin_want(struct mesh_path *path)
 	mesh_engine_timer_set(&process->engine, &rejoin->timer, rejoin->not_before_ms);
 	/* The comm's other links may wait to be steady, and it has had no path since just now. */
 	LIST_FOREACH(rejoin, &process->rejoins, entry) {
-		if (rejoin->way.cookie == path->peer->process_id && !may_wait(rejoin, path->comm))
+		if (rejoin->process_id == peer->process_id && !may_wait(rejoin, path->comm))
 			mesh_engine_timer_set(&process->engine, &rejoin->timer, 0);
 	}
 }
@@ -228,7 +215,7 @@ static struct mesh_path *path_next(const struct mesh_rejoin *rejoin,
 		if (!comm->resumes || comm->error || mesh_comm_is_opening(comm))
 			continue;
 		for (; i < comm->num_paths; i++) {
-			if (mesh_path_is_of_link(&comm->paths[i]) &&
+			if (!mesh_path_has_relay(&comm->paths[i]) &&
 			    peer_is_links(comm->paths[i].peer, rejoin) &&
 			    path_waits(&comm->paths[i]))
 				return &comm->paths[i];
@@ -237,21 +224,36 @@ static struct mesh_path *path_next(const struct mesh_rejoin *rejoin,
 	return NULL;
 }
 
+/* True if it sends to the link's process, and its paths, and what else it needs, allow the link. */
+MESH_HOLDS(process)
+static bool link_serves(const struct mesh_rejoin *rejoin, const struct mesh_comm *comm)
+{
+	const struct mesh_way *way = &rejoin->way;
+
+	if (!comm->sending || mesh_process_id_of(comm->cookie) != rejoin->process_id)
+		return false;
+	if (comm->relayed)
+		return (!way->routed || mesh_comm_is_cut(comm)) &&
+		       comm->eager_limit <=
+			       mesh_process_eager_limit(comm->process, way->address.provider);
+	return !way->routed && way->address.provider == MESH_PROVIDER_TCP;
+}
+
 /*
- * True if the comm does not use the NICs of the link yet, and its paths are of this kind. A lost
- * path does not count: the address of one of its ends may have changed.
+ * True if the comm does not use the NICs of the link yet, and may have one more. A lost path does
+ * not count: the address of one of its ends may have changed.
  */
 MESH_HOLDS(process)
 static bool link_is_apart(const struct mesh_rejoin *rejoin, const struct mesh_comm *comm)
 {
+	int i, num = (int)rejoin->process->config.max_paths;
 	const struct mesh_peer *peer;
-	int i;
 
 	for (i = 0; i < comm->num_paths; i++) {
 		peer = comm->paths[i].peer;
 		if (mesh_path_has_relay(&comm->paths[i]))
 			continue;
-		if (peer->process_id != rejoin->way.cookie || peer->routed ||
+		if (!--num || peer->routed ||
 		    mesh_peer_is_at(peer, domain_of(rejoin), &rejoin->way.address.addr))
 			return false;
 		if (peer->state == MESH_PEER_LOST)
@@ -279,29 +281,25 @@ static struct mesh_comm *grower_next(const struct mesh_rejoin *rejoin, struct me
 		mesh_comm_lock(comm);
 		closing = comm->closing || comm->error;
 		mesh_comm_unlock(comm);
-		if (comm->sending && comm->resumes && !closing && !comm->opener &&
+		if (comm->resumes && !closing && !comm->opener &&
 		    comm->num_paths >= comm->wanted_paths && comm->num_paths < comm->max_paths &&
-		    comm->num_paths < (int)rejoin->process->config.max_paths && !comm->relayed &&
-		    link_is_apart(rejoin, comm))
+		    link_serves(rejoin, comm) && link_is_apart(rejoin, comm))
 			return comm;
 	}
 	return NULL;
 }
 
-void mesh_rejoin_new(const struct mesh_peer *peer, int index,
-		     const struct mesh_endpoint_addr *address)
+void mesh_rejoin_new(struct mesh_process *process, uint64_t process_id, const struct mesh_way *way)
 {
-	struct mesh_process *process = peer->process;
-	struct mesh_rejoin *rejoin = rejoin_find(peer, index, &address->addr);
+	struct mesh_rejoin *rejoin = rejoin_get(process, process_id, way);
 
 	mesh_process_assert_locked(process);
-	if (!rejoin) {
-		rejoin = rejoin_make(peer, index, address);
-		if (!rejoin)
-			return; /* the comms do without it */
-		rejoin->way.routed = false;
+	if (!rejoin)
+		return; /* the comms do without it */
+	if (!rejoin->lost_ms)
 		rejoin->lost_ms = mesh_clock_ms();
-	}
+	if (way->cookie != process_id)
+		rejoin->way.cookie = way->cookie; /* it needs no connection that we have */
 	rejoin->is_new = true;
 	mesh_engine_timer_set(&process->engine, &rejoin->timer, 0);
 }
@@ -346,7 +344,7 @@ static void attempt_look(struct mesh_rejoin *rejoin, uint64_t look_ms, uint64_t 
 	peer = dial->peer;
 	if (!peer)
 		return; /* no carrier, or no memory now */
-	if (mesh_dial_look(dial, now_ms) == MESH_DIAL_UP && peer->process_id == rejoin->way.cookie)
+	if (mesh_dial_look(dial, now_ms) == MESH_DIAL_UP && peer->process_id == rejoin->process_id)
 		paths_attach(rejoin);
 	else if (peer->state == MESH_PEER_CONNECTING &&
 		 mesh_clock_elapsed_ms(peer->state_ms, now_ms) >= ATTEMPT_LOOKS * look_ms)
@@ -378,7 +376,7 @@ static bool process_refuses(const struct mesh_rejoin *rejoin, uint64_t lost_ms, 
 	    mesh_clock_elapsed_ms(lost_ms, now_ms) < MESH_REFUSED_MS)
 		return false;
 	LIST_FOREACH(one, &rejoin->process->rejoins, entry) {
-		if (one->way.cookie == rejoin->way.cookie && !link_refuses(one, now_ms))
+		if (one->process_id == rejoin->process_id && !link_refuses(one, now_ms))
 			return false;
 	}
 	return true;
@@ -403,7 +401,7 @@ static bool process_is_gone(const struct mesh_rejoin *rejoin, const struct mesh_
 	}
 	/* A connection that shares the attempt may have asked for a listener that is closed. */
 	if ((peer->refusal == MESH_REFUSAL_COOKIE && peer->sent_cookie == rejoin->way.cookie) ||
-	    (peer->state == MESH_PEER_UP && peer->process_id != rejoin->way.cookie))
+	    (peer->state == MESH_PEER_UP && peer->process_id != rejoin->process_id))
 		return true;
 	return process_refuses(rejoin, lost_ms, now_ms);
 }

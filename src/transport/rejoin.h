@@ -23,12 +23,14 @@ MESH_HOLDS(process)
 void mesh_rejoin_want(struct mesh_path *path);
 
 /**
- * A NIC has joined, here or at the peer: comms that send to @peer's process may get a path over the
- * link from our domain @index to @address. It is dialled for as long as one of them may.
+ * Comms that send to the process @process_id and never had a path over this link may get one: all
+ * over a new one that is direct, on tcp; those that began over relays over any, but over the
+ * kernel's routes only while they have no path. It is dialled for as long as one of them may.
+ *
+ * @way: its listener is not meant
  */
 MESH_HOLDS(process)
-void mesh_rejoin_new(const struct mesh_peer *peer, int index,
-		     const struct mesh_endpoint_addr *address);
+void mesh_rejoin_new(struct mesh_process *process, uint64_t process_id, const struct mesh_way *way);
 
 /** The NIC has a carrier: its links that were lost are tried at once. */
 MESH_HOLDS(process)

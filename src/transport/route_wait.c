@@ -78,7 +78,7 @@ bool mesh_comm_lacks_path(struct mesh_comm *comm)
 	mesh_comm_lock(comm);
 	for (path = comm->paths; path < comm->paths + comm->num_paths && is_in_use(comm); path++) {
 		direct |= path->state == MESH_PATH_UP && !mesh_path_has_relay(path);
-		lacks |= !mesh_path_is_of_link(path) &&
+		lacks |= mesh_path_has_relay(path) &&
 			 (path->state == MESH_PATH_DOWN || path->state == MESH_PATH_JOINING);
 	}
 	mesh_comm_unlock(comm);

@@ -46,6 +46,8 @@ static const struct connect_case {
 	{"stopped-listener", "pair", "ab", 4, RUNS, 20000, 24000, "still connecting",
 	 .events = {STOPS(0, 1), GOES_ON(20000, 1), ENDS(20000)}},
 	{"one-black-hole", "pair", "ab", 4, RUNS, 0, 4000, .events = {HOLE(0, 0), ENDS(0)}},
+	{"only-cable-is-a-hole", "triangle", "ab", 4, RUNS, 4000, 6000,
+	 "have let nothing through for", .events = {HOLE(0, 0), ENDS(0)}},
 	{"one-without-carrier", "pair", "ab", 4, RUNS, 0, 1000, .events = {DOWN(0, 0), ENDS(0)}},
 	{"carrier-comes", "pair", "ab", 4, RUNS, 20000, 22000, "has no carrier",
 	 .events = {DOWN(0, 0), DOWN(0, 1), UP(20000, 0), ENDS(20000)}},

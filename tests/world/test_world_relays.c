@@ -54,6 +54,8 @@ static const struct test_case cases[] = {
 	/* The only cable between the two is pulled: a relay carries them until it is back. */
 	{"pulled", "triangle", 350, .events = {DOWN(1000, 0), UP(20000, 0), ENDS(24000)}},
 	{"hole", "triangle", 1200, .events = {HOLE(1000, 0), UP(20000, 0), ENDS(24000)}},
+	{"hole-from-the-start", "triangle", 6000,
+	 .events = {HOLE(0, 0), UP(20000, 0), ENDS(25000)}},
 	/* Between nodes with a cable of their own relays are not used. */
 	{"full", "full", 1000,
 	 .events = {DOWN(1000, 0), IS_KILLED(2000, 3), UP(3000, 0), STARTS(4000, 3), ENDS(8000)}},
