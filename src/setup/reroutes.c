@@ -233,7 +233,7 @@ static void attempt_look(struct mesh_reroute *reroute, uint64_t now_ms)
 		reroute->path = NULL;
 		reroute->asked_ms = reroute->look_ms = 0;
 		reroute->looked_ms = now_ms;
-	} else if (!mesh_attach_is_asked(path)) {
+	} else if (!mesh_path_is(path, MESH_PATH_JOINING)) {
 		attempt_fail(reroute, path->refusal ? path->refusal : MESH_REFUSAL_BROKEN, now_ms);
 	} else if (mesh_clock_elapsed_ms(reroute->asked_ms, now_ms) >= ANSWER_MS) {
 		mesh_attach_end(path);
@@ -341,7 +341,7 @@ static void reroute_expired(struct mesh_timer *timer, uint64_t now_ms)
 	if (comm && reroute->path)
 		attempt_look(reroute, now_ms);
 	if (!comm || !wants_route(comm)) {
-		if (comm && reroute->path && mesh_attach_is_asked(reroute->path))
+		if (comm && reroute->path && mesh_path_is(reroute->path, MESH_PATH_JOINING))
 			mesh_attach_end(reroute->path);
 		reroute_free(reroute);
 		return;

@@ -86,19 +86,6 @@ static int path_give(struct mesh_path *path, struct mesh_peer *peer, bool relay)
 	return ret;
 }
 
-/* What was fixed when the comm was made fits this life. */
-static bool path_suffices(const struct mesh_path *path, size_t eager_limit)
-{
-	const struct mesh_comm *comm = path->comm;
-
-	if (!comm->relayed && comm->paths[0].is_acknowledged && !path->is_acknowledged &&
-	    mesh_path_has_relay(path))
-		return false; /* what was cut for RDMA may have its flags in place (flags.h) */
-	/* A relay cuts what is too large for it. */
-	return (mesh_path_has_relay(path) || path->segment_max >= comm->segment_max) &&
-	       path->payload_max >= comm->eager_limit && eager_limit >= comm->eager_limit;
-}
-
 MESH_HOLDS(process)
 static void route_log(const struct mesh_path *path, bool alone)
 {
@@ -128,15 +115,12 @@ static bool has_link(const struct mesh_comm *comm)
 	return false;
 }
 
-/*
- * A link to the peer is better than a relay, whose paths the comm leaves. What they had in flight
- * is asked for, and sent again if need be, as after a loss.
- */
 MESH_HOLDS(process)
-static void relays_leave(struct mesh_comm *comm)
+void mesh_attach_relays_leave(struct mesh_comm *comm)
 {
 	struct mesh_path *path;
 
+	mesh_process_assert_locked(comm->process);
 	if (!comm->sending || !has_link(comm))
 		return;
 	for (path = comm->paths; path < comm->paths + comm->num_paths; path++) {
@@ -164,7 +148,7 @@ static void path_up(struct mesh_path *path, const struct mesh_frame_accept *acce
 		route_log(path, alone);
 	if (comm->relayed || mesh_path_has_relay(path) || is_first)
 		mesh_path_log(path);
-	relays_leave(comm);
+	mesh_attach_relays_leave(comm);
 	mesh_comm_recover_soon(comm);
 }
 
@@ -233,7 +217,7 @@ int mesh_attach_begin(struct mesh_path *path, struct mesh_peer *peer, bool relay
 	if (ret || relay)
 		return ret; /* OPEN follows, and OPENED says whether it suffices */
 	mesh_send_announces(path);
-	if (!path_suffices(path, peer->eager_limit)) {
+	if (!mesh_path_suffices(path, peer->eager_limit)) {
 		mesh_attach_end(path);
 		return -EOPNOTSUPP;
 	}
@@ -263,11 +247,6 @@ int mesh_attach_late(struct mesh_comm *comm, struct mesh_peer *peer, bool relay,
 	return 0;
 }
 
-bool mesh_attach_is_asked(const struct mesh_path *path)
-{
-	return mesh_path_is(path, MESH_PATH_JOINING);
-}
-
 void mesh_attach_end(struct mesh_path *path)
 {
 	struct mesh_domain *domain = path->peer->domain;
@@ -291,7 +270,7 @@ static struct mesh_path *path_asked(struct mesh_peer *peer, uint32_t id)
 		return NULL;
 	if (mesh_path_has_relay(path) && path->comm->error)
 		return NULL; /* its circuit is given back */
-	return mesh_attach_is_asked(path) ? path : NULL;
+	return mesh_path_is(path, MESH_PATH_JOINING) ? path : NULL;
 }
 
 bool mesh_attach_accepted(struct mesh_peer *peer, const struct mesh_frame_accept *accept)
@@ -311,7 +290,8 @@ bool mesh_attach_opened(struct mesh_peer *peer, const struct mesh_frame_opened *
 
 	if (!path || !mesh_path_has_relay(path))
 		return false; /* it is late, and is given back */
-	if (mesh_path_relayed_opened(path, opened) || !path_suffices(path, opened->eager_limit)) {
+	if (mesh_path_relayed_opened(path, opened) ||
+	    !mesh_path_suffices(path, opened->eager_limit)) {
 		mesh_attach_end(path);
 		return false;
 	}
@@ -460,7 +440,7 @@ static enum mesh_refusal path_take(struct mesh_path *path, struct mesh_peer *pee
 	    mesh_registrations_prepare(path->comm, request->path, peer->domain) ||
 	    !path_rests(path) || path_give(path, peer, *request->via))
 		return MESH_REFUSAL_RESOURCES;
-	if (!path_suffices(path, peer->eager_limit) || mesh_path_via_set(path, request->via)) {
+	if (!mesh_path_suffices(path, peer->eager_limit) || mesh_path_via_set(path, request->via)) {
 		mesh_attach_end(path);
 		return MESH_REFUSAL_RESOURCES;
 	}
@@ -478,10 +458,6 @@ static enum mesh_refusal path_take_late(struct mesh_comm *comm, struct mesh_peer
 	if (comm->waits || request->path != comm->num_paths || !request->epoch ||
 	    peer->state != MESH_PEER_UP || mesh_comm_path_add_late(comm, peer, *request->via))
 		return MESH_REFUSAL_RESOURCES;
-	if (!path_suffices(path, peer->eager_limit)) {
-		mesh_attach_end(path);
-		return MESH_REFUSAL_RESOURCES;
-	}
 	(void)!mesh_path_via_set(path, request->via); /* else the log has "relay" */
 	if (request->alone)
 		others_give_up(path, request->epoch);

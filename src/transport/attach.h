@@ -39,10 +39,6 @@ int mesh_attach_late(struct mesh_comm *comm, struct mesh_peer *peer, bool relay,
 MESH_HOLDS(process)
 void mesh_attach_request(const struct mesh_path *path);
 
-/** True while the path waits for an answer. */
-MESH_HOLDS(process)
-bool mesh_attach_is_asked(const struct mesh_path *path);
-
 /** The path waits no longer for an answer. Takes domain->lock. */
 MESH_HOLDS(process)
 void mesh_attach_end(struct mesh_path *path);
@@ -56,6 +52,13 @@ MESH_HOLDS(process)
 bool mesh_attach_refused(struct mesh_peer *peer, const struct mesh_frame_refuse *refuse);
 
 /* ---- the receiving end --------------------------------------------------------------------- */
+
+/**
+ * A link to the peer is better than a relay, whose paths a sending comm leaves. What they had in
+ * flight is asked for, and sent again if need be, as after a loss. Takes comm->lock.
+ */
+MESH_HOLDS(process)
+void mesh_attach_relays_leave(struct mesh_comm *comm);
 
 /** Asks over @peer whether the comm of this path, which has no path that is up, lives there. */
 MESH_HOLDS(process)

@@ -9,6 +9,7 @@
 #include "base/log.h"
 #include "control/process.h"
 #include "transport/answer.h"
+#include "transport/attach.h"
 #include "transport/comm_end.h"
 #include "transport/comm_open.h"
 #include "transport/path_state.h"
@@ -97,6 +98,8 @@ static void path_park(struct mesh_peer_user *user, bool parked)
 	if (comm->sending && !comm->opener)
 		mesh_send_push(comm); /* it may have waited for room on this path alone */
 	mesh_comm_unlock(comm);
+	if (!parked)
+		mesh_attach_relays_leave(comm);
 }
 
 MESH_HOLDS(process)

@@ -270,6 +270,13 @@ int mesh_path_open(struct mesh_path *path, struct mesh_comm *comm, struct mesh_p
 		   bool relay);
 
 /**
+ * True if what was fixed when the comm was made fits the path, whose other end takes messages of
+ * @eager_limit bytes.
+ */
+MESH_HOLDS(process)
+bool mesh_path_suffices(const struct mesh_path *path, size_t eager_limit);
+
+/**
  * Adds a path to a comm that NCCL uses, through @peer, a @relay or the process at the other end: it
  * joins, and has the comm's registrations. process->lock held; takes domain->lock and comm->lock.
  *

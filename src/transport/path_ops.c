@@ -272,6 +272,18 @@ int mesh_path_move(struct mesh_path *path, struct mesh_peer *peer, bool relay)
 	return 0;
 }
 
+bool mesh_path_suffices(const struct mesh_path *path, size_t eager_limit)
+{
+	const struct mesh_comm *comm = path->comm;
+
+	if (!comm->relayed && comm->paths[0].is_acknowledged && !path->is_acknowledged &&
+	    mesh_path_has_relay(path))
+		return false; /* what was cut for RDMA may have its flags in place (flags.h) */
+	/* A relay cuts what is too large for it. */
+	return (mesh_path_has_relay(path) || path->segment_max >= comm->segment_max) &&
+	       path->payload_max >= comm->eager_limit && eager_limit >= comm->eager_limit;
+}
+
 /* Most comms never get such a path: until then they have no room for its targets. */
 static int grants_make_room(struct mesh_comm *comm)
 {
@@ -306,10 +318,8 @@ int mesh_comm_path_add_late(struct mesh_comm *comm, struct mesh_peer *peer, bool
 	ret = mesh_path_open(path, comm, peer, relay);
 	if (ret)
 		return ret;
-	if (!relay &&
-	    (path->segment_max < comm->segment_max || path->payload_max < comm->eager_limit ||
-	     peer->eager_limit < comm->eager_limit))
-		ret = -EOPNOTSUPP; /* a message keeps the size of its segments, and what is kept */
+	if (!(relay && comm->sending) && !mesh_path_suffices(path, peer->eager_limit))
+		ret = -EOPNOTSUPP; /* of a relay OPENED says it */
 	else if (comm->sending)
 		ret = grants_make_room(comm);
 	if (!ret)

@@ -159,7 +159,7 @@ static void other_left(struct mesh_comm *comm, const struct mesh_frame_circuit *
 	path = &comm->paths[left->writes];
 	if (left->epoch != path->epoch)
 		return;
-	if (comm->sending && mesh_attach_is_asked(path) && !comm->opener)
+	if (comm->sending && mesh_path_is(path, MESH_PATH_JOINING) && !comm->opener)
 		mesh_attach_end(path); /* OPENED, if it comes, is answered with CIRCUIT */
 	event.unclean = 0;
 	if (is_up(path))
