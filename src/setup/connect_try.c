@@ -253,8 +253,7 @@ int mesh_connect_try_again(struct mesh_connect *connect, uint64_t now_ms)
 /* Not for link-local addresses, which every link has. @remote: where the pair leads */
 static bool may_join(const struct mesh_path_candidate *pair, const struct mesh_addr *remote)
 {
-	return pair->class == MESH_PATH_DIRECT && pair->provider == MESH_PROVIDER_TCP &&
-	       !mesh_addr_is_link_local(remote);
+	return pair->class == MESH_PATH_DIRECT && !mesh_addr_is_link_local(remote);
 }
 
 /* True for a link that should work, and may do so later. */

@@ -103,11 +103,10 @@ struct mesh_registration {
 	LIST_ENTRY(mesh_registration) entry; /* comm->registrations; comm->lock */
 	void *data;
 	size_t size; /* bytes */
-	/* One for each path's domain; NCCL's thread makes the first ones, the engine the others. */
+	/* One for each path's domain, or NULL. NCCL's thread makes those of the first paths. */
 	struct mesh_mr *mrs[MESH_PATHS_MAX];
 	/* For the NIC that a path is about to move to, or the one that it has left; comm->lock */
 	struct mesh_mr *beside;
-	int num_mrs; /* comm->lock, once it is listed */
 	bool busy;   /* one of them is being made; comm->lock */
 };
 

@@ -315,7 +315,9 @@ int mesh_comm_path_add_late(struct mesh_comm *comm, struct mesh_peer *peer, bool
 	mesh_process_assert_locked(comm->process);
 	if (comm->num_paths == comm->max_paths || comm->num_paths < comm->wanted_paths)
 		return -ENOSPC;
-	ret = mesh_path_open(path, comm, peer, relay);
+	ret = mesh_registrations_prepare(comm, comm->num_paths, peer->domain);
+	if (!ret)
+		ret = mesh_path_open(path, comm, peer, relay);
 	if (ret)
 		return ret;
 	if (!(relay && comm->sending) && !mesh_path_suffices(path, peer->eager_limit))

@@ -14,47 +14,39 @@
 /* Makes those that are missing for the first @num paths. */
 static int mrs_open(struct mesh_comm *comm, struct mesh_registration *registration, int num)
 {
-	int i, ret;
+	int i, ret = 0;
 
-	for (i = registration->num_mrs; i < num && registration->size; i++) {
-		ret = mesh_mr_open(comm->paths[i].domain, registration->data, registration->size,
-				   &registration->mrs[i]);
-		if (ret)
-			return ret;
-		registration->num_mrs = i + 1;
+	for (i = 0; i < num && registration->size && !ret; i++) {
+		if (!registration->mrs[i])
+			ret = mesh_mr_open(comm->paths[i].domain, registration->data,
+					   registration->size, &registration->mrs[i]);
 	}
-	registration->num_mrs = num;
-	return 0;
+	return ret;
 }
 
 static void mrs_close(struct mesh_registration *registration)
 {
 	int i;
 
-	for (i = 0; i < registration->num_mrs; i++)
+	for (i = 0; i < MESH_PATHS_MAX; i++) {
 		mesh_mr_close(registration->mrs[i]);
+		registration->mrs[i] = NULL;
+	}
 	mesh_mr_close(registration->beside);
-	free(registration);
-}
-
-/* A path has moved to another NIC while they were made: they are of no use. */
-static void mrs_drop(struct mesh_registration *registration)
-{
-	while (registration->num_mrs)
-		mesh_mr_close(registration->mrs[--registration->num_mrs]);
+	registration->beside = NULL;
 }
 
 /*
- * Lists the registration, unless the comm has got another path meanwhile, or one has moved since
- * @moves was read.
+ * Lists the registration, unless the comm has more than @num paths meanwhile, or one has moved
+ * since @moves was read.
  */
 static bool registration_enter(struct mesh_comm *comm, struct mesh_registration *registration,
-			       uint32_t moves)
+			       int num, uint32_t moves)
 {
 	bool whole;
 
 	mesh_comm_lock(comm);
-	whole = registration->num_mrs == comm->num_paths && moves == comm->moves;
+	whole = num == comm->num_paths && moves == comm->moves;
 	if (whole)
 		LIST_INSERT_HEAD(&comm->registrations, registration, entry);
 	mesh_comm_unlock(comm);
@@ -66,7 +58,7 @@ int mesh_registration_open(struct mesh_comm *comm, void *data, size_t size,
 {
 	struct mesh_registration *opened;
 	uint32_t moves = comm->moves;
-	int ret;
+	int num, ret;
 
 	opened = calloc(1, sizeof(*opened));
 	if (!opened)
@@ -75,84 +67,18 @@ int mesh_registration_open(struct mesh_comm *comm, void *data, size_t size,
 	opened->size = size;
 	do {
 		if (moves != comm->moves)
-			mrs_drop(opened);
+			mrs_close(opened); /* they are of no use */
 		moves = comm->moves;
-		ret = mrs_open(comm, opened, comm->num_paths);
+		num = comm->num_paths;
+		ret = mrs_open(comm, opened, num);
 		if (ret) {
 			mrs_close(opened);
+			free(opened);
 			return ret;
 		}
-	} while (!registration_enter(comm, opened, moves));
+	} while (!registration_enter(comm, opened, num, moves));
 	*registration = opened;
 	return 0;
-}
-
-/*
- * The first one without an MR for the next path. NULL if there is none: then the comm has that
- * path; or if NCCL closes the comm, which relies on its paths: then @error is set.
- */
-static struct mesh_registration *registration_take(struct mesh_comm *comm, int *error)
-{
-	struct mesh_registration *registration;
-
-	mesh_comm_lock(comm);
-	LIST_FOREACH(registration, &comm->registrations, entry) {
-		if (registration->num_mrs == comm->num_paths)
-			break;
-	}
-	if (registration)
-		registration->busy = true;
-	else if (comm->closing)
-		*error = -ECANCELED;
-	else
-		atomic_store(&comm->num_paths, comm->num_paths + 1);
-	mesh_comm_unlock(comm);
-	return registration;
-}
-
-/* The next path is not entered: another one may take its place. */
-static void extension_undo(struct mesh_comm *comm)
-{
-	struct mesh_registration *registration;
-	struct mesh_mr *mr;
-
-	do {
-		mr = NULL;
-		mesh_comm_lock(comm);
-		LIST_FOREACH(registration, &comm->registrations, entry) {
-			if (registration->num_mrs > comm->num_paths)
-				break;
-		}
-		if (registration)
-			mr = registration->mrs[--registration->num_mrs];
-		mesh_comm_unlock(comm);
-		mesh_mr_close(mr);
-	} while (registration);
-}
-
-int mesh_registrations_extend(struct mesh_comm *comm)
-{
-	struct mesh_registration *registration;
-	struct mesh_mr *mr;
-	int i = comm->num_paths, ret = 0;
-
-	mesh_process_assert_locked(comm->process);
-	while (!ret && (registration = registration_take(comm, &ret))) {
-		mr = NULL;
-		if (registration->size)
-			ret = mesh_mr_open(comm->paths[i].domain, registration->data,
-					   registration->size, &mr);
-		mesh_comm_lock(comm);
-		registration->busy = false;
-		if (!ret) {
-			registration->mrs[i] = mr;
-			registration->num_mrs = i + 1;
-		}
-		mesh_comm_unlock(comm);
-	}
-	if (ret)
-		extension_undo(comm);
-	return ret;
 }
 
 /* True while a request that is not complete reads from or is written into this memory. */
@@ -184,6 +110,7 @@ static void registration_free(struct mesh_comm *comm, struct mesh_registration *
 	LIST_REMOVE(registration, entry);
 	mesh_comm_unlock(comm);
 	mrs_close(registration);
+	free(registration);
 }
 
 void mesh_registration_close(struct mesh_comm *comm, struct mesh_registration *registration)

@@ -14,17 +14,8 @@ int mesh_registration_open(struct mesh_comm *comm, void *data, size_t size,
 			   struct mesh_registration **registration);
 
 /**
- * Makes what is missing for the path behind the comm's last one, then enters that path. The engine
- * calls it while NCCL registers and closes memory. Paths that join late are on tcp, where that
- * takes microseconds. process->lock held.
- *
- * Returns 0, or a negative errno: nothing has changed then.
- */
-MESH_HOLDS(process)
-int mesh_registrations_extend(struct mesh_comm *comm);
-
-/**
- * Registers what @path, which is about to move to @domain, needs there, beside what it has. Where
+ * Registers what @path, which is about to move to @domain, needs there, beside what it has: also
+ * what the path behind the comm's last one needs, which is about to be added. Where
  * that pins memory a thread does it, and has the engine look for routes when it is done
  * (process->routeless). process->lock held.
  *
@@ -43,6 +34,16 @@ int mesh_registrations_prepare(struct mesh_comm *comm, int path, struct mesh_dom
  */
 MESH_HOLDS(process)
 int mesh_registrations_move(struct mesh_comm *comm, int path);
+
+/**
+ * Adds the path behind the comm's last one, which is open: it has what was prepared. process->lock
+ * held.
+ *
+ * Returns 0; -EAGAIN if NCCL has registered more since: then it may be prepared again; or
+ * -ECANCELED if NCCL closes the comm, which relies on its paths.
+ */
+MESH_HOLDS(process)
+int mesh_registrations_extend(struct mesh_comm *comm);
 
 /** Closes a registration; if requests still use it, the comm is ended first. NULL is allowed. */
 void mesh_registration_close(struct mesh_comm *comm, struct mesh_registration *registration);

@@ -203,3 +203,29 @@ int mesh_registrations_move(struct mesh_comm *comm, int path)
 	move_begin(&rest); /* without memory for it, it lies there until NCCL ends the others */
 	return moved ? 0 : -EAGAIN;
 }
+
+int mesh_registrations_extend(struct mesh_comm *comm)
+{
+	const struct move move = {
+		.comm = comm,
+		.path = comm->num_paths,
+		.domain = comm->paths[comm->num_paths].domain,
+	};
+	struct mesh_registration *registration;
+	int ret = 0;
+
+	mesh_process_assert_locked(comm->process);
+	mesh_comm_lock(comm);
+	if (comm->closing)
+		ret = -ECANCELED;
+	else if (due_find(&move))
+		ret = -EAGAIN;
+	LIST_FOREACH(registration, &comm->registrations, entry) {
+		if (!ret)
+			registration_move(registration, move.path, move.domain);
+	}
+	if (!ret)
+		atomic_store(&comm->num_paths, move.path + 1);
+	mesh_comm_unlock(comm);
+	return ret;
+}

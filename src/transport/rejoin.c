@@ -230,13 +230,9 @@ static bool link_serves(const struct mesh_rejoin *rejoin, const struct mesh_comm
 {
 	const struct mesh_way *way = &rejoin->way;
 
-	if (!comm->sending || mesh_process_id_of(comm->cookie) != rejoin->process_id)
-		return false;
-	if (comm->relayed)
-		return (!way->routed || mesh_comm_is_cut(comm)) &&
-		       comm->eager_limit <=
-			       mesh_process_eager_limit(comm->process, way->address.provider);
-	return !way->routed && way->address.provider == MESH_PROVIDER_TCP;
+	return comm->sending && mesh_process_id_of(comm->cookie) == rejoin->process_id &&
+	       (!way->routed || (comm->relayed && mesh_comm_is_cut(comm))) &&
+	       comm->eager_limit <= mesh_process_eager_limit(comm->process, way->address.provider);
 }
 
 /*

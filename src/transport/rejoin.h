@@ -23,9 +23,9 @@ MESH_HOLDS(process)
 void mesh_rejoin_want(struct mesh_path *path);
 
 /**
- * Comms that send to the process @process_id and never had a path over this link may get one: all
- * over a new one that is direct, on tcp; those that began over relays over any, but over the
- * kernel's routes only while they have no path. It is dialled for as long as one of them may.
+ * Comms that send to the process @process_id and never had a path over this link may get one; over
+ * the kernel's routes only those that began over relays and have no path now. It is dialled for as
+ * long as one of them may.
  *
  * @way: its listener is not meant
  */
