@@ -8,6 +8,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "nic/addr.h"
 #include "setup/connect_judge.h"
 #include "setup/connect_relay.h"
 #include "setup/connect_try.h"
@@ -96,11 +97,15 @@ MESH_HOLDS(process)
 static void overdue_learn(struct mesh_connect *connect, uint64_t now_ms)
 {
 	uint64_t since_ms = connect->back_ms ? connect->back_ms : connect->started_ms;
+	bool opens = false;
+	int i;
 
+	for (i = 0; i < connect->num_dials; i++)
+		opens |= connect->dials[i].state == MESH_DIAL_OPENING;
 	/* One that is up may wait for its lanes, for which connect->up_ms begins again. */
 	if (mesh_connect_is_up(connect))
 		connect->overdue = false;
-	else if (mesh_clock_elapsed_ms(since_ms, now_ms) >= patience_ms(connect))
+	else if (!opens && mesh_clock_elapsed_ms(since_ms, now_ms) >= patience_ms(connect))
 		connect->overdue = true;
 }
 
@@ -199,17 +204,23 @@ MESH_HOLDS(process)
 static void dead_log(const struct mesh_connect *connect, const char *node, uint64_t now_ms)
 {
 	const unsigned long long age_ms = now_ms - connect->started_ms;
+	const struct mesh_dial *dial = NULL;
+	int i;
 
-	if (mesh_path_class_is_routed(connect->choice.candidates[0].class))
+	for (i = 0; i < connect->num_dials; i++) {
+		if (connect->pairs[i].class == MESH_PATH_DIRECT && connect->dials[i].peer &&
+		    !mesh_addr_is_link_local(&connect->dials[i].way.address.addr))
+			dial = &connect->dials[i];
+	}
+	if (!dial)
 		mesh_info("the routes to node %s have let nothing through for %llu ms: going over "
 			  "relays",
 			  node, age_ms);
 	else if (!mesh_dead_routes_have(connect, MESH_DEAD_ROUTED))
-		mesh_warn(
-			"the links to node %s have let nothing through for %llu ms, although they "
-			"have a carrier: going over relays until they do. 'fi_mesh check --peer' "
-			"on both nodes says more",
-			node, age_ms);
+		mesh_warn("the links to node %s have let nothing through for %llu ms (%s): going "
+			  "over relays. 'fi_mesh check --peer' on both nodes says more",
+			  node, age_ms,
+			  dial->peer->reason[0] ? dial->peer->reason : "TCP has no answer");
 }
 
 /* They are ready. @dead: the candidates have let nothing through */
@@ -302,8 +313,8 @@ void mesh_connect_detour_leave(struct mesh_connect *connect)
 
 	mesh_process_assert_locked(connect->net->process);
 	if (!connect->relay->before_tcp) /* else mesh_connect_log_no_rdma() says it */
-		mesh_info("the routes to node %s work now, and no relay has answered: leaving the "
-			  "relays",
+		mesh_info("the links or routes to node %s work now, and no relay has answered: "
+			  "leaving the relays",
 			  mesh_handle_node_text(&connect->handle, node));
 	mesh_relay_try_end(connect->relay);
 	connect->detour = connect->relay;

@@ -320,7 +320,7 @@ void mesh_connect_try_settle(struct mesh_connect *connect)
 		if (speed && speed < fastest / MESH_PATH_SPEED_RATIO_MAX)
 			dial_leave(connect, i);
 	}
-	if (connect->num_dials && mesh_path_class_is_routed(connect->pairs[0].class))
+	if (connect->num_dials)
 		mesh_dead_routes_remove(connect->net->process, connect->handle.node_id,
 					MESH_DEAD_ROUTED);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * dead_routes.h - the nodes to which the kernel has routes that let nothing through: a connection
+ * dead_routes.h - the nodes to which links or routes lead that let nothing through: a connection
  * has waited for them in vain, and gone over relays. And those to which relays lead with RDMA on
  * each hop that nobody can use: a connection has waited for them in vain, and taken routed tcp.
  * Further ones wait for a short time only. Those to which such relays would lead if a link was

@@ -93,7 +93,7 @@ static struct mesh_reroute *reroute_of(const struct mesh_comm *comm)
 /* ---- when ---------------------------------------------------------------------------------- */
 
 /*
- * True for a path that is down and has led through relays, or nowhere yet: one that has led to the
+ * True for a path that is down and has led through relays: one that has led to the
  * peer itself waits for its link (transport/rejoin.c).
  */
 MESH_HOLDS(process)
@@ -214,7 +214,8 @@ static uint64_t relays_ms(const struct mesh_comm *comm)
 MESH_HOLDS(process)
 static void links_want(struct mesh_reroute *reroute, const struct mesh_comm *comm, uint64_t now_ms)
 {
-	if (mesh_clock_elapsed_ms(comm->routeless_ms, now_ms) < relays_ms(comm) ||
+	if (!comm->routeless_ms ||
+	    mesh_clock_elapsed_ms(comm->routeless_ms, now_ms) < relays_ms(comm) ||
 	    (reroute->links_ms && mesh_clock_elapsed_ms(reroute->links_ms, now_ms) < LINKS_MS))
 		return;
 	reroute->links_ms = now_ms;
@@ -326,8 +327,6 @@ static uint64_t route_look(struct mesh_reroute *reroute, struct mesh_comm *comm,
 	}
 	search_set(reroute, MESH_SEARCH_CUT);
 	attempt_begin(reroute, comm, now_ms);
-	if (comm->relayed)
-		links_want(reroute, comm, now_ms);
 	return now_ms + LOOK_MS;
 }
 
@@ -346,6 +345,8 @@ static void reroute_expired(struct mesh_timer *timer, uint64_t now_ms)
 		reroute_free(reroute);
 		return;
 	}
+	if (comm->relayed && mesh_comm_lacks_route(comm))
+		links_want(reroute, comm, now_ms);
 	if (!reroute->path)
 		next_ms = route_look(reroute, comm, now_ms);
 	mesh_engine_timer_set(&reroute->process->engine, timer, next_ms);

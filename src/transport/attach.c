@@ -144,7 +144,7 @@ static void path_up(struct mesh_path *path, const struct mesh_frame_accept *acce
 	else
 		mesh_receive_grants_resend(comm, comm->next_seq - 1);
 	mesh_comm_unlock(comm);
-	if (comm->relayed || mesh_path_has_relay(path))
+	if (mesh_path_has_relay(path) || (comm->relayed && alone))
 		route_log(path, alone);
 	if (comm->relayed || mesh_path_has_relay(path) || is_first)
 		mesh_path_log(path);

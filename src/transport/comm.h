@@ -107,7 +107,7 @@ struct mesh_registration {
 	struct mesh_mr *mrs[MESH_PATHS_MAX];
 	/* For the NIC that a path is about to move to, or the one that it has left; comm->lock */
 	struct mesh_mr *beside;
-	bool busy;   /* one of them is being made; comm->lock */
+	bool busy; /* one of them is being made; comm->lock */
 };
 
 /* The grant of one receive, as the sender keeps it. */

@@ -46,7 +46,7 @@ void mesh_flag_store(void *to, size_t size, uint64_t flag);
 
 /* ---- sending ------------------------------------------------------------------------------- */
 
-/** True if the message has flags, and one of the comm's paths may not keep their order. */
+/** True if the message has flags, and a path that may carry it may not keep their order. */
 MESH_HOLDS(comm)
 bool mesh_request_is_flagged(const struct mesh_request *request);
 

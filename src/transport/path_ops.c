@@ -276,8 +276,7 @@ bool mesh_path_suffices(const struct mesh_path *path, size_t eager_limit)
 {
 	const struct mesh_comm *comm = path->comm;
 
-	if (!comm->relayed && comm->paths[0].is_acknowledged && !path->is_acknowledged &&
-	    mesh_path_has_relay(path))
+	if (!comm->relayed && comm->paths[0].is_acknowledged && !path->is_acknowledged)
 		return false; /* what was cut for RDMA may have its flags in place (flags.h) */
 	/* A relay cuts what is too large for it. */
 	return (mesh_path_has_relay(path) || path->segment_max >= comm->segment_max) &&

@@ -232,6 +232,8 @@ static bool link_serves(const struct mesh_rejoin *rejoin, const struct mesh_comm
 
 	return comm->sending && mesh_process_id_of(comm->cookie) == rejoin->process_id &&
 	       (!way->routed || (comm->relayed && mesh_comm_is_cut(comm))) &&
+	       (way->address.provider != MESH_PROVIDER_TCP || comm->relayed ||
+		!comm->paths[0].is_acknowledged) &&
 	       comm->eager_limit <= mesh_process_eager_limit(comm->process, way->address.provider);
 }
 
@@ -249,12 +251,11 @@ static bool link_is_apart(const struct mesh_rejoin *rejoin, const struct mesh_co
 		peer = comm->paths[i].peer;
 		if (mesh_path_has_relay(&comm->paths[i]))
 			continue;
-		if (!--num || peer->routed ||
-		    mesh_peer_is_at(peer, domain_of(rejoin), &rejoin->way.address.addr))
+		if (mesh_peer_is_at(peer, domain_of(rejoin), &rejoin->way.address.addr))
 			return false;
 		if (peer->state == MESH_PEER_LOST)
 			continue;
-		if (peer->domain == domain_of(rejoin) ||
+		if (!--num || peer->routed || peer->domain == domain_of(rejoin) ||
 		    mesh_addr_equal(&peer->address.addr, &rejoin->way.address.addr))
 			return false;
 		if (rejoin->dial.peer && mesh_peer_speed_mbps(rejoin->dial.peer) &&
@@ -347,6 +348,9 @@ static void attempt_look(struct mesh_rejoin *rejoin, uint64_t look_ms, uint64_t 
 		mesh_peer_hasten(peer);
 	else if (peer->state == MESH_PEER_GREETING)
 		mesh_peer_greet_again(peer);
+	else if (peer->state == MESH_PEER_RETRY && look_ms > LOOK_MIN_MS &&
+		 !path_next(rejoin, NULL))
+		mesh_dial_end(dial); /* nobody is in need: until the next look */
 }
 
 /* True if the attempts over this link are refused, or none is made any more, or can arrive. */
@@ -372,8 +376,9 @@ static bool process_refuses(const struct mesh_rejoin *rejoin, uint64_t lost_ms, 
 	    mesh_clock_elapsed_ms(lost_ms, now_ms) < MESH_REFUSED_MS)
 		return false;
 	LIST_FOREACH(one, &rejoin->process->rejoins, entry) {
-		if (one->process_id == rejoin->process_id && !link_refuses(one, now_ms))
-			return false;
+		if (one->process_id == rejoin->process_id && one->losses &&
+		    !link_refuses(one, now_ms))
+			return false; /* one that never was up says nothing */
 	}
 	return true;
 }
