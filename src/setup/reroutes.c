@@ -25,6 +25,7 @@
 #include "transport/comm.h"
 #include "transport/path_relayed.h"
 #include "transport/path_state.h"
+#include "transport/rejoin.h"
 #include "transport/route_wait.h"
 #include "wire/handle.h"
 
@@ -394,6 +395,7 @@ void mesh_reroutes_tick(struct mesh_process *process)
 	if (!atomic_load_explicit(&process->routeless, memory_order_relaxed) ||
 	    !atomic_exchange(&process->routeless, false))
 		return;
+	mesh_rejoins_go_on(process);
 	for (comm = mesh_comm_next(process, NULL); comm; comm = mesh_comm_next(process, comm)) {
 		if (!wants_route(comm))
 			continue;

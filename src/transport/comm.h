@@ -348,6 +348,12 @@ MESH_LOCK_FUNCTIONS(comm, mesh_comm, lock)
 MESH_HOLDS(process)
 bool mesh_comm_has_lost_path(const struct mesh_comm *comm);
 
+/**
+ * True if messages may be written over a path that does not keep the order of a write, also if none
+ * that is up is one: such a comm has begun with one, or over relays.
+ */
+bool mesh_comm_reorders(const struct mesh_comm *comm);
+
 /** True if a comm with a path over @peer to its other end is not cut off. process->lock held. */
 MESH_HOLDS(process)
 bool mesh_peer_comms_go_on(const struct mesh_peer *peer);

@@ -276,7 +276,7 @@ bool mesh_path_suffices(const struct mesh_path *path, size_t eager_limit)
 {
 	const struct mesh_comm *comm = path->comm;
 
-	if (!comm->relayed && comm->paths[0].is_acknowledged && !path->is_acknowledged)
+	if (!mesh_comm_reorders(comm) && !path->is_acknowledged)
 		return false; /* what was cut for RDMA may have its flags in place (flags.h) */
 	/* A relay cuts what is too large for it. */
 	return (mesh_path_has_relay(path) || path->segment_max >= comm->segment_max) &&
@@ -314,15 +314,15 @@ int mesh_comm_path_add_late(struct mesh_comm *comm, struct mesh_peer *peer, bool
 	mesh_process_assert_locked(comm->process);
 	if (comm->num_paths == comm->max_paths || comm->num_paths < comm->wanted_paths)
 		return -ENOSPC;
-	ret = mesh_registrations_prepare(comm, comm->num_paths, peer->domain);
-	if (!ret)
-		ret = mesh_path_open(path, comm, peer, relay);
+	ret = mesh_path_open(path, comm, peer, relay);
 	if (ret)
 		return ret;
 	if (!(relay && comm->sending) && !mesh_path_suffices(path, peer->eager_limit))
 		ret = -EOPNOTSUPP; /* of a relay OPENED says it */
 	else if (comm->sending)
 		ret = grants_make_room(comm);
+	if (!ret)
+		ret = mesh_registrations_prepare(comm, comm->num_paths, peer->domain);
 	if (!ret)
 		ret = mesh_registrations_extend(comm);
 	if (ret) {

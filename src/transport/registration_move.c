@@ -169,7 +169,11 @@ int mesh_registrations_prepare(struct mesh_comm *comm, int path, struct mesh_dom
 	ret = comm->moving ? -EAGAIN : comm->move_error;
 	comm->move_error = 0;
 	mesh_comm_unlock(comm);
-	return ret ? ret : move_begin(&move);
+	if (!ret)
+		ret = move_begin(&move);
+	if (ret && ret != -EAGAIN)
+		move_begin(&(struct move){.comm = comm}); /* what was made is of no use */
+	return ret;
 }
 
 /* The path's and the one beside it change places. Returns false if there is none to change with. */

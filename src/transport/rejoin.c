@@ -4,8 +4,7 @@
  *
  * One end of each comm connects: the sending one. It tries the links that its comms have lost, one
  * attempt after the other, until one succeeds. When the new peer is up, it is asked for each comm's
- * path (attach.h). How both ends make sure that nothing of the path's earlier life
- * is on the way: control/link_settle.h.
+ * path (attach.h). How nothing of the path's earlier life is on the way: control/link_settle.h.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -232,8 +231,7 @@ static bool link_serves(const struct mesh_rejoin *rejoin, const struct mesh_comm
 
 	return comm->sending && mesh_process_id_of(comm->cookie) == rejoin->process_id &&
 	       (!way->routed || (comm->relayed && mesh_comm_is_cut(comm))) &&
-	       (way->address.provider != MESH_PROVIDER_TCP || comm->relayed ||
-		!comm->paths[0].is_acknowledged) &&
+	       (way->address.provider != MESH_PROVIDER_TCP || mesh_comm_reorders(comm)) &&
 	       comm->eager_limit <= mesh_process_eager_limit(comm->process, way->address.provider);
 }
 
@@ -437,10 +435,7 @@ static bool wait_is_over(const struct mesh_path *path, uint64_t limit_ms, uint64
 	       mesh_clock_elapsed_ms(comm_heard_ms(path->comm), now_ms) >= limit_ms;
 }
 
-/*
- * Ends the comms that have waited for a path for too long. The line comes first: a program may
- * exit at the first error.
- */
+/* Ends the comms that have waited too long; first the line: a program may exit at the error. */
 MESH_HOLDS(process)
 static void waits_end(const struct mesh_rejoin *rejoin, uint64_t now_ms)
 {
@@ -536,6 +531,17 @@ static void rejoin_expired(struct mesh_timer *timer, uint64_t now_ms)
 		look_ms = LOOK_MAX_MS;
 	attempt_look(rejoin, look_ms, now_ms);
 	mesh_engine_timer_set(engine, timer, now_ms + look_ms);
+}
+
+void mesh_rejoins_go_on(struct mesh_process *process)
+{
+	struct mesh_rejoin *rejoin;
+
+	mesh_process_assert_locked(process);
+	LIST_FOREACH(rejoin, &process->rejoins, entry) {
+		if (rejoin->dial.state == MESH_DIAL_UP)
+			mesh_engine_timer_set(&process->engine, &rejoin->timer, 0);
+	}
 }
 
 /* True for an attempt that waits for the kernel, or does not come forward. */

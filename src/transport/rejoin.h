@@ -36,6 +36,10 @@ void mesh_rejoin_new(struct mesh_process *process, uint64_t process_id, const st
 MESH_HOLDS(process)
 void mesh_rejoins_hasten(struct mesh_process *process, const struct mesh_domain *domain);
 
+/** A comm's memory may be registered: links that are up go on at once, in the same order. */
+MESH_HOLDS(process)
+void mesh_rejoins_go_on(struct mesh_process *process);
+
 /** A peer is up: a lost link may be back with it. Takes domain->lock. */
 MESH_HOLDS(process)
 void mesh_rejoin_peer_up(struct mesh_peer *peer);
