@@ -14,12 +14,7 @@ scene() {
 	echo "finalize 0"
 }
 
-FAULTS_ENV+=("${TRANSFER_PATIENT[@]}")
-faults_init
-mesh_node a b
-mesh_link a ab 10.77.1.1/24 b ba 10.77.1.2/24
-mesh_link a ax 10.77.9.1/24 b bx 10.77.9.2/24
-rdma_up
+transfer_two_cables
 play a a < <(scene connect a)
 play b b < <(scene listen b)
 arrives open.a open.b

@@ -26,12 +26,7 @@ version() { sed -n 's/^INFO .*protocol.* libfabric \([0-9]*\.[0-9]*\).*/\1/p' "$
 # lists_anew: since 2.2.
 lists_anew() { awk -v v="$1" 'BEGIN {split(v, p, "."); exit !(p[1] * 100 + p[2] >= 202)}'; }
 
-FAULTS_ENV+=("${TRANSFER_PATIENT[@]}")
-faults_init
-mesh_node a b
-mesh_link a ab 10.77.1.1/24 b ba 10.77.1.2/24
-mesh_link a ax 10.77.9.1/24 b bx 10.77.9.2/24
-rdma_up
+transfer_two_cables
 for nic in "a ax" "b bx"; do
 	# shellcheck disable=SC2086 # two words
 	set -- $nic

@@ -16,6 +16,16 @@ TRANSFER_PATIENT=(
 	NCCL_MESH_CONNECT_TIMEOUT=100 NCCL_MESH_ACCEPT_TIMEOUT=100 NCCL_MESH_DEAD_PEER_TIMEOUT=100
 )
 
+# transfer_two_cables: nodes a and b with the RDMA cables ab-ba and ax-bx.
+transfer_two_cables() {
+	FAULTS_ENV+=("${TRANSFER_PATIENT[@]}")
+	faults_init
+	mesh_node a b
+	mesh_link a ab 10.77.1.1/24 b ba 10.77.1.2/24
+	mesh_link a ax 10.77.9.1/24 b bx 10.77.9.2/24
+	rdma_up
+}
+
 # A file that both processes await before the first message; empty: none. What is counted from then
 # on is that of the messages: await "connected" and "accepted", and rdma_quiet.
 TRANSFER_GATE=""
