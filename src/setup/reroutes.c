@@ -94,8 +94,8 @@ static struct mesh_reroute *reroute_of(const struct mesh_comm *comm)
 /* ---- when ---------------------------------------------------------------------------------- */
 
 /*
- * True for a path that is down and has led through relays: one that has led to the
- * peer itself waits for its link (transport/rejoin.c).
+ * True for a path that is down and has led through relays: one that has led to the peer itself
+ * waits for its link (transport/rejoin.c).
  */
 MESH_HOLDS(process)
 static bool may_be_rerouted(const struct mesh_path *path)

@@ -51,14 +51,14 @@ bool mesh_attach_opened(struct mesh_peer *peer, const struct mesh_frame_opened *
 MESH_HOLDS(process)
 bool mesh_attach_refused(struct mesh_peer *peer, const struct mesh_frame_refuse *refuse);
 
-/* ---- the receiving end --------------------------------------------------------------------- */
-
 /**
  * A link to the peer is better than a relay, whose paths a sending comm leaves. What they had in
  * flight is asked for, and sent again if need be, as after a loss. Takes comm->lock.
  */
 MESH_HOLDS(process)
 void mesh_attach_relays_leave(struct mesh_comm *comm);
+
+/* ---- the receiving end --------------------------------------------------------------------- */
 
 /** Asks over @peer whether the comm of this path, which has no path that is up, lives there. */
 MESH_HOLDS(process)
