@@ -22,6 +22,7 @@
 #include "base/clock.h"
 #include "base/compiler.h"
 #include "base/log.h"
+#include "base/random.h"
 #include "control/link_settle.h"
 #include "control/link_watch.h"
 #include "control/peer_end.h"
@@ -44,7 +45,6 @@
 #include "comm_run.h"
 
 #define STEPS 256
-#define PROCESS_ID 0x1234
 #define PORT 999
 /* Of the fake's room for operations: then those that are in flight end. */
 #define POSTS_MANY (FAKE_POSTS_MAX / 3)
@@ -200,6 +200,12 @@ static void peer_checked(struct mesh_timer *timer, uint64_t now_ms)
 	mesh_peer_tick(mesh_container_of(timer, struct mesh_peer, timer), now_ms);
 }
 
+/* The process of our comms' other end. */
+static uint64_t remote_process(void)
+{
+	return mesh_process_id_of(fixture_handle.cookie);
+}
+
 /* A peer that is up. It is used by the fuzzer, and so never freed. */
 static void peer_enter(struct mesh_peer *peer)
 {
@@ -211,7 +217,7 @@ static void peer_enter(struct mesh_peer *peer)
 	peer->users++;
 	mesh_lock_take(&process->lock);
 	LIST_INSERT_HEAD(&process->peers, peer, entry);
-	mesh_peer_process_set(peer, PROCESS_ID);
+	mesh_peer_process_set(peer, remote_process());
 	mesh_peer_index_add(peer);
 	mesh_link_watch(peer);
 	mesh_lock_release(&process->lock);
@@ -227,7 +233,7 @@ static bool link_is_settled(const struct mesh_peer *before, struct mesh_peer *pe
 	peer->address = before->address;
 	peer->incoming = before->incoming;
 	peer->state = MESH_PEER_HELLO;
-	mesh_peer_process_set(peer, PROCESS_ID);
+	mesh_peer_process_set(peer, remote_process());
 	settled = mesh_link_settle(peer);
 	mesh_peer_process_set(peer, 0);
 	return settled;
@@ -277,10 +283,16 @@ static void step_park(void)
 static void step_grow(void)
 {
 	const int last = fixture.num_paths - 1;
+	const struct mesh_way way = {
+		.index = last,
+		.address = fixture.peers[last].address,
+		.control_port = PORT,
+		.cookie = remote_process(),
+	};
 
 	mesh_lock_take(&fixture.setup.process.lock);
-	if (run.sending && fixture.peers[0].process_id)
-		mesh_rejoin_new(&fixture.peers[0], last, &fixture.peers[last].address);
+	if (run.sending)
+		mesh_rejoin_new(&fixture.setup.process, remote_process(), &way);
 	mesh_lock_release(&fixture.setup.process.lock);
 }
 
