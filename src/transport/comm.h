@@ -278,7 +278,7 @@ struct mesh_comm {
 	bool rerouted MESH_GUARDED_BY(process);
 	bool abandoned MESH_GUARDED_BY(process); /* the peer has ended it while no path led there */
 	char peer_name[MESH_NODE_NAME_MAX];	 /* constant */
-	/* Bytes: the smallest of both ends of all paths that it is made with; then constant. */
+	/* Bytes, of one that sends: the smallest of both ends of the paths that it is made with. */
 	size_t eager_limit;
 	uint64_t key; /* the same at both ends; constant */
 	/*

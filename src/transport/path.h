@@ -270,8 +270,8 @@ int mesh_path_open(struct mesh_path *path, struct mesh_comm *comm, struct mesh_p
 		   bool relay);
 
 /**
- * True if what was fixed when the comm was made fits the path, whose other end takes messages of
- * @eager_limit bytes.
+ * True if what was fixed when the comm was made fits the path, whose other end takes small messages
+ * of @eager_limit bytes.
  */
 MESH_HOLDS(process)
 bool mesh_path_suffices(const struct mesh_path *path, size_t eager_limit);

@@ -278,9 +278,11 @@ bool mesh_path_suffices(const struct mesh_path *path, size_t eager_limit)
 
 	if (!mesh_comm_reorders(comm) && !path->is_acknowledged)
 		return false; /* what was cut for RDMA may have its flags in place (flags.h) */
+	if (comm->sending &&
+	    (path->payload_max < comm->eager_limit || eager_limit < comm->eager_limit))
+		return false;
 	/* A relay cuts what is too large for it. */
-	return (mesh_path_has_relay(path) || path->segment_max >= comm->segment_max) &&
-	       path->payload_max >= comm->eager_limit && eager_limit >= comm->eager_limit;
+	return mesh_path_has_relay(path) || path->segment_max >= comm->segment_max;
 }
 
 /* Most comms never get such a path: until then they have no room for its targets. */
