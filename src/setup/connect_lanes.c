@@ -68,7 +68,7 @@ static int lanes_need(const struct mesh_peer *peer)
 MESH_HOLDS(process)
 static int lanes_choose(const struct mesh_connect *connect)
 {
-	int pairs = connect->num_dials + connect->num_missed;
+	int pairs = connect->num_dials + mesh_connect_try_late_count(connect);
 	int most = (int)connect->net->process->config.max_paths / pairs;
 	int i, need, lanes = 1;
 

@@ -142,7 +142,7 @@ int mesh_connect_try_start(struct mesh_connect *connect, uint64_t now_ms)
 	int ret;
 
 	mesh_process_assert_locked(connect->net->process);
-	connect->num_dials = connect->num_missed = 0;
+	connect->num_dials = 0;
 	ret = candidates_dial(connect, now_ms);
 	connect->away = !connect->num_dials && (ret == -ENOLINK || (!ret && connect->away));
 	if (connect->num_dials) {
@@ -250,66 +250,49 @@ int mesh_connect_try_again(struct mesh_connect *connect, uint64_t now_ms)
 	return ret;
 }
 
-/* Not for link-local addresses, which every link has. @remote: where the pair leads */
-static bool may_join(const struct mesh_path_candidate *pair, const struct mesh_addr *remote)
-{
-	return pair->class == MESH_PATH_DIRECT && !mesh_addr_is_link_local(remote);
-}
-
-/* True for a link that should work, and may do so later. */
+/*
+ * True for a link that may give the comm a path later: on NICs that it has no such path on yet. Not
+ * for link-local addresses, which every link has.
+ */
 MESH_HOLDS(process)
-static bool is_missed(const struct mesh_connect *connect, int i)
+static bool may_join(const struct mesh_connect *connect, const struct mesh_path_candidate *pair)
 {
-	const struct mesh_dial *dial = &connect->dials[i];
-
-	return !(dial->peer && dial->peer->refusal) && !mesh_connect_is_dead_end(dial) &&
-	       !mesh_domain_lane(dial->way.index) &&
-	       may_join(&connect->pairs[i], &dial->way.address.addr);
-}
-
-static bool shares_nic(const struct mesh_path_candidate *pair,
-		       const struct mesh_path_candidate *others, int num)
-{
+	const struct mesh_path_candidate *used;
 	int i;
 
-	for (i = 0; i < num; i++) {
-		if (others[i].local == pair->local || others[i].remote == pair->remote)
-			return true;
+	if (connect->num_dials >= paths_max(connect) || pair->class != MESH_PATH_DIRECT ||
+	    mesh_addr_is_link_local(&connect->handle.endpoints[pair->remote].addr))
+		return false;
+	for (i = 0; i < connect->num_dials; i++) {
+		used = &connect->pairs[i];
+		if (used->class == pair->class &&
+		    (used->local == pair->local || used->remote == pair->remote))
+			return false;
 	}
-	return false;
+	return true;
 }
 
-/* The same of candidates that had no turn, because their NIC has no carrier. */
-MESH_HOLDS(process)
-static void away_remember(struct mesh_connect *connect)
+int mesh_connect_try_late_count(const struct mesh_connect *connect)
 {
-	const struct mesh_endpoint_addr *endpoints = connect->net->process->endpoints;
-	const struct mesh_path_candidate *pair;
+	const struct mesh_path_choice *choice = &connect->choice;
+	uint32_t nics = 0;
 	int k;
 
-	for (k = 0; k < connect->choice.num_candidates && connect->num_missed < MESH_PATHS_MAX;
-	     k++) {
-		pair = &connect->choice.candidates[k];
-		if (mesh_connect_nic_is_away(connect, endpoints[pair->local].nic) &&
-		    may_join(pair, &connect->handle.endpoints[pair->remote].addr) &&
-		    !shares_nic(pair, connect->pairs, connect->num_dials) &&
-		    !shares_nic(pair, connect->missed, connect->num_missed))
-			connect->missed[connect->num_missed++] = *pair;
-	}
+	for (k = 0; k < choice->num_candidates; k++)
+		nics |= (uint32_t)may_join(connect, &choice->candidates[k])
+			<< choice->candidates[k].local;
+	return __builtin_popcount(nics);
 }
 
 void mesh_connect_try_settle(struct mesh_connect *connect)
 {
 	int fastest = 0, i, speed;
 
+	dead_ends_forget(connect);
 	for (i = connect->num_dials - 1; i >= 0; i--) {
-		if (connect->dials[i].state == MESH_DIAL_UP)
-			continue;
-		if (is_missed(connect, i) && connect->num_missed < MESH_PATHS_MAX)
-			connect->missed[connect->num_missed++] = connect->pairs[i];
-		dial_leave(connect, i);
+		if (connect->dials[i].state != MESH_DIAL_UP)
+			dial_leave(connect, i);
 	}
-	away_remember(connect);
 	for (i = 0; i < connect->num_dials; i++) {
 		speed = mesh_peer_speed_mbps(connect->dials[i].peer);
 		if (speed > fastest)
@@ -329,13 +312,16 @@ void mesh_connect_try_late_want(const struct mesh_connect *connect)
 {
 	struct mesh_process *process = connect->net->process;
 	uint64_t process_id = mesh_process_id_of(connect->handle.cookie);
+	const struct mesh_path_candidate *pair;
 	struct mesh_way way;
-	int i;
+	int k;
 
 	mesh_process_assert_locked(process);
 	atomic_store(&process->late_nics, true);
-	for (i = 0; i < connect->num_missed && !connect->relay; i++) {
-		if (mesh_way_of_pair(process, &connect->handle, &connect->missed[i], &way))
+	for (k = 0; k < connect->choice.num_candidates && !connect->relay; k++) {
+		pair = &connect->choice.candidates[k];
+		if (may_join(connect, pair) &&
+		    mesh_way_of_pair(process, &connect->handle, pair, &way))
 			mesh_rejoin_new(process, process_id, &way);
 	}
 }

@@ -44,13 +44,17 @@ MESH_HOLDS(process)
 void mesh_connect_try_lane(struct mesh_connect *connect, int i, int lane, uint64_t now_ms);
 
 /**
- * Keeps what is up and not much slower than the fastest; leaves the others, and remembers those of
- * them that should work. Routes that let something through count as dead no longer.
+ * Keeps what is up and not much slower than the fastest. Routes that let something through count as
+ * dead no longer.
  */
 MESH_HOLDS(process)
 void mesh_connect_try_settle(struct mesh_connect *connect);
 
-/** NCCL gets the comm: NICs that join give it paths, and so do links that were left out. */
+/** How many of our NICs have links that may give the comm a path later. */
+MESH_HOLDS(process)
+int mesh_connect_try_late_count(const struct mesh_connect *connect);
+
+/** NCCL gets the comm: NICs that join give it paths, and so do those links. */
 MESH_HOLDS(process)
 void mesh_connect_try_late_want(const struct mesh_connect *connect);
 

@@ -57,10 +57,6 @@ struct mesh_connect {
 	uint64_t try_ms;  /* since when all domains of the try are open */
 	uint64_t up_ms;	  /* the same, and one of the dials is up; 0: none is */
 
-	/* Direct candidates that did not come up in time: the comm may get them later. */
-	struct mesh_path_candidate missed[MESH_PATHS_MAX];
-	int num_missed;
-
 	struct mesh_comm *comm; /* from SENT on */
 	int num_accepted;	/* of its paths */
 	int dialled;		/* candidates, for a listener of another version */

@@ -12,7 +12,6 @@
 #include "control/peer_send.h"
 #include "setup/candidates.h"
 #include "setup/late_nics.h"
-#include "setup/neighbour_hints.h"
 #include "transport/rejoin.h"
 #include "wire/handle.h"
 
@@ -72,18 +71,6 @@ void mesh_late_nics_introduced(struct mesh_peer *peer, const struct mesh_frame_h
 
 /* ---- the links ------------------------------------------------------------------------------ */
 
-MESH_HOLDS(process)
-static bool is_own_address(const struct mesh_process *process, const struct mesh_addr *address)
-{
-	int dev;
-
-	for (dev = 0; dev < process->num_devs; dev++) {
-		if (mesh_addr_equal(&process->nics[dev]->source, address))
-			return true;
-	}
-	return false;
-}
-
 /* True for a link that did not exist when the process, or the peer's, started. */
 MESH_HOLDS(process)
 static bool pair_is_late(const struct mesh_peer *peer, const struct mesh_path_candidate *pair)
@@ -94,67 +81,53 @@ static bool pair_is_late(const struct mesh_peer *peer, const struct mesh_path_ca
 	       peer->late_nics >> peer->nics[pair->remote].nic & 1;
 }
 
-/* Tries the links to the peer's process over which its comms may get a path. */
+/* @late: only what is late for the NICs of this peer, or NULL */
 MESH_HOLDS(process)
-static void links_try(struct mesh_peer *peer)
+static void links_want(struct mesh_process *process, int dev, const struct mesh_handle *handle,
+		       uint64_t process_id, const struct mesh_peer *late, bool routed)
 {
-	struct mesh_process *process = peer->process;
+	const struct mesh_path_candidate *pair;
 	struct mesh_path_choice choice;
-	struct mesh_handle handle;
 	struct mesh_way way;
-	int i;
 
-	memset(&handle, 0, sizeof(handle));
-	memcpy(handle.endpoints, peer->nics, (size_t)peer->num_nics * sizeof(*peer->nics));
-	handle.num_endpoints = peer->num_nics;
-	handle.total_nics = (uint8_t)peer->num_nics;
-	handle.control_port = peer->control_port;
-	handle.cookie = peer->process_id;
-	mesh_candidates_find(process, peer->domain->dev, &handle, &choice);
-	for (i = 0; i < choice.num_candidates; i++) {
-		if (choice.candidates[i].class == MESH_PATH_DIRECT &&
-		    pair_is_late(peer, &choice.candidates[i]) &&
-		    mesh_way_of_pair(process, &handle, &choice.candidates[i], &way))
-			mesh_rejoin_new(process, peer->process_id, &way);
+	mesh_candidates_find(process, dev, handle, &choice);
+	for (pair = choice.candidates; pair < choice.candidates + choice.num_candidates; pair++) {
+		if ((routed || pair->class == MESH_PATH_DIRECT) &&
+		    (!late || pair_is_late(late, pair)) &&
+		    mesh_way_of_pair(process, handle, pair, &way))
+			mesh_rejoin_new(process, process_id, &way);
 	}
 }
 
 void mesh_late_links_want(struct mesh_process *process, int dev, const struct mesh_handle *handle,
 			  bool routed)
 {
-	struct mesh_path_choice choice;
-	struct mesh_way way;
-	int i;
-
-	mesh_candidates_find(process, dev, handle, &choice);
-	mesh_neighbour_hints_order(process, handle, &choice);
-	for (i = 0; i < choice.num_candidates; i++) {
-		if ((routed || choice.candidates[i].class == MESH_PATH_DIRECT) &&
-		    mesh_way_of_pair(process, handle, &choice.candidates[i], &way))
-			mesh_rejoin_new(process, mesh_process_id_of(handle->cookie), &way);
-	}
+	links_want(process, dev, handle, mesh_process_id_of(handle->cookie), NULL, routed);
 }
 
-/* True if the peer's process lives as far as we know, and its NICs are known. */
+/* Tries the links to the peer's process over which its comms may get a path. */
+MESH_HOLDS(process)
+static void links_try(const struct mesh_peer *peer)
+{
+	struct mesh_handle handle = {
+		.num_endpoints = peer->num_nics,
+		.total_nics = (uint8_t)peer->num_nics,
+		.control_port = peer->control_port,
+		.cookie = peer->process_id,
+	};
+
+	memcpy(handle.endpoints, peer->nics, (size_t)peer->num_nics * sizeof(*peer->nics));
+	links_want(peer->process, peer->domain->dev, &handle, peer->process_id, peer, false);
+}
+
+/* True if the peer's process, on another node, lives as far as we know, and its NICs are known. */
 MESH_HOLDS(process)
 static bool is_useful(const struct mesh_peer *peer)
 {
 	return !peer->incoming && peer->num_nics && !peer->over &&
+	       peer->node_id != peer->process->node_id &&
 	       (peer->state == MESH_PEER_UP ||
 		(peer->state == MESH_PEER_LOST && !LIST_EMPTY(&peer->user_list)));
-}
-
-/* One peer stands for its process: the first one that is useful. */
-MESH_HOLDS(process)
-static bool stands_for_process(const struct mesh_peer *peer)
-{
-	struct mesh_peer *other = NULL;
-
-	while ((other = mesh_peer_of_process(peer, other))) {
-		if (is_useful(other))
-			return other == peer;
-	}
-	return false;
 }
 
 void mesh_late_nics_tick(struct mesh_process *process)
@@ -173,8 +146,7 @@ void mesh_late_nics_tick(struct mesh_process *process)
 	if (!atomic_exchange(&process->late_nics, false))
 		return;
 	LIST_FOREACH(peer, &process->peers, entry) {
-		if (is_useful(peer) && stands_for_process(peer) &&
-		    !is_own_address(process, &peer->address.addr))
+		if (is_useful(peer))
 			links_try(peer);
 	}
 }

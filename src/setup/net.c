@@ -76,19 +76,14 @@ static int providers_check(struct mesh_process *process)
  */
 static void eager_limit_fit(struct mesh_process *process)
 {
-	bool may = mesh_provider_id_parse(process->config.provider) != MESH_PROVIDER_TCP;
-	const struct mesh_nic *nic;
-	bool rdma = false;
-	int i;
+	const struct mesh_nic *nic = process->table.nics, *end = nic + process->table.num_nics;
 
-	for (i = 0; i < process->table.num_nics; i++) {
-		nic = &process->table.nics[i];
-		rdma |= i < process->num_nics ? process->providers[i] != MESH_PROVIDER_TCP
-					      : may && nic->link_down && *nic->rdma.device;
+	for (; nic < end; nic++) {
+		if (*nic->rdma.device && (nic->taken || nic->link_down) &&
+		    mesh_provider_id_parse(process->config.provider) != MESH_PROVIDER_TCP)
+			process->config.eager_limit_bytes =
+				mesh_process_eager_limit(process, MESH_PROVIDER_VERBS_RXM);
 	}
-	if (rdma)
-		process->config.eager_limit_bytes =
-			mesh_process_eager_limit(process, MESH_PROVIDER_VERBS_RXM);
 }
 
 static int nics_find(struct mesh_process *process)

@@ -93,8 +93,7 @@ static void path_park(struct mesh_peer_user *user, bool parked)
 
 	mesh_process_assert_locked(comm->process);
 	mesh_comm_lock(comm);
-	path->parked = parked;
-	mesh_comm_up_learn(comm);
+	mesh_path_tier_learn(path);
 	if (comm->sending && !comm->opener)
 		mesh_send_push(comm); /* it may have waited for room on this path alone */
 	mesh_comm_unlock(comm);

@@ -56,7 +56,8 @@ void mesh_path_counters_parked(struct mesh_path *path)
 {
 	mesh_comm_assert_locked(path->comm);
 	if (path->counters && path->counters != &path->comm->unlisted)
-		mesh_stats_parked_set(path->counters, path->parked && !path->carries
-							      ? MESH_STATS_DRAINED
-							      : MESH_STATS_IN_USE);
+		mesh_stats_parked_set(path->counters,
+				      path->tier == MESH_TIER_DRAINED && !path->carries
+					      ? MESH_STATS_DRAINED
+					      : MESH_STATS_IN_USE);
 }

@@ -51,6 +51,13 @@ enum mesh_path_state {
 	MESH_PATH_STATES
 };
 
+/* Those of the lowest tier that is up carry the messages of a comm that resumes. */
+enum mesh_path_tier {
+	MESH_TIER_LINK,	   /* the two NICs share a link */
+	MESH_TIER_DETOUR,  /* relays, or the kernels' routes */
+	MESH_TIER_DRAINED, /* its link is out of use (control/peer_park.h) */
+};
+
 /* The two NICs that a path connects, for the log and the counters. */
 struct mesh_path_ends {
 	const struct mesh_addr *local, *remote; /* of one family */
@@ -121,7 +128,7 @@ struct mesh_path {
 	struct mesh_waiter waiter;
 	uint32_t remote_id, remote_token;		  /* the peer's sink for this path */
 	enum mesh_path_state state MESH_GUARDED_BY(comm); /* path_state.c */
-	bool parked MESH_GUARDED_BY(comm); /* its link is out of use (control/peer_park.h) */
+	enum mesh_path_tier tier MESH_GUARDED_BY(comm);
 	/* SUSPECT: the error of the operation that failed; else old, or 0. */
 	int cause MESH_GUARDED_BY(comm);
 	uint32_t unfinished MESH_GUARDED_BY(comm); /* our operations in flight on it */

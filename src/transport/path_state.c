@@ -31,25 +31,28 @@ bool mesh_path_is(const struct mesh_path *path, enum mesh_path_state state)
 	return is;
 }
 
+/* The lowest one of which a path is up. */
 MESH_HOLDS(comm)
-static bool any_is_in_use(const struct mesh_comm *comm)
+static enum mesh_path_tier lowest_tier(const struct mesh_comm *comm)
 {
+	enum mesh_path_tier lowest = MESH_TIER_DRAINED;
 	int i;
 
 	for (i = 0; i < comm->num_paths; i++) {
-		if (comm->paths[i].state == MESH_PATH_UP && !comm->paths[i].parked)
-			return true;
+		if (comm->paths[i].state == MESH_PATH_UP && comm->paths[i].tier < lowest)
+			lowest = comm->paths[i].tier;
 	}
-	return false;
+	return lowest;
 }
 
 /*
  * The array of paths stays as it is; those that carry messages are listed beside it. A comm that
  * fails when it loses one of its paths leaves none of them.
  */
-void mesh_comm_up_learn(struct mesh_comm *comm)
+MESH_HOLDS(comm)
+static void up_learn(struct mesh_comm *comm)
 {
-	bool leaves = comm->resumes && any_is_in_use(comm);
+	enum mesh_path_tier tier = comm->resumes ? lowest_tier(comm) : MESH_TIER_DRAINED;
 	struct mesh_path *path;
 	int i, num = 0;
 
@@ -57,7 +60,7 @@ void mesh_comm_up_learn(struct mesh_comm *comm)
 	comm->segment_bytes = comm->process->config.segment_bytes;
 	for (i = 0; i < comm->num_paths; i++) {
 		path = &comm->paths[i];
-		path->carries = path->state == MESH_PATH_UP && (!leaves || !path->parked);
+		path->carries = path->state == MESH_PATH_UP && path->tier <= tier;
 		mesh_path_counters_parked(path);
 		if (!path->carries)
 			continue;
@@ -97,7 +100,7 @@ void mesh_path_state_set(struct mesh_path *path, enum mesh_path_state state)
 		   states[state].name);
 	path->state = state;
 	mesh_path_counters_state(path);
-	mesh_comm_up_learn(comm);
+	up_learn(comm);
 }
 
 /* Grants that the receiver has sent before do not count: each of them is sent again. */
@@ -117,6 +120,19 @@ static void grants_renew(struct mesh_comm *comm, uint32_t lives)
 	}
 }
 
+void mesh_path_tier_learn(struct mesh_path *path)
+{
+	mesh_process_assert_locked(path->comm->process);
+	mesh_comm_assert_locked(path->comm);
+	if (mesh_peer_is_parked(path->peer))
+		path->tier = MESH_TIER_DRAINED;
+	else if (mesh_path_has_relay(path) || path->peer->routed)
+		path->tier = MESH_TIER_DETOUR;
+	else
+		path->tier = MESH_TIER_LINK;
+	up_learn(path->comm);
+}
+
 void mesh_path_accepted(struct mesh_path *path, const struct mesh_frame_accept *accept)
 {
 	mesh_process_assert_locked(path->comm->process);
@@ -127,7 +143,7 @@ void mesh_path_accepted(struct mesh_path *path, const struct mesh_frame_accept *
 		grants_renew(path->comm, accept->lives);
 	path->remote_id = accept->comm;
 	path->remote_token = accept->token;
-	path->parked = mesh_peer_is_parked(path->peer);
+	mesh_path_tier_learn(path);
 	mesh_path_state_set(path, MESH_PATH_UP);
 	mesh_comm_unlock(path->comm);
 }

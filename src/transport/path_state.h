@@ -32,12 +32,10 @@ void mesh_path_suspect(struct mesh_path *path, int error);
 /** The engine looks after the comm's lost paths soon. Any lock may be held. */
 void mesh_comm_recover_soon(struct mesh_comm *comm);
 
-/**
- * Learns which paths carry messages: those that are up, and whose link is in use, if there is one.
- * comm->lock held.
- */
+/** Learns the path's tier, when its link is drained, or no longer, too. comm->lock held. */
+MESH_HOLDS(process)
 MESH_HOLDS(comm)
-void mesh_comm_up_learn(struct mesh_comm *comm);
+void mesh_path_tier_learn(struct mesh_path *path);
 
 /** Sets what depends on all paths of the comm. To be called whenever one is added. */
 void mesh_comm_paths_learn(struct mesh_comm *comm);

@@ -52,6 +52,7 @@ struct mesh_rejoin {
 	struct mesh_way way;
 	bool is_new;		/* comms that never had a path over it may get one */
 	struct mesh_dial dial;	/* the attempt, or the link that works again */
+	int speed_mbps;		/* as the latest attempt found; 0: unknown */
 	uint64_t lost_ms;	/* when it was lost last */
 	uint64_t up_ms;		/* when it last came back; 0: not since lost_ms */
 	uint64_t not_before_ms; /* no attempt before this */
@@ -96,6 +97,7 @@ static struct mesh_rejoin *rejoin_get(struct mesh_process *process, uint64_t pro
 	rejoin->timer.expired = rejoin_expired;
 	rejoin->process = process;
 	rejoin->process_id = process_id;
+	rejoin->lost_ms = mesh_clock_ms();
 	rejoin->way = *way;
 	rejoin->way.listen_id = 0;
 	rejoin->way.needs_carrier = false; /* the kernel may say late that a cable is back */
@@ -247,8 +249,8 @@ static bool link_is_apart(const struct mesh_rejoin *rejoin, const struct mesh_co
 
 	for (i = 0; i < comm->num_paths; i++) {
 		peer = comm->paths[i].peer;
-		if (mesh_path_has_relay(&comm->paths[i]))
-			continue;
+		if (mesh_path_has_relay(&comm->paths[i]) || (peer->routed && !rejoin->way.routed))
+			continue; /* it is left, or rests, beside the link */
 		if (mesh_peer_is_at(peer, domain_of(rejoin), &rejoin->way.address.addr))
 			return false;
 		if (peer->state == MESH_PEER_LOST)
@@ -256,9 +258,8 @@ static bool link_is_apart(const struct mesh_rejoin *rejoin, const struct mesh_co
 		if (!--num || peer->routed || peer->domain == domain_of(rejoin) ||
 		    mesh_addr_equal(&peer->address.addr, &rejoin->way.address.addr))
 			return false;
-		if (rejoin->dial.peer && mesh_peer_speed_mbps(rejoin->dial.peer) &&
-		    mesh_peer_speed_mbps(rejoin->dial.peer) <
-			    mesh_peer_speed_mbps(peer) / MESH_PATH_SPEED_RATIO_MAX)
+		if (rejoin->speed_mbps &&
+		    rejoin->speed_mbps < mesh_peer_speed_mbps(peer) / MESH_PATH_SPEED_RATIO_MAX)
 			return false;
 	}
 	return true;
@@ -291,8 +292,6 @@ void mesh_rejoin_new(struct mesh_process *process, uint64_t process_id, const st
 	mesh_process_assert_locked(process);
 	if (!rejoin)
 		return; /* the comms do without it */
-	if (!rejoin->lost_ms)
-		rejoin->lost_ms = mesh_clock_ms();
 	if (way->cookie != process_id)
 		rejoin->way.cookie = way->cookie; /* it needs no connection that we have */
 	rejoin->is_new = true;
@@ -339,6 +338,7 @@ static void attempt_look(struct mesh_rejoin *rejoin, uint64_t look_ms, uint64_t 
 	peer = dial->peer;
 	if (!peer)
 		return; /* no carrier, or no memory now */
+	rejoin->speed_mbps = mesh_peer_speed_mbps(peer);
 	if (mesh_dial_look(dial, now_ms) == MESH_DIAL_UP && peer->process_id == rejoin->process_id)
 		paths_attach(rejoin);
 	else if (peer->state == MESH_PEER_CONNECTING &&

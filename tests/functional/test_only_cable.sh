@@ -3,7 +3,8 @@
 # test_only_cable.sh - two nodes of a triangle lose their only cable while messages of all sizes
 # stream in both directions: by its carrier at either end, by silence, and for good. Each time the
 # connections go on through the third node, and soon after the cable's return over it; so do those
-# that are made while nothing comes through. Every byte is checked.
+# that are made while nothing comes through, by a relay or by the third node's kernel. Every byte is
+# checked.
 # alone: it measures what shaped cables carry
 # seconds: 55
 . "$(dirname "${BASH_SOURCE[0]}")/relays.sh"
@@ -61,6 +62,28 @@ silence_end b
 returned
 stream_stop
 stream_ends
+
+mesh_forward r
+mesh_route a 10.77.3.0/24 10.77.2.2 x2
+mesh_route b 10.77.2.0/24 10.77.3.2 x3
+silence b x1
+stream routed 0 "${ENVIRONMENT[@]}" NCCL_MESH_RELAY=off
+for rank in 0 1; do
+	grep -q 'via=routed' "$STREAM_FOLDER/rank$rank.out" || stream_fail "rank $rank: no route"
+done
+moves 1000
+note "from the start, without relays: the connections are made over the kernel of r"
+silence_end b
+returned
+mesh_carrier b x1 down
+moves 1000
+note "b's end has lost its carrier: something arrives over the kernel of r after $MOVED_MS ms"
+mesh_carrier b x1 up
+returned
+stream_stop
+stream_ends
+ip -n "$(mesh_ns a)" route del 10.77.3.0/24
+ip -n "$(mesh_ns b)" route del 10.77.2.0/24
 
 stream only 0 "${ENVIRONMENT[@]}"
 carries x1 20000
