@@ -68,8 +68,7 @@ static int lanes_need(const struct mesh_peer *peer)
 MESH_HOLDS(process)
 static int lanes_choose(const struct mesh_connect *connect)
 {
-	int pairs = connect->num_dials + mesh_connect_try_late_count(connect);
-	int most = (int)connect->net->process->config.max_paths / pairs;
+	int most = (int)connect->net->process->config.max_paths;
 	int i, need, lanes = 1;
 
 	for (i = 0; i < connect->num_dials; i++) {
@@ -77,6 +76,9 @@ static int lanes_choose(const struct mesh_connect *connect)
 		if (need > lanes)
 			lanes = need;
 	}
+	if (mesh_connect_try_may_grow(connect))
+		most -= MESH_LATE_PATHS;
+	most /= connect->num_dials;
 	if (lanes > most)
 		lanes = most;
 	return lanes > 1 ? lanes : 1;

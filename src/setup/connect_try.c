@@ -200,25 +200,29 @@ static bool pairs_equal(struct mesh_path_candidate a, struct mesh_path_candidate
 	return a.local == b.local && a.remote == b.remote && a.class == b.class;
 }
 
+/* Removes the candidate of dial @i. */
+MESH_HOLDS(process)
+static void dial_forget(struct mesh_connect *connect, int i)
+{
+	int k = 0;
+
+	if (!connect->dials[i].peer)
+		connect->unopened = 1 + mesh_way_dev(&connect->dials[i].way);
+	while (k < connect->choice.num_candidates &&
+	       !pairs_equal(connect->choice.candidates[k], connect->pairs[i]))
+		k++;
+	if (k < connect->choice.num_candidates)
+		candidate_remove(connect, k);
+}
+
 MESH_HOLDS(process)
 static void dead_ends_forget(struct mesh_connect *connect)
 {
-	struct mesh_path_choice *choice = &connect->choice;
-	const struct mesh_dial *dial;
-	int i, k;
+	int i;
 
 	for (i = 0; i < connect->num_dials; i++) {
-		dial = &connect->dials[i];
-		if (!mesh_connect_is_dead_end(dial))
-			continue;
-		if (!dial->peer)
-			connect->unopened = 1 + mesh_way_dev(&dial->way);
-		for (k = 0; k < choice->num_candidates; k++) {
-			if (!pairs_equal(choice->candidates[k], connect->pairs[i]))
-				continue;
-			candidate_remove(connect, k);
-			break;
-		}
+		if (mesh_connect_is_dead_end(&connect->dials[i]))
+			dial_forget(connect, i);
 	}
 }
 
@@ -258,30 +262,29 @@ MESH_HOLDS(process)
 static bool may_join(const struct mesh_connect *connect, const struct mesh_path_candidate *pair)
 {
 	const struct mesh_path_candidate *used;
-	int i;
+	int i, num = paths_max(connect);
 
-	if (connect->num_dials >= paths_max(connect) || pair->class != MESH_PATH_DIRECT ||
+	if (pair->class != MESH_PATH_DIRECT ||
 	    mesh_addr_is_link_local(&connect->handle.endpoints[pair->remote].addr))
 		return false;
 	for (i = 0; i < connect->num_dials; i++) {
 		used = &connect->pairs[i];
 		if (used->class == pair->class &&
-		    (used->local == pair->local || used->remote == pair->remote))
+		    (!--num || used->local == pair->local || used->remote == pair->remote))
 			return false;
 	}
 	return true;
 }
 
-int mesh_connect_try_late_count(const struct mesh_connect *connect)
+bool mesh_connect_try_may_grow(const struct mesh_connect *connect)
 {
-	const struct mesh_path_choice *choice = &connect->choice;
-	uint32_t nics = 0;
 	int k;
 
-	for (k = 0; k < choice->num_candidates; k++)
-		nics |= (uint32_t)may_join(connect, &choice->candidates[k])
-			<< choice->candidates[k].local;
-	return __builtin_popcount(nics);
+	for (k = 0; k < connect->choice.num_candidates; k++) {
+		if (may_join(connect, &connect->choice.candidates[k]))
+			return true;
+	}
+	return false;
 }
 
 void mesh_connect_try_settle(struct mesh_connect *connect)
@@ -290,8 +293,11 @@ void mesh_connect_try_settle(struct mesh_connect *connect)
 
 	dead_ends_forget(connect);
 	for (i = connect->num_dials - 1; i >= 0; i--) {
-		if (connect->dials[i].state != MESH_DIAL_UP)
-			dial_leave(connect, i);
+		if (connect->dials[i].state == MESH_DIAL_UP)
+			continue;
+		if (connect->dials[i].peer && connect->dials[i].peer->refusal)
+			dial_forget(connect, i);
+		dial_leave(connect, i);
 	}
 	for (i = 0; i < connect->num_dials; i++) {
 		speed = mesh_peer_speed_mbps(connect->dials[i].peer);
@@ -312,14 +318,13 @@ void mesh_connect_try_late_want(const struct mesh_connect *connect)
 {
 	struct mesh_process *process = connect->net->process;
 	uint64_t process_id = mesh_process_id_of(connect->handle.cookie);
-	const struct mesh_path_candidate *pair;
+	const struct mesh_path_candidate *pair = connect->choice.candidates;
+	const struct mesh_path_candidate *end = pair + connect->choice.num_candidates;
 	struct mesh_way way;
-	int k;
 
 	mesh_process_assert_locked(process);
 	atomic_store(&process->late_nics, true);
-	for (k = 0; k < connect->choice.num_candidates && !connect->relay; k++) {
-		pair = &connect->choice.candidates[k];
+	for (; pair < end && !connect->relay; pair++) {
 		if (may_join(connect, pair) &&
 		    mesh_way_of_pair(process, &connect->handle, pair, &way))
 			mesh_rejoin_new(process, process_id, &way);

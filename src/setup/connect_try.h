@@ -50,9 +50,9 @@ void mesh_connect_try_lane(struct mesh_connect *connect, int i, int lane, uint64
 MESH_HOLDS(process)
 void mesh_connect_try_settle(struct mesh_connect *connect);
 
-/** How many of our NICs have links that may give the comm a path later. */
+/** True if there are links that may give the comm a path later. */
 MESH_HOLDS(process)
-int mesh_connect_try_late_count(const struct mesh_connect *connect);
+bool mesh_connect_try_may_grow(const struct mesh_connect *connect);
 
 /** NCCL gets the comm: NICs that join give it paths, and so do those links. */
 MESH_HOLDS(process)

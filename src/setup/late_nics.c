@@ -3,7 +3,6 @@
  * late_nics.c - comms that exist get further paths: over NICs that join, here or at a peer; and
  * those over relays over the links that let nothing through before.
  */
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/random.h"
@@ -12,6 +11,7 @@
 #include "control/peer_send.h"
 #include "setup/candidates.h"
 #include "setup/late_nics.h"
+#include "setup/neighbour_hints.h"
 #include "transport/rejoin.h"
 #include "wire/handle.h"
 
@@ -91,6 +91,8 @@ static void links_want(struct mesh_process *process, int dev, const struct mesh_
 	struct mesh_way way;
 
 	mesh_candidates_find(process, dev, handle, &choice);
+	if (!late)
+		mesh_neighbour_hints_order(process, handle, &choice);
 	for (pair = choice.candidates; pair < choice.candidates + choice.num_candidates; pair++) {
 		if ((routed || pair->class == MESH_PATH_DIRECT) &&
 		    (!late || pair_is_late(late, pair)) &&
@@ -120,12 +122,14 @@ static void links_try(const struct mesh_peer *peer)
 	links_want(peer->process, peer->domain->dev, &handle, peer->process_id, peer, false);
 }
 
-/* True if the peer's process, on another node, lives as far as we know, and its NICs are known. */
+/* True if the peer's process, on another node, lives as far as we know, and links may be late. */
 MESH_HOLDS(process)
 static bool is_useful(const struct mesh_peer *peer)
 {
-	return !peer->incoming && peer->num_nics && !peer->over &&
-	       peer->node_id != peer->process->node_id &&
+	const struct mesh_process *process = peer->process;
+
+	return (peer->late_nics || process->num_devs > process->num_lasting) && peer->num_nics &&
+	       !peer->incoming && !peer->over && peer->node_id != process->node_id &&
 	       (peer->state == MESH_PEER_UP ||
 		(peer->state == MESH_PEER_LOST && !LIST_EMPTY(&peer->user_list)));
 }

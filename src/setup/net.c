@@ -70,22 +70,6 @@ static int providers_check(struct mesh_process *process)
 	return ret;
 }
 
-/*
- * Small messages fit RDMA where this node has it, also on a NIC whose link is down: so comms that
- * begin without it may move to it.
- */
-static void eager_limit_fit(struct mesh_process *process)
-{
-	const struct mesh_nic *nic = process->table.nics, *end = nic + process->table.num_nics;
-
-	for (; nic < end; nic++) {
-		if (*nic->rdma.device && (nic->taken || nic->link_down) &&
-		    mesh_provider_id_parse(process->config.provider) != MESH_PROVIDER_TCP)
-			process->config.eager_limit_bytes =
-				mesh_process_eager_limit(process, MESH_PROVIDER_VERBS_RXM);
-	}
-}
-
 static int nics_find(struct mesh_process *process)
 {
 	int dev, ret;
@@ -106,7 +90,6 @@ static int nics_find(struct mesh_process *process)
 	for (dev = 0; dev < process->num_nics; dev++)
 		process->nics[dev] = &process->table.nics[dev];
 	process->num_devs = process->num_nics;
-	eager_limit_fit(process);
 	mesh_spares_add(process);
 	process->num_lasting = process->num_devs;
 	return process->num_nics ? 0 : -ENODEV;

@@ -108,14 +108,12 @@ static bool has_link(const struct mesh_comm *comm)
 
 	for (i = 0; i < comm->num_paths; i++) {
 		if (mesh_path_is(&comm->paths[i], MESH_PATH_UP) &&
-		    !mesh_path_has_relay(&comm->paths[i]) && !comm->paths[i].peer->routed &&
-		    !mesh_peer_is_parked(comm->paths[i].peer))
+		    comm->paths[i].tier == MESH_TIER_LINK)
 			return true;
 	}
 	return false;
 }
 
-MESH_HOLDS(process)
 void mesh_attach_relays_leave(struct mesh_comm *comm)
 {
 	struct mesh_path *path;

@@ -57,24 +57,17 @@ bool mesh_path_lives(const struct mesh_path *path)
 	return path->known && !path->broken && path->peer->state == MESH_PEER_UP;
 }
 
-/*
- * The first path over which frames about the comm can be sent now, or NULL. One whose link is in
- * use comes first.
- */
+/* The first path of the lowest tier over which frames about the comm can be sent now, or NULL. */
 MESH_HOLDS(process)
 static const struct mesh_path *path_living(const struct mesh_comm *comm)
 {
-	const struct mesh_path *parked = NULL;
-	int i;
+	const struct mesh_path *best = NULL, *path;
 
-	for (i = 0; i < comm->num_paths; i++) {
-		if (!mesh_path_lives(&comm->paths[i]))
-			continue;
-		if (!mesh_peer_is_parked(comm->paths[i].peer))
-			return &comm->paths[i];
-		parked = parked ? parked : &comm->paths[i];
+	for (path = comm->paths; path < comm->paths + comm->num_paths; path++) {
+		if (mesh_path_lives(path) && (!best || path->tier < best->tier))
+			best = path;
 	}
-	return parked;
+	return best;
 }
 
 bool mesh_comm_is_cut(const struct mesh_comm *comm)

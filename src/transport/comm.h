@@ -36,6 +36,8 @@
  * device.h), so that a receiver that is one round late stalls no sender.
  */
 #define MESH_EAGER_WINDOW 16
+/* Paths that join late, at most: each costs 320 bytes of each comm, and more of one that sends. */
+#define MESH_LATE_PATHS 2
 
 struct mesh_handle;
 

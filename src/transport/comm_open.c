@@ -127,18 +127,33 @@ const struct mesh_peer_user_ops mesh_path_user_ops = {
 	.is_idle = path_is_idle,
 };
 
-/* Paths that join late, at most: each costs 320 bytes of each comm, and more of one that sends. */
-#define LATE_PATHS 2
 /* Each part of a comm's memory begins at a multiple of so many bytes. */
 #define COMM_PART_ALIGN _Alignof(max_align_t)
 
 /* ---- opening ------------------------------------------------------------------------------- */
 
-/* A small message may take any path, so it fits all of them. */
+/* True if this node has RDMA, be it on a NIC whose link was down. */
+static bool node_has_rdma(const struct mesh_process *process)
+{
+	const struct mesh_nic *nic = process->table.nics, *end = nic + process->table.num_nics;
+	int dev;
+
+	for (dev = 0; dev < process->num_devs; dev++) {
+		if (process->providers[dev] == MESH_PROVIDER_VERBS_RXM)
+			return true;
+	}
+	while (nic < end && !(nic->link_down && *nic->rdma.device))
+		nic++;
+	return nic < end && mesh_provider_id_parse(process->config.provider) != MESH_PROVIDER_TCP;
+}
+
+/* A small message may take any path, so it fits all of them, and those that may come later. */
 MESH_HOLDS(process)
 static void eager_limit_fit(struct mesh_comm *comm, const struct mesh_peer *peer)
 {
-	size_t limit = mesh_process_eager_limit(comm->process, peer->domain->provider);
+	enum mesh_provider_id provider = node_has_rdma(comm->process) ? MESH_PROVIDER_VERBS_RXM
+								      : peer->domain->provider;
+	size_t limit = mesh_process_eager_limit(comm->process, provider);
 
 	if (limit > peer->eager_limit)
 		limit = peer->eager_limit;
@@ -165,7 +180,7 @@ int mesh_comm_path_add(struct mesh_comm *comm, struct mesh_peer *peer)
 /* How many paths a comm of @wanted has room for: some may join late, also through relays. */
 static int paths_max(const struct mesh_process *process, int wanted)
 {
-	int max = wanted + LATE_PATHS;
+	int max = wanted + MESH_LATE_PATHS;
 
 	if (!process->config.recovery)
 		return wanted;

@@ -44,7 +44,7 @@ struct mesh_write;
  */
 enum mesh_path_state {
 	MESH_PATH_JOINING, /* the two ends make it */
-	MESH_PATH_UP,	   /* it carries messages */
+	MESH_PATH_UP,	   /* it carries messages, or may (enum mesh_path_tier) */
 	MESH_PATH_SUSPECT, /* nothing more is posted on it; what the peer sent may still arrive */
 	MESH_PATH_DOWN,	   /* it has been fenced: nothing more of it arrives */
 	MESH_PATH_GONE,	   /* for good */
@@ -128,7 +128,7 @@ struct mesh_path {
 	struct mesh_waiter waiter;
 	uint32_t remote_id, remote_token;		  /* the peer's sink for this path */
 	enum mesh_path_state state MESH_GUARDED_BY(comm); /* path_state.c */
-	enum mesh_path_tier tier MESH_GUARDED_BY(comm);
+	enum mesh_path_tier tier; /* written with process->lock and comm->lock held */
 	/* SUSPECT: the error of the operation that failed; else old, or 0. */
 	int cause MESH_GUARDED_BY(comm);
 	uint32_t unfinished MESH_GUARDED_BY(comm); /* our operations in flight on it */

@@ -238,8 +238,8 @@ static bool link_serves(const struct mesh_rejoin *rejoin, const struct mesh_comm
 }
 
 /*
- * True if the comm does not use the NICs of the link yet, and may have one more. A lost path does
- * not count: the address of one of its ends may have changed.
+ * True if the comm has no other link on the NICs of this one, and may have one more. A lost path
+ * does not count: the address of one of its ends may have changed.
  */
 MESH_HOLDS(process)
 static bool link_is_apart(const struct mesh_rejoin *rejoin, const struct mesh_comm *comm)
