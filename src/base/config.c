@@ -82,7 +82,7 @@ const struct mesh_setting mesh_settings[] = {
 	       "most. The exit of a peer process is detected at once."),
 	NUMBER("NCCL_MESH_EAGER_LIMIT", MESH_SETTING_BYTES, eager_limit_bytes, "16K", 0, 65536,
 	       "Messages up to this size travel in the control stream, without waiting for the "
-	       "receiver's grant. At most 8K from a node that has RDMA."),
+	       "receiver's grant. At most 8K over ofi_rxm, and from a node that has RDMA."),
 	NUMBER("NCCL_MESH_MAX_PATHS", MESH_SETTING_NUMBER, max_paths, "8", 1, 8,
 	       "Cables that one connection uses at once, if several lead to its peer. 1: one "
 	       "cable for each connection; the connections of NCCL are still spread over the "

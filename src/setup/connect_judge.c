@@ -48,11 +48,15 @@ bool mesh_connect_candidate_is_slow(const struct mesh_connect *connect, int k)
 	       !process->opening_ms[index];
 }
 
-bool mesh_connect_nic_is_away(const struct mesh_connect *connect, int dev)
+/*
+ * True if NIC @dev had no carrier when the kernel last said that a link has changed, or a try last
+ * looked: nothing behind it is reached. Ranks of one node reach each other without.
+ */
+MESH_HOLDS(process)
+static bool nic_is_away(const struct mesh_connect *connect, int dev)
 {
 	const struct mesh_process *process = connect->net->process;
 
-	mesh_process_assert_locked(process);
 	return process->nics_away & 1u << dev && connect->handle.node_id != process->node_id;
 }
 
@@ -61,7 +65,7 @@ bool mesh_connect_candidate_waits(const struct mesh_connect *connect, int k)
 	int local = connect->choice.candidates[k].local;
 
 	return mesh_connect_candidate_is_slow(connect, k) ||
-	       mesh_connect_nic_is_away(connect, connect->net->process->endpoints[local].nic);
+	       nic_is_away(connect, connect->net->process->endpoints[local].nic);
 }
 
 uint64_t mesh_connect_refused_since(const struct mesh_connect *connect)
@@ -105,7 +109,7 @@ static enum prospect prospect_of(const struct mesh_connect *connect, const struc
 		return PROSPECT_OVER;
 	if (dial->state == MESH_DIAL_UP)
 		return PROSPECT_UP;
-	if (mesh_connect_nic_is_away(connect, peer->domain->dev))
+	if (nic_is_away(connect, peer->domain->dev))
 		return PROSPECT_OVER;
 	if (peer->silent_ms && mesh_clock_elapsed_ms(peer->silent_ms, now_ms) >= MESH_DIAL_MS)
 		return PROSPECT_SILENT;

@@ -55,13 +55,6 @@ MESH_HOLDS(process)
 bool mesh_connect_candidate_is_slow(const struct mesh_connect *connect, int k);
 
 /**
- * True if NIC @dev had no carrier when the kernel last said that a link has changed, or a try last
- * looked: nothing behind it is reached. Ranks of one node reach each other without.
- */
-MESH_HOLDS(process)
-bool mesh_connect_nic_is_away(const struct mesh_connect *connect, int dev);
-
-/**
  * True if candidate @k cannot begin now, because it is slow to open, or has no carrier: no reason
  * to leave the candidates of this try.
  */

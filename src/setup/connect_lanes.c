@@ -76,8 +76,8 @@ static int lanes_choose(const struct mesh_connect *connect)
 		if (need > lanes)
 			lanes = need;
 	}
-	if (mesh_connect_try_may_grow(connect))
-		most -= MESH_LATE_PATHS;
+	if (most > MESH_PATHS_MAX - MESH_LATE_PATHS && mesh_connect_try_may_grow(connect))
+		most = MESH_PATHS_MAX - MESH_LATE_PATHS;
 	most /= connect->num_dials;
 	if (lanes > most)
 		lanes = most;

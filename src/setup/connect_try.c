@@ -200,12 +200,14 @@ static bool pairs_equal(struct mesh_path_candidate a, struct mesh_path_candidate
 	return a.local == b.local && a.remote == b.remote && a.class == b.class;
 }
 
-/* Removes the candidate of dial @i. */
+/* Removes the candidate of dial @i, unless that is a further lane: the pair works without. */
 MESH_HOLDS(process)
 static void dial_forget(struct mesh_connect *connect, int i)
 {
 	int k = 0;
 
+	if (mesh_domain_lane(connect->dials[i].way.index))
+		return;
 	if (!connect->dials[i].peer)
 		connect->unopened = 1 + mesh_way_dev(&connect->dials[i].way);
 	while (k < connect->choice.num_candidates &&
@@ -269,7 +271,7 @@ static bool may_join(const struct mesh_connect *connect, const struct mesh_path_
 		return false;
 	for (i = 0; i < connect->num_dials; i++) {
 		used = &connect->pairs[i];
-		if (used->class == pair->class &&
+		if (!mesh_path_class_is_routed(used->class) &&
 		    (!--num || used->local == pair->local || used->remote == pair->remote))
 			return false;
 	}
@@ -289,13 +291,15 @@ bool mesh_connect_try_may_grow(const struct mesh_connect *connect)
 
 void mesh_connect_try_settle(struct mesh_connect *connect)
 {
+	const struct mesh_peer *peer;
 	int fastest = 0, i, speed;
 
 	dead_ends_forget(connect);
 	for (i = connect->num_dials - 1; i >= 0; i--) {
 		if (connect->dials[i].state == MESH_DIAL_UP)
 			continue;
-		if (connect->dials[i].peer && connect->dials[i].peer->refusal)
+		peer = connect->dials[i].peer;
+		if (peer && mesh_peer_refuses(peer, connect->handle.cookie))
 			dial_forget(connect, i);
 		dial_leave(connect, i);
 	}

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * late_nics.c - comms that exist get further paths: over NICs that join, here or at a peer; and
- * those over relays over the links that let nothing through before.
+ * those over relays or routes over the links that let nothing through before.
  */
 #include <string.h>
 

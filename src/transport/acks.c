@@ -37,7 +37,9 @@ static void ack_end(struct mesh_request *request)
 	request->comm->send.num_unacked--;
 }
 
-void mesh_acks_complete(struct mesh_comm *comm, uint32_t seq)
+/* The receiver has all messages before @seq, as it said. */
+MESH_HOLDS(comm)
+static void acks_complete(struct mesh_comm *comm, uint32_t seq)
 {
 	struct mesh_send_side *send = &comm->send;
 	struct mesh_request *request;
@@ -63,7 +65,7 @@ void mesh_acks_learn(struct mesh_comm *comm, uint8_t acked)
 
 	mesh_comm_assert_locked(comm);
 	if (acked && comm->send.num_unacked)
-		mesh_acks_complete(comm, oldest + ((acked - oldest) & MESH_ACKED_MASK));
+		acks_complete(comm, oldest + ((acked - oldest) & MESH_ACKED_MASK));
 }
 
 void mesh_acks_doubt(struct mesh_path *path)
@@ -116,7 +118,7 @@ void mesh_doubts_end(struct mesh_comm *comm)
 	mesh_comm_assert_locked(comm);
 	if (!comm->sending || !comm->peer_counted)
 		return;
-	mesh_acks_complete(comm, comm->peer_sent);
+	acks_complete(comm, comm->peer_sent);
 	for (i = 0; i < MESH_COMM_REQUESTS; i++)
 		doubt_end(&comm->requests[i]);
 	while (send->first_pending != comm->next_seq &&

@@ -45,10 +45,6 @@ void mesh_acks_await(struct mesh_request *request);
 MESH_HOLDS(comm)
 void mesh_acks_learn(struct mesh_comm *comm, uint8_t acked);
 
-/** The receiver has all messages before @seq, as it said. */
-MESH_HOLDS(comm)
-void mesh_acks_complete(struct mesh_comm *comm, uint32_t seq);
-
 /** A path of a sending comm is lost: what it carried and was not acknowledged is in doubt. */
 MESH_HOLDS(comm)
 void mesh_acks_doubt(struct mesh_path *path);

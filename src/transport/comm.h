@@ -423,8 +423,8 @@ MESH_COLD
 void mesh_comm_end_report(struct mesh_comm *comm);
 
 /**
- * The path whose control connection carries the comm's frames now: the first one that both ends
- * know and whose peer is up. Without such a path the first one, on which nothing is sent.
+ * The path whose control connection carries the comm's frames now: the first one of the lowest tier
+ * that both ends know and whose peer is up. Without one the first, on which nothing is sent.
  * process->lock held.
  */
 MESH_HOLDS(process)

@@ -32,7 +32,7 @@ void mesh_path_suspect(struct mesh_path *path, int error);
 /** The engine looks after the comm's lost paths soon. Any lock may be held. */
 void mesh_comm_recover_soon(struct mesh_comm *comm);
 
-/** Learns the path's tier, when its link is drained, or no longer, too. comm->lock held. */
+/** Learns the path's tier: it has a peer, or its link is drained, or no longer. comm->lock held. */
 MESH_HOLDS(process)
 MESH_HOLDS(comm)
 void mesh_path_tier_learn(struct mesh_path *path);
