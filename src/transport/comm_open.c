@@ -135,16 +135,16 @@ const struct mesh_peer_user_ops mesh_path_user_ops = {
 /* True if this node has RDMA, be it on a NIC whose link was down. */
 static bool node_has_rdma(const struct mesh_process *process)
 {
-	const struct mesh_nic *nic = process->table.nics, *end = nic + process->table.num_nics;
-	int dev;
+	const struct mesh_nic *nics = process->table.nics;
+	bool has = false;
+	int i;
 
-	for (dev = 0; dev < process->num_devs; dev++) {
-		if (process->providers[dev] == MESH_PROVIDER_VERBS_RXM)
-			return true;
-	}
-	while (nic < end && !(nic->link_down && *nic->rdma.device))
-		nic++;
-	return nic < end && mesh_provider_id_parse(process->config.provider) != MESH_PROVIDER_TCP;
+	for (i = 0; i < process->table.num_nics; i++)
+		has |= nics[i].link_down && *nics[i].rdma.device;
+	has &= mesh_provider_id_parse(process->config.provider) != MESH_PROVIDER_TCP;
+	for (i = 0; i < process->num_devs; i++)
+		has |= process->providers[i] == MESH_PROVIDER_VERBS_RXM;
+	return has;
 }
 
 /* A small message may take any path, so it fits all of them, and those that may come later. */
