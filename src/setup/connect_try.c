@@ -294,12 +294,12 @@ void mesh_connect_try_settle(struct mesh_connect *connect)
 	const struct mesh_peer *peer;
 	int fastest = 0, i, speed;
 
-	dead_ends_forget(connect);
 	for (i = connect->num_dials - 1; i >= 0; i--) {
 		if (connect->dials[i].state == MESH_DIAL_UP)
 			continue;
 		peer = connect->dials[i].peer;
-		if (peer && mesh_peer_refuses(peer, connect->handle.cookie))
+		if (peer ? mesh_peer_refuses(peer, connect->handle.cookie)
+			 : mesh_connect_is_dead_end(&connect->dials[i]))
 			dial_forget(connect, i);
 		dial_leave(connect, i);
 	}

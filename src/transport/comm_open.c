@@ -8,6 +8,7 @@
 
 #include "base/log.h"
 #include "control/process.h"
+#include "nic/path_choice.h"
 #include "transport/answer.h"
 #include "transport/attach.h"
 #include "transport/comm_end.h"
@@ -133,6 +134,7 @@ const struct mesh_peer_user_ops mesh_path_user_ops = {
 /* ---- opening ------------------------------------------------------------------------------- */
 
 /* True if this node has RDMA, be it on a NIC whose link was down. */
+MESH_HOLDS(process)
 static bool node_has_rdma(const struct mesh_process *process)
 {
 	const struct mesh_nic *nics = process->table.nics;
@@ -142,9 +144,7 @@ static bool node_has_rdma(const struct mesh_process *process)
 	for (i = 0; i < process->table.num_nics; i++)
 		has |= nics[i].link_down && *nics[i].rdma.device;
 	has &= mesh_provider_id_parse(process->config.provider) != MESH_PROVIDER_TCP;
-	for (i = 0; i < process->num_devs; i++)
-		has |= process->providers[i] == MESH_PROVIDER_VERBS_RXM;
-	return has;
+	return has || mesh_endpoints_have_rdma(process->endpoints, process->num_endpoints);
 }
 
 /* A small message may take any path, so it fits all of them, and those that may come later. */

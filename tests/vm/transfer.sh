@@ -26,6 +26,45 @@ transfer_two_cables() {
 	rdma_up
 }
 
+# transfer_while_away NIC PEER INSTEAD SIZE...: the cable from a's NIC to b's PEER has no carrier
+# while a comm is made, which carries messages of each SIZE over a path that the log has as INSTEAD.
+# When the cable is back, the comm gets a path over it, with RDMA, and carries more of them.
+transfer_while_away() {
+	local role node
+
+	for role in "connect a" "listen b"; do
+		node=${role#* }
+		play "$node" "$node" < <(while_away_script "${role% *}" "$node" "${@:4}")
+	done
+	arrives open.a open.b
+	ip -n "${MESH_PREFIX}b" link set "$2" down
+	touch "$FAULTS/away"
+	arrives carried.a carried.b
+	said a INFO "path: from=a to=b $3"
+	unsaid a INFO "path: from=a to=b nic=$1"
+	ip -n "${MESH_PREFIX}b" link set "$2" up
+	wait_for "grep -Eq '^INFO .*path: from=a to=b nic=$1 .*provider=verbs' $FAULTS/a.log" 120 ||
+		faults_show "the comm gets no path over $1"
+	touch "$FAULTS/back"
+	ended a
+	ended b
+}
+
+# while_away_script ROLE NODE SIZE...
+while_away_script() {
+	local i sizes=("${@:3}")
+
+	printf '%s\n' "limit $TRANSFER_MS" "init 0" "touch $FAULTS/open.$2" "await $FAULTS/away"
+	meet "$1" "${sizes[@]}"
+	for i in "${!sizes[@]}"; do echo "transfer $i ${sizes[i]} 3 5"; done
+	printf '%s\n' "touch $FAULTS/carried.$2" "await $FAULTS/back"
+	for i in "${!sizes[@]}"; do echo "transfer $i ${sizes[i]} 20 5"; done
+	for i in "${!sizes[@]}"; do echo "dereg $i"; done
+	echo "close 0"
+	[[ $1 != listen ]] || echo "close-listen 0"
+	echo "finalize 0"
+}
+
 # A file that both processes await before the first message; empty: none. What is counted from then
 # on is that of the messages: await "connected" and "accepted", and rdma_quiet.
 TRANSFER_GATE=""
