@@ -117,7 +117,7 @@ static void path_request(struct mesh_connect *connect)
 	int ret;
 
 	if (connect->comm) {
-		ret = mesh_comm_path_add(connect->comm, peer);
+		ret = mesh_comm_path_add(connect->comm, peer, connect->relay);
 	} else {
 		ret = mesh_random(&key, sizeof(key));
 		if (!ret)

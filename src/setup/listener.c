@@ -181,7 +181,7 @@ static enum mesh_refusal path_take(struct mesh_listener *listener, struct mesh_p
 	*comm = comm_growing(listener, request);
 	if (!*comm)
 		return MESH_REFUSAL_COOKIE;
-	return mesh_comm_path_add(*comm, peer) ? MESH_REFUSAL_RESOURCES : 0;
+	return mesh_comm_path_add(*comm, peer, *request->via) ? MESH_REFUSAL_RESOURCES : 0;
 }
 
 /*

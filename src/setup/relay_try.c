@@ -227,7 +227,7 @@ struct allowance {
 
 static bool hops_suit(const struct mesh_relay_try *relay, const struct mesh_route *route)
 {
-	return relay->hops == MESH_HOPS_ANY || (relay->hops == MESH_HOPS_RDMA) == route->rdma;
+	return relay->hops == MESH_HOPS_ANY || route->rdma;
 }
 
 static bool is_allowed(const struct mesh_relay_try *relay, const struct mesh_route *route,
@@ -434,8 +434,7 @@ static void routes_begin(struct mesh_relay_try *relay, uint64_t now_ms)
 	num = mesh_neighbours_routes(neighbours, target, MESH_RELAYS_MAX, routes, MESH_ROUTES_MAX);
 	if (num > 0) {
 		routes_take(relay, routes, num, relay->most, now_ms);
-		if (!relay->num_dials && (relay->hops == MESH_HOPS_COPIED ||
-					  !is_early(relay, MESH_RELAY_RDMA_MS, now_ms)))
+		if (!relay->num_dials && !is_early(relay, MESH_RELAY_RDMA_MS, now_ms))
 			others_take(relay, routes, num, now_ms);
 	} else {
 		num = neighbours_list(relay, routes, MESH_ROUTES_MAX);

@@ -17,8 +17,7 @@
 /* Which hops a route may have. */
 enum mesh_hops {
 	MESH_HOPS_ANY,
-	MESH_HOPS_COPIED, /* not RDMA on each: small messages are larger than RDMA has them */
-	MESH_HOPS_RDMA,	  /* on each: what was cut for RDMA may have its flags in place (flags.h) */
+	MESH_HOPS_RDMA, /* on each: what was cut for RDMA may have its flags in place (flags.h) */
 };
 
 /* Processes that are remembered. */

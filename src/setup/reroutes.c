@@ -346,20 +346,11 @@ static void reroute_expired(struct mesh_timer *timer, uint64_t now_ms)
 		reroute_free(reroute);
 		return;
 	}
-	if (comm->relayed && mesh_comm_lacks_route(comm))
+	if (comm->reorders && mesh_comm_lacks_route(comm))
 		links_want(reroute, comm, now_ms);
 	if (!reroute->path)
 		next_ms = route_look(reroute, comm, now_ms);
 	mesh_engine_timer_set(&reroute->process->engine, timer, next_ms);
-}
-
-/* Else it asks for what transport/attach.c gives back, as not enough for the comm. */
-MESH_HOLDS(process)
-static enum mesh_hops hops_of(const struct mesh_comm *comm)
-{
-	if (comm->eager_limit > mesh_process_eager_limit(comm->process, MESH_PROVIDER_VERBS_RXM))
-		return MESH_HOPS_COPIED;
-	return comm->paths[0].is_acknowledged && !comm->relayed ? MESH_HOPS_RDMA : MESH_HOPS_ANY;
 }
 
 /* Without memory for it the comm ends with its wait, or goes on without the path. */
@@ -377,7 +368,7 @@ static void reroute_make(struct mesh_setup *setup, struct mesh_comm *comm)
 		free(reroute);
 		return;
 	}
-	reroute->relay->hops = hops_of(comm);
+	reroute->relay->hops = comm->reorders ? MESH_HOPS_ANY : MESH_HOPS_RDMA;
 	reroute->timer.expired = reroute_expired;
 	comm->seeker = &reroute->comm;
 	LIST_INSERT_HEAD(&setup->reroutes, reroute, entry);

@@ -105,7 +105,7 @@ static void stalls_look_for(struct mesh_setup *setup, uint64_t now_ms)
 	setup->stalls_ms = now_ms;
 	LIST_FOREACH(comm, &setup->process.comms, entry) {
 		mesh_stall_tick(comm, now_ms);
-		mesh_route_wait_check(comm, now_ms);
+		mesh_route_wait_tick(comm, now_ms);
 	}
 }
 

@@ -142,9 +142,9 @@ static void path_up(struct mesh_path *path, const struct mesh_frame_accept *acce
 	else
 		mesh_receive_grants_resend(comm, comm->next_seq - 1);
 	mesh_comm_unlock(comm);
-	if (mesh_path_has_relay(path) || (comm->relayed && alone))
+	if (mesh_path_has_relay(path) || (is_first && alone))
 		route_log(path, alone);
-	if (comm->relayed || mesh_path_has_relay(path) || is_first)
+	if (mesh_path_has_relay(path) || is_first)
 		mesh_path_log(path);
 	mesh_attach_relays_leave(comm);
 	mesh_comm_recover_soon(comm);

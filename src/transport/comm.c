@@ -26,16 +26,6 @@ bool mesh_comm_has_lost_path(const struct mesh_comm *comm)
 	return false;
 }
 
-bool mesh_comm_reorders(const struct mesh_comm *comm)
-{
-	bool reorders = comm->relayed;
-	int i;
-
-	for (i = 0; i < comm->wanted_paths; i++)
-		reorders |= !comm->paths[i].is_acknowledged;
-	return reorders;
-}
-
 bool mesh_peer_comms_go_on(const struct mesh_peer *peer)
 {
 	struct mesh_peer_user *user;

@@ -273,7 +273,11 @@ struct mesh_comm {
 	/* All its paths are accepted: the peer's NCCL may have it, even if ours has not yet. */
 	bool accepted MESH_GUARDED_BY(process);
 	bool sending; /* constant: isend, or else irecv */
-	bool relayed; /* it was made with paths through relays; then constant */
+	/*
+	 * Messages may be written over a path that does not keep the order of a write, also if none
+	 * that is up is one: it was made with such a path, or over relays. Then constant.
+	 */
+	bool reorders;
 	bool waits MESH_GUARDED_BY(process); /* for accept(): NCCL does not have it yet */
 	bool asked MESH_GUARDED_BY(process); /* it is in process->asked */
 	/* A further life of a path was asked for: NCCL has the sending end. */
@@ -349,12 +353,6 @@ MESH_LOCK_FUNCTIONS(comm, mesh_comm, lock)
 /** True if the peer of one of its paths is lost. process->lock held. */
 MESH_HOLDS(process)
 bool mesh_comm_has_lost_path(const struct mesh_comm *comm);
-
-/**
- * True if messages may be written over a path that does not keep the order of a write, also if none
- * that is up is one: such a comm has begun with one, or over relays.
- */
-bool mesh_comm_reorders(const struct mesh_comm *comm);
 
 /** True if a comm with a path over @peer to its other end is not cut off. process->lock held. */
 MESH_HOLDS(process)

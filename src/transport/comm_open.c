@@ -161,16 +161,18 @@ static void eager_limit_fit(struct mesh_comm *comm, const struct mesh_peer *peer
 		comm->eager_limit = limit;
 }
 
-int mesh_comm_path_add(struct mesh_comm *comm, struct mesh_peer *peer)
+int mesh_comm_path_add(struct mesh_comm *comm, struct mesh_peer *peer, bool relay)
 {
+	struct mesh_path *path = &comm->paths[comm->num_paths];
 	int ret;
 
 	mesh_process_assert_locked(comm->process);
 	if (comm->num_paths == comm->wanted_paths)
 		return -ENOSPC;
-	ret = mesh_path_open(&comm->paths[comm->num_paths], comm, peer, comm->relayed);
+	ret = mesh_path_open(path, comm, peer, relay);
 	if (ret)
 		return ret;
+	comm->reorders |= relay || !path->is_acknowledged;
 	eager_limit_fit(comm, peer);
 	comm->num_paths++;
 	mesh_comm_paths_learn(comm);
@@ -225,7 +227,6 @@ int mesh_comm_open(const void *owner, struct mesh_peer *peer, const struct mesh_
 	opened->process = process;
 	opened->owner = owner;
 	opened->sending = wish->sending;
-	opened->relayed = wish->relayed_to;
 	opened->resumes = process->config.recovery;
 	opened->key = wish->key;
 	opened->wanted_paths = wish->num_paths;
@@ -240,7 +241,7 @@ int mesh_comm_open(const void *owner, struct mesh_peer *peer, const struct mesh_
 		 wish->relayed_to ? wish->relayed_to : peer->name);
 	opened->eager_limit = SIZE_MAX;
 	LIST_INIT(&opened->registrations);
-	ret = mesh_comm_path_add(opened, peer);
+	ret = mesh_comm_path_add(opened, peer, wish->relayed_to);
 	if (ret) {
 		mesh_comm_memory_free(opened);
 		return ret;

@@ -28,11 +28,11 @@ int mesh_comm_open(const void *owner, struct mesh_peer *peer, const struct mesh_
 		   struct mesh_comm **comm);
 
 /**
- * Adds the next path, through @peer, whose domain's table it enters. Returns as mesh_comm_open()
- * does; also -ENOSPC if the comm has all of its paths.
+ * Adds the next path, through @peer, a @relay or the process at the other end, whose domain's table
+ * it enters. Returns as mesh_comm_open() does; also -ENOSPC if the comm has all of its paths.
  */
 MESH_HOLDS(process)
-int mesh_comm_path_add(struct mesh_comm *comm, struct mesh_peer *peer);
+int mesh_comm_path_add(struct mesh_comm *comm, struct mesh_peer *peer, bool relay);
 
 /** Frees a comm that has no registrations and nothing in flight. process->lock held. */
 MESH_HOLDS(process)

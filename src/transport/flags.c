@@ -61,7 +61,7 @@ void mesh_flag_store(void *to, size_t size, uint64_t flag)
 bool mesh_request_is_flagged(const struct mesh_request *request)
 {
 	const struct mesh_comm *comm = request->comm;
-	bool reorders = mesh_comm_reorders(comm);
+	bool reorders = comm->reorders;
 	int i;
 
 	mesh_comm_assert_locked(comm);

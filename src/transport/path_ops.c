@@ -276,7 +276,7 @@ bool mesh_path_suffices(const struct mesh_path *path, size_t eager_limit)
 {
 	const struct mesh_comm *comm = path->comm;
 
-	if (!mesh_comm_reorders(comm) && !path->is_acknowledged)
+	if (!comm->reorders && !path->is_acknowledged)
 		return false; /* what was cut for RDMA may have its flags in place (flags.h) */
 	if (comm->sending &&
 	    (path->payload_max < comm->eager_limit || eager_limit < comm->eager_limit))

@@ -24,6 +24,7 @@
 #include "transport/attach.h"
 #include "transport/comm_end.h"
 #include "transport/rejoin.h"
+#include "transport/route_wait.h"
 
 /* Between two looks at an attempt: a part of the time that the link is away, within bounds. */
 #define LOOK_MIN_MS 250
@@ -232,8 +233,8 @@ static bool link_serves(const struct mesh_rejoin *rejoin, const struct mesh_comm
 	const struct mesh_way *way = &rejoin->way;
 
 	return comm->sending && mesh_process_id_of(comm->cookie) == rejoin->process_id &&
-	       (!way->routed || (comm->relayed && mesh_comm_is_cut(comm))) &&
-	       (way->address.provider != MESH_PROVIDER_TCP || mesh_comm_reorders(comm)) &&
+	       (!way->routed || (comm->reorders && mesh_comm_is_cut(comm))) &&
+	       (way->address.provider != MESH_PROVIDER_TCP || comm->reorders) &&
 	       comm->eager_limit <= mesh_process_eager_limit(comm->process, way->address.provider);
 }
 
@@ -406,67 +407,6 @@ static bool process_is_gone(const struct mesh_rejoin *rejoin, const struct mesh_
 }
 
 /*
- * When a link of the comm answered last, or a relay carried it. One that is up answered then, and
- * waits for our path.
- */
-MESH_HOLDS(process)
-static uint64_t comm_heard_ms(const struct mesh_comm *comm)
-{
-	const struct mesh_peer *peer;
-	uint64_t heard_ms = comm->routeless_ms, one_ms;
-	int i;
-
-	for (i = 0; i < comm->num_paths; i++) {
-		peer = comm->paths[i].peer;
-		if (mesh_path_has_relay(&comm->paths[i]))
-			continue;
-		one_ms = peer->state == MESH_PEER_UP ? peer->state_ms : peer->heard_ms;
-		if (heard_ms < one_ms)
-			heard_ms = one_ms;
-	}
-	return heard_ms;
-}
-
-/* True if the path's comm has waited for a path for too long. */
-MESH_HOLDS(process)
-static bool wait_is_over(const struct mesh_path *path, uint64_t limit_ms, uint64_t now_ms)
-{
-	return mesh_comm_is_cut(path->comm) && path->comm->routeless_ms &&
-	       mesh_clock_elapsed_ms(comm_heard_ms(path->comm), now_ms) >= limit_ms;
-}
-
-/* Ends the comms that have waited too long; first the line: a program may exit at the error. */
-MESH_HOLDS(process)
-static void waits_end(const struct mesh_rejoin *rejoin, uint64_t now_ms)
-{
-	uint64_t limit_s = rejoin->process->config.recovery_timeout_s;
-	const struct mesh_comm *counted = NULL;
-	const struct mesh_peer *peer = NULL;
-	struct mesh_path *path = NULL;
-	char text[MESH_PEER_TEXT_MAX];
-	int count = 0;
-
-	while ((path = path_next(rejoin, path))) {
-		if (path->comm == counted || !wait_is_over(path, limit_s * 1000, now_ms))
-			continue;
-		counted = path->comm;
-		peer = path->peer;
-		count++;
-	}
-	if (!count)
-		return;
-	mesh_warn("%s has not come back over any path for %llu s "
-		  "(NCCL_MESH_RECOVERY_TIMEOUT): %d connection%s with it failed. Are the "
-		  "cables in, and the links of both nodes up?",
-		  mesh_peer_text(peer, text), (unsigned long long)limit_s, count,
-		  count == 1 ? "" : "s");
-	for (path = NULL; (path = path_next(rejoin, path));) {
-		if (wait_is_over(path, limit_s * 1000, now_ms))
-			mesh_comm_end(path->comm, -ETIMEDOUT, "no path to the peer came back");
-	}
-}
-
-/*
  * Its kernel has taken the connection, and no HELLO has come: the process is stopped. Nothing fails
  * because of that, however long it takes.
  */
@@ -498,12 +438,13 @@ MESH_HOLDS(process)
 static void rejoin_expired(struct mesh_timer *timer, uint64_t now_ms)
 {
 	struct mesh_rejoin *rejoin = mesh_container_of(timer, struct mesh_rejoin, timer);
-	const struct mesh_path *path;
+	struct mesh_path *path = NULL;
 	struct mesh_engine *engine = &rejoin->process->engine;
 	uint64_t look_ms = mesh_clock_elapsed_ms(rejoin->lost_ms, now_ms) / LOOK_PART, forget_ms;
 
 	stopped_note(rejoin, now_ms);
-	waits_end(rejoin, now_ms);
+	while ((path = path_next(rejoin, path)))
+		mesh_route_wait_end(path->comm, now_ms);
 	path = path_next(rejoin, NULL);
 	if (now_ms < rejoin->not_before_ms && path && all_may_wait(rejoin)) {
 		mesh_engine_timer_set(engine, timer, rejoin->not_before_ms);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* route_wait.c - a comm whose paths lead through relays waits for another route. */
+/* route_wait.c - a comm that has lost its paths waits for one. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -116,21 +116,62 @@ void mesh_reroute_want(const struct mesh_path *path)
 	mesh_reroute_soon(comm);
 }
 
+/*
+ * When a link of the comm answered last, or a relay carried it. One that is up answered then, and
+ * waits for our path.
+ */
 MESH_HOLDS(process)
-static void wait_end(struct mesh_comm *comm)
+static uint64_t comm_heard_ms(const struct mesh_comm *comm)
+{
+	const struct mesh_peer *peer;
+	uint64_t heard_ms = comm->routeless_ms, one_ms;
+	int i;
+
+	for (i = 0; i < comm->num_paths; i++) {
+		peer = comm->paths[i].peer;
+		if (mesh_path_has_relay(&comm->paths[i]))
+			continue;
+		one_ms = peer->state == MESH_PEER_UP ? peer->state_ms : peer->heard_ms;
+		if (heard_ms < one_ms)
+			heard_ms = one_ms;
+	}
+	return heard_ms;
+}
+
+/* True if some of its paths lead through relays, or else to the peer itself. */
+MESH_HOLDS(process)
+static bool has_paths(const struct mesh_comm *comm, bool relayed)
+{
+	int i = 0;
+
+	while (i < comm->num_paths && mesh_path_has_relay(&comm->paths[i]) != relayed)
+		i++;
+	return i < comm->num_paths;
+}
+
+void mesh_route_wait_end(struct mesh_comm *comm, uint64_t now_ms)
 {
 	struct mesh_process *process = comm->process;
-	char why[512], more[MESH_LOG_LIMIT_TEXT_MAX];
+	unsigned long long limit_s = process->config.recovery_timeout_s;
+	char why[512], more[MESH_LOG_LIMIT_TEXT_MAX] = "";
 	bool passes;
 
-	passes =
-		mesh_log_limit_pass(&process->limits.routeless, ROUTE_LINES, mesh_clock_ms(), more);
-	snprintf(
-		why, sizeof(why),
-		"no route has led there for %llu s (NCCL_MESH_RECOVERY_TIMEOUT), since %.300s: are "
-		"the cables in, and do the relays run?%s",
-		(unsigned long long)process->config.recovery_timeout_s,
-		comm->loss ? comm->loss : "its circuit broke", passes ? more : "");
+	mesh_process_assert_locked(process);
+	if (!is_routeless(comm) || !comm->routeless_ms ||
+	    mesh_clock_elapsed_ms(comm_heard_ms(comm), now_ms) < limit_s * 1000)
+		return;
+	passes = mesh_log_limit_pass(&process->limits.routeless, ROUTE_LINES, now_ms, more);
+	if (has_paths(comm, true))
+		snprintf(why, sizeof(why),
+			 "no route has led there for %llu s (NCCL_MESH_RECOVERY_TIMEOUT), since "
+			 "%.300s: are the cables in, and do the relays run?%s",
+			 limit_s, comm->loss ? comm->loss : "its circuit broke", more);
+	else
+		snprintf(why, sizeof(why),
+			 "the peer has not come back over any path for %llu s "
+			 "(NCCL_MESH_RECOVERY_TIMEOUT): are the cables in, and the links of both "
+			 "nodes up?%s",
+			 limit_s, more);
 	mesh_comm_lock(comm);
 	if (passes)
 		mesh_comm_fail(comm, -ETIMEDOUT, comm->closing, why);
@@ -138,14 +179,13 @@ static void wait_end(struct mesh_comm *comm)
 	mesh_comm_end(comm, -ETIMEDOUT, why); /* counts it, too */
 }
 
-void mesh_route_wait_check(struct mesh_comm *comm, uint64_t now_ms)
+void mesh_route_wait_tick(struct mesh_comm *comm, uint64_t now_ms)
 {
 	mesh_process_assert_locked(comm->process);
 	if (!is_routeless(comm))
 		comm->routeless_ms = 0;
 	else if (!comm->routeless_ms)
 		comm->routeless_ms = now_ms;
-	else if (comm->relayed && mesh_clock_elapsed_ms(comm->routeless_ms, now_ms) >=
-					  comm->process->config.recovery_timeout_s * 1000)
-		wait_end(comm);
+	if (!has_paths(comm, false))
+		mesh_route_wait_end(comm, now_ms);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * route_wait.h - a comm whose paths lead through relays waits for another route, for
- * NCCL_MESH_RECOVERY_TIMEOUT. All with process->lock held, and no comm's.
+ * route_wait.h - a comm that has lost its paths waits for one, for NCCL_MESH_RECOVERY_TIMEOUT. All
+ * with process->lock held, and no comm's.
  */
 #ifndef MESH_TRANSPORT_ROUTE_WAIT_H
 #define MESH_TRANSPORT_ROUTE_WAIT_H
@@ -39,8 +39,15 @@ bool mesh_comm_lacks_route(const struct mesh_comm *comm);
 MESH_HOLDS(process)
 bool mesh_comm_lacks_path(struct mesh_comm *comm);
 
-/** Ends the comm if it has waited for a route for too long. To be called ten times a second. */
+/** Ends the comm if it has waited for a path for too long. */
 MESH_HOLDS(process)
-void mesh_route_wait_check(struct mesh_comm *comm, uint64_t now_ms);
+void mesh_route_wait_end(struct mesh_comm *comm, uint64_t now_ms);
+
+/**
+ * Learns since when the comm waits, and ends the wait of one that has relays only: whether a link's
+ * process is stopped is known when that is looked at (rejoin.h). To be called ten times a second.
+ */
+MESH_HOLDS(process)
+void mesh_route_wait_tick(struct mesh_comm *comm, uint64_t now_ms);
 
 #endif

@@ -361,7 +361,7 @@ static struct mesh_comm *comm_open(int key, int num_paths)
 	mesh_lock_take(&process->lock);
 	check_equal(mesh_comm_open(&fixture.net, &fixture.peers[0], &wish, &comm), 0);
 	for (i = 1; i < num_paths; i++)
-		check_equal(mesh_comm_path_add(comm, &fixture.peers[i]), 0);
+		check_equal(mesh_comm_path_add(comm, &fixture.peers[i], false), 0);
 	for (i = 0; i < num_paths; i++)
 		fixture_accept(&comm->paths[i], FIXTURE_REMOTE_ID + (uint32_t)i,
 			       FIXTURE_REMOTE_TOKEN);

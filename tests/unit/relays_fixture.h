@@ -116,7 +116,7 @@ static inline void relayed_sender_open(int relays, int num_paths)
 	process_take();
 	assert_int_equal(mesh_comm_open(&fixture.net, &fixture.peers[0], &wish, &comm), 0);
 	for (i = 1; i < num_paths; i++)
-		assert_int_equal(mesh_comm_path_add(comm, &fixture.peers[i]), 0);
+		assert_int_equal(mesh_comm_path_add(comm, &fixture.peers[i], true), 0);
 	for (i = 0; i < num_paths; i++)
 		assert_int_equal(mesh_path_relayed_opened(&comm->paths[i], &opened), 0);
 	mesh_comm_paths_learn(comm);
@@ -140,7 +140,7 @@ static inline void relayed_receiver_open(int relays, int num_paths)
 	process_take();
 	assert_int_equal(mesh_comm_open(&fixture.net, &fixture.peers[0], &wish, &comm), 0);
 	for (i = 1; i < num_paths; i++)
-		assert_int_equal(mesh_comm_path_add(comm, &fixture.peers[i]), 0);
+		assert_int_equal(mesh_comm_path_add(comm, &fixture.peers[i], true), 0);
 	for (i = 0; i < num_paths; i++) {
 		assert_int_equal(mesh_path_via_set(&comm->paths[i], request.via), 0);
 		fixture_accept(&comm->paths[i], REMOTE_ID(i), FIXTURE_REMOTE_TOKEN);

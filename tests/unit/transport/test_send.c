@@ -111,9 +111,9 @@ TEST(segments_stay)
 	fixture_grant(comm, 0, 1, 3 * MIB);
 	assert_int_equal(fake.writes.num, 1); /* the second one waits for the next poll */
 	process_take();
-	assert_int_equal(mesh_comm_path_add(comm, &fixture.peers[1]), 0);
+	assert_int_equal(mesh_comm_path_add(comm, &fixture.peers[1], false), 0);
 	fixture_accept(&comm->paths[1], FIXTURE_REMOTE_ID + 1, FIXTURE_REMOTE_TOKEN + 1);
-	assert_int_equal(mesh_comm_path_add(comm, &fixture.peers[0]), -ENOSPC);
+	assert_int_equal(mesh_comm_path_add(comm, &fixture.peers[0], false), -ENOSPC);
 	process_release();
 	fixture_writes_complete(1);
 	fixture_poll();
