@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * test_traps.c - what NCCL does to a plugin that is in no header: one test for each trap that the
- * transport has to bear. Those that src/nccl takes care of are in test_plugin.c.
+ * transport has to bear. Those that src/nccl takes care of are in test_plugin.c; each transfer of
+ * fabric_pingpong has receives that are larger than their messages, and registers beside them.
  */
 #include <dlfcn.h>
-#include <pthread.h>
-#include <stdatomic.h>
 
 #include "base/clock.h"
 #include "setup/connect.h"
@@ -130,47 +129,6 @@ TEST(trap_one_pool_registered_again)
 	pair_close(&pair);
 }
 
-struct registering {
-	struct pair *pair;
-	_Atomic(bool) stop;
-	_Atomic(int) rounds;
-};
-
-static void *registering_main(void *arg)
-{
-	struct registering *registering = arg;
-	struct mesh_registration *registration;
-	static char memory[65536];
-
-	while (!atomic_load(&registering->stop)) {
-		if (mesh_registration_open(registering->pair->receive, memory, sizeof(memory),
-					   &registration))
-			break;
-		mesh_registration_close(registering->pair->receive, registration);
-		atomic_fetch_add(&registering->rounds, 1);
-	}
-	return NULL;
-}
-
-/* The service thread registers user buffers while the progress thread moves data on that comm. */
-TEST(trap_registering_beside_transfers)
-{
-	struct registering registering = {.rounds = 0};
-	pthread_t thread;
-	struct pair pair;
-	int i;
-
-	pair_open(&pair);
-	registering.pair = &pair;
-	assert_int_equal(pthread_create(&thread, NULL, registering_main, &registering), 0);
-	/* Until the other thread has run as well. */
-	for (i = 0; i < 100 || !atomic_load(&registering.rounds); i++)
-		message_move(&pair, i % 2 ? 200000 : 100, 200000, i % 3 == 0);
-	atomic_store(&registering.stop, true);
-	pthread_join(thread, NULL);
-	pair_close(&pair);
-}
-
 /* 32 requests at once; the next one is "later", not an error, and only the oldest is tested. */
 TEST(trap_requests_outstanding_and_reaped_in_order)
 {
@@ -207,20 +165,6 @@ TEST(trap_requests_outstanding_and_reaped_in_order)
 	}
 	for (i = 0; i < MESH_COMM_REQUESTS; i++)
 		transfer_close(&pair, &t[i]);
-	pair_close(&pair);
-}
-
-/* The slot is usually larger than the message: the true size is reported, nothing else touched. */
-TEST(trap_receives_are_larger_than_messages)
-{
-	struct pair pair;
-
-	pair_open(&pair);
-	message_move(&pair, 0, 65536, false);
-	message_move(&pair, 0, 65536, true);
-	message_move(&pair, 9, 65536, false);
-	message_move(&pair, 30000, 614400, false);
-	message_move(&pair, 614272, 614400, true);
 	pair_close(&pair);
 }
 
