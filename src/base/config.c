@@ -98,8 +98,9 @@ const struct mesh_setting mesh_settings[] = {
 	       "same node may wait for one segment."),
 	NUMBER("NCCL_MESH_RECOVERY", MESH_SETTING_SWITCH, recovery, "on", 0, 1,
 	       "With 'on', a connection goes on over its other paths when one is lost, uses it "
-	       "again when it is back, and waits if none is left. With 'off', it fails. Must be "
-	       "the same on all nodes."),
+	       "again when it is back, waits if none is left, and changes to a better path that "
+	       "comes up. With 'off', it fails when it loses one, and keeps those that it begins "
+	       "with. Must be the same on all nodes."),
 	NUMBER("NCCL_MESH_RECOVERY_TIMEOUT", MESH_SETTING_SECONDS, recovery_timeout_s, "30", 1,
 	       86400,
 	       "How long a connection whose paths are all lost waits for one of them to come back, "

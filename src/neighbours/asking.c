@@ -133,18 +133,6 @@ bool mesh_asking_links_set(struct mesh_asking *asking, const struct mesh_neighbo
 
 /* ---- questions ----------------------------------------------------------------------------- */
 
-/* They are asked again, and have not answered yet. */
-static void missed_mark(struct mesh_asked *asked, uint64_t now_ms)
-{
-	int i;
-
-	asked->answered = false;
-	for (i = 0; i < asked->num_heard; i++) {
-		if (!asked->heard[i]->missed_ms)
-			asked->heard[i]->missed_ms = now_ms;
-	}
-}
-
 static int round_begin(struct mesh_asking *asking, uint64_t now_ms)
 {
 	uint64_t latest_ms;
@@ -161,7 +149,7 @@ static int round_begin(struct mesh_asking *asking, uint64_t now_ms)
 		asking->began_ms = now_ms ? now_ms : 1;
 	}
 	for (i = 0; i < asking->num_links && !ret; i++) {
-		missed_mark(&asking->asked[i], now_ms);
+		asking->asked[i].answered = false;
 		if (asking->links[i].ask_from.family == MESH_FAMILY_NONE)
 			continue;
 		fd = mesh_asking_socket_of(asking, asking->sockets,

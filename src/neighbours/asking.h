@@ -29,7 +29,6 @@ struct mesh_heard {
 	struct mesh_addr from; /* with its scope */
 	int error; /* -EPROTONOSUPPORT: another version, of which only names are known */
 	uint64_t heard_ms;
-	uint64_t missed_ms; /* when we first asked without an answer after that; 0: we did not */
 };
 
 /* What one of our NICs has heard. */

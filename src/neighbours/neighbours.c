@@ -9,12 +9,6 @@
 #include "neighbours/facts.h"
 #include "neighbours/neighbours.h"
 
-/*
- * A neighbour that answered before has so long to answer again, as two rounds of questions take: a
- * node whose processor is busy misses one. One that is gone is waited for once, not in each search.
- */
-#define LATE_MS 2000
-
 /* ---- searching ----------------------------------------------------------------------------- */
 
 /* At the end of a round: what has not changed was logged before. */
@@ -67,7 +61,12 @@ static bool route_leaves(const struct mesh_neighbours *neighbours, uint64_t targ
 	return neighbours->self.site[0] && best_find(neighbours, target, &route) && route.leaves;
 }
 
-bool mesh_neighbours_miss_rdma(const struct mesh_neighbours *neighbours, uint64_t target)
+/*
+ * True if the best route so far has a hop without RDMA, while both ends have RDMA: one that is not
+ * known yet may have it on each hop.
+ */
+MESH_HOLDS(process)
+static bool misses_rdma(const struct mesh_neighbours *neighbours, uint64_t target)
 {
 	const struct mesh_graph *graph = &neighbours->searching.explore.graph;
 	struct mesh_route route;
@@ -77,102 +76,11 @@ bool mesh_neighbours_miss_rdma(const struct mesh_neighbours *neighbours, uint64_
 	       route.num_relays && !route.rdma;
 }
 
-/* True if this neighbour has no part in the search, and may still answer. */
-MESH_HOLDS(process)
-static bool is_late(const struct mesh_neighbours *neighbours, const struct mesh_heard *heard)
-{
-	uint64_t began_ms = neighbours->searching.began_ms;
-
-	return heard->about.node_id != neighbours->self.node_id && heard->heard_ms < began_ms &&
-	       (!heard->missed_ms || began_ms < heard->missed_ms + LATE_MS);
-}
-
-/* Not what the link itself counts as: the neighbour may have more of them. */
-MESH_HOLDS(process)
-static uint64_t late_number(const struct mesh_neighbours *neighbours, int link,
-			    const struct mesh_heard *heard)
-{
-	const struct mesh_graph_link late = {
-		.node_id = heard->about.node_id,
-		.nic = neighbours->asking.links[link].about.nic,
-		.peer_nic = heard->about.nic,
-	};
-
-	return ~mesh_graph_link_number(neighbours->self.node_id, &late);
-}
-
-/*
- * A number for the neighbours on NICs with RDMA that are known, and have no part in the search yet.
- * 0: none.
- */
-MESH_HOLDS(process)
-static uint64_t late_hope(const struct mesh_neighbours *neighbours, bool young)
-{
-	const struct mesh_asking *asking = &neighbours->asking;
-	const struct mesh_heard *heard;
-	struct mesh_heard_at at = {0};
-	uint64_t hope = 0;
-	int i;
-
-	for (i = 0; i < asking->num_links; i++)
-		hope += young && !asking->asked[i].num_heard &&
-			mesh_providers_have_rdma(asking->links[i].about.providers);
-	while ((heard = mesh_asking_heard_next(asking, 0, &at))) {
-		if (mesh_providers_have_rdma(asking->links[at.link].about.providers) &&
-		    is_late(neighbours, heard))
-			hope += late_number(neighbours, at.link, heard);
-	}
-	return hope;
-}
-
-/* True if a NIC of this node that has RDMA and a carrier has not heard any neighbour. */
-static bool hears_nobody(const struct mesh_explored *node)
-{
-	const struct mesh_links_nic *nic;
-	int i, k;
-
-	for (i = 0; i < node->num_nics; i++) {
-		nic = &node->nics[i];
-		if (nic->flags & MESH_LINKS_NIC_DOWN || !mesh_providers_have_rdma(nic->providers))
-			continue;
-		for (k = 0; k < node->num_links && node->links[k].nic != nic->nic; k++)
-			;
-		if (k == node->num_links)
-			return true;
-	}
-	return false;
-}
-
-/* The same of a node that the search has found. */
-MESH_HOLDS(process)
-static bool any_hears_nobody(const struct mesh_neighbours *neighbours)
-{
-	const struct mesh_explore *explore = &neighbours->searching.explore;
-	int i;
-
-	for (i = 1; i < explore->num_nodes; i++) {
-		if (explore->nodes[i].state == MESH_EXPLORED_KNOWN &&
-		    hears_nobody(&explore->nodes[i]))
-			return true;
-	}
-	return false;
-}
-
-uint64_t mesh_neighbours_rdma_hope(const struct mesh_neighbours *neighbours, uint64_t target,
-				   bool young)
-{
-	uint64_t hope = mesh_graph_rdma_hope(&neighbours->searching.explore.graph,
-					     neighbours->self.node_id, target, mesh_clock_ms());
-
-	hope += late_hope(neighbours, young);
-	return hope + (young && any_hears_nobody(neighbours));
-}
-
 bool mesh_neighbours_searches(const struct mesh_neighbours *neighbours, uint64_t target)
 {
 	return neighbours->searching.searches &&
 	       (!target || !mesh_explore_has_found(&neighbours->searching.explore, target) ||
-		route_leaves(neighbours, target) || mesh_neighbours_miss_rdma(neighbours, target));
+		route_leaves(neighbours, target) || misses_rdma(neighbours, target));
 }
 
 int mesh_neighbours_routes_beside(const struct mesh_neighbours *neighbours, uint64_t target,

@@ -116,24 +116,6 @@ MESH_HOLDS(process)
 bool mesh_neighbours_searches(const struct mesh_neighbours *neighbours, uint64_t target);
 
 /**
- * True if the best route to @target that searches have found so far has a hop without RDMA, while
- * both ends have RDMA: a route that is not known yet may have it on each hop.
- */
-MESH_HOLDS(process)
-bool mesh_neighbours_miss_rdma(const struct mesh_neighbours *neighbours, uint64_t target);
-
-/**
- * The same as mesh_graph_rdma_hope(), for routes from this node to @target. Nor is it 0 if a
- * neighbour of ours on a NIC with RDMA has not answered since the search began, but before, and has
- * missed no question of more than 2 s ago.
- *
- * @young: or has never answered, here or at a node that was found: it may be starting
- */
-MESH_HOLDS(process)
-uint64_t mesh_neighbours_rdma_hope(const struct mesh_neighbours *neighbours, uint64_t target,
-				   bool young);
-
-/**
  * The routes to a node that searches have found so far (nic/graph_routes.h): inside our site first,
  * then those with RDMA on each hop, then fewest relays. A node relays if a rank of our job, or
  * `fi_mesh serve --relay` for it, runs there.

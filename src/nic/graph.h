@@ -135,21 +135,6 @@ bool mesh_graph_is_drained(const struct mesh_graph *graph, int a, int b);
 /** True if the node @id has reported a link of a NIC with RDMA. */
 bool mesh_graph_has_rdma(const struct mesh_graph *graph, uint64_t id);
 
-/** A number for a link that the node @id reports, the same each time. */
-uint64_t mesh_graph_link_number(uint64_t id, const struct mesh_graph_link *link);
-
-/**
- * Not 0 if nodes that relay lead from one node to another with RDMA on each hop, or may do so as
- * soon as a node confirms a link that only the other end has reported. Links that are drained, or
- * doubtful, do not count, nor do those between the two. 0: more time does not help.
- *
- * @from, @to: node ids
- *
- * Returns a number for the links that may be confirmed so: the same while they are the same.
- */
-uint64_t mesh_graph_rdma_hope(const struct mesh_graph *graph, uint64_t from, uint64_t to,
-			      uint64_t now_ms);
-
 /**
  * A hop between these two nodes has failed: routes avoid it until @until_ms if there is another. A
  * node that has failed with several others is avoided altogether.

@@ -152,10 +152,7 @@ enum mesh_verdict mesh_connect_lanes_judge(struct mesh_connect *connect, uint64_
 
 	mesh_process_assert_locked(connect->net->process);
 	if (verdict == MESH_VERDICT_READY && !connect->lanes) {
-		if (mesh_connect_awaits_rdma(connect, now_ms))
-			return MESH_VERDICT_WAIT;
 		mesh_connect_try_settle(connect);
-		mesh_connect_log_no_rdma(connect);
 		connect->lanes = lanes_choose(connect);
 	}
 	if (lane_begin(connect, now_ms))

@@ -202,16 +202,6 @@ static const struct mesh_relay_try *detour_of(const struct mesh_connect *connect
 	return connect->detoured ? connect->relay : connect->detour;
 }
 
-/* What has become of relays with RDMA on each hop. */
-MESH_HOLDS(process)
-static const char *rdma_relays_text(const struct mesh_relay_try *relay, char *text, size_t size)
-{
-	if (relay->tried.num)
-		return mesh_relay_try_text(relay, text, size);
-	snprintf(text, size, "none found so far");
-	return text;
-}
-
 /* Why no relay helps either; "" if none was asked. */
 MESH_HOLDS(process)
 static const char *detour_text(const struct mesh_connect *connect, char *text, size_t size)
@@ -220,9 +210,8 @@ static const char *detour_text(const struct mesh_connect *connect, char *text, s
 	char why[RELAY_TEXT_MAX / 2];
 
 	*text = '\0';
-	if (relay && (!relay->before_tcp || relay->tried.num))
-		snprintf(text, size, "No relay%s has led there either (%s)",
-			 relay->before_tcp ? " with RDMA on each hop" : "",
+	if (relay)
+		snprintf(text, size, "No relay has led there either (%s)",
 			 mesh_relay_try_text(relay, why, sizeof(why)));
 	return text;
 }
@@ -257,52 +246,12 @@ static const char *route_text(const struct mesh_connect *connect,
 	return text;
 }
 
-/* The best candidate that relays with RDMA go before; without one, the best. */
-static const struct mesh_path_candidate *yielding_pair(const struct mesh_connect *connect)
-{
-	const struct mesh_path_choice *choice = &connect->choice;
-	int i;
-
-	if (connect->num_dials)
-		return &connect->pairs[0];
-	for (i = 0; i < choice->num_candidates; i++) {
-		if (mesh_paths_yield(&choice->candidates[i], 1))
-			return &choice->candidates[i];
-	}
-	return &choice->candidates[0];
-}
-
-/* Relays with RDMA on each hop had the turn before a route without. */
-MESH_HOLDS(process)
-static void rdma_log_timeout(const struct mesh_connect *connect, uint64_t now_ms)
-{
-	char node[MESH_HANDLE_NODE_TEXT_MAX], route[ROUTE_TEXT_MAX], relays[RELAY_TEXT_MAX];
-	char why[MESH_PEER_REASON_MAX] = "it was not tried again";
-
-	if (mesh_connect_is_up(connect))
-		snprintf(why, sizeof(why), "it came up too late");
-	else if (connect->num_dials && connect->dials[0].peer)
-		peer_why(connect->dials[0].peer, why);
-	mesh_warn(
-		"node %s gave up connecting to node %s after %llu ms: relays with RDMA on each "
-		"hop have not led there (%s), and neither has the route without RDMA behind them, "
-		"%s (%s)",
-		connect->net->process->name, mesh_handle_node_text(&connect->handle, node),
-		(unsigned long long)(now_ms - connect->started_ms),
-		rdma_relays_text(detour_of(connect), relays, sizeof(relays)),
-		route_text(connect, yielding_pair(connect), route), why);
-}
-
 /* Relays have taken the candidates' place, or a moment ago, and lead nowhere. */
 MESH_HOLDS(process)
 static void detour_log_timeout(const struct mesh_connect *connect, uint64_t now_ms)
 {
 	char node[MESH_HANDLE_NODE_TEXT_MAX], route[ROUTE_TEXT_MAX], relays[RELAY_TEXT_MAX];
 
-	if (detour_of(connect)->before_tcp) {
-		rdma_log_timeout(connect, now_ms);
-		return;
-	}
 	mesh_warn("node %s gave up connecting to node %s after %llu ms: the %s let nothing "
 		  "through, as %s. %s",
 		  connect->net->process->name, mesh_handle_node_text(&connect->handle, node),
@@ -391,24 +340,6 @@ void mesh_connect_log_timeout(const struct mesh_connect *connect, uint64_t now_m
 		direct_log_timeout(connect, tried, now_ms);
 }
 
-/* A candidate is up, and relays with RDMA on each hop, which go before it, have their time. */
-MESH_HOLDS(process)
-static void waiting_log(const struct mesh_connect *connect, uint64_t now_ms)
-{
-	char node[MESH_HANDLE_NODE_TEXT_MAX], route[ROUTE_TEXT_MAX], relays[RELAY_TEXT_MAX];
-	int i;
-
-	for (i = 0; i < connect->num_dials - 1 && connect->dials[i].state != MESH_DIAL_UP; i++)
-		continue;
-	mesh_warn(
-		"still connecting to node %s: its route %s is up, but it has no RDMA, and relays "
-		"with RDMA on each hop go before it (%s); using the route in %llu s at the latest",
-		mesh_handle_node_text(&connect->handle, node),
-		route_text(connect, &connect->pairs[i], route),
-		rdma_relays_text(connect->detour, relays, sizeof(relays)),
-		(unsigned long long)mesh_connect_awaits_rdma_ms(connect, now_ms) / 1000);
-}
-
 void mesh_connect_log_slow(struct mesh_connect *connect, uint64_t now_ms)
 {
 	const struct mesh_peer *peer = mesh_connect_try_informative(connect);
@@ -418,26 +349,9 @@ void mesh_connect_log_slow(struct mesh_connect *connect, uint64_t now_ms)
 		return;
 	connect->slow_warned = true;
 	mesh_neighbour_hints_look(connect->net->process);
-	if (mesh_connect_is_up(connect) && mesh_connect_awaits_rdma(connect, now_ms)) {
-		waiting_log(connect, now_ms);
-		return;
-	}
 	mesh_warn("still connecting from %s to %s (%s); giving up in %llu s",
 		  peer->domain->nic->netdev, mesh_peer_text(peer, text),
 		  peer->reason[0] ? peer->reason : "no answer yet", seconds_left(connect, now_ms));
-}
-
-void mesh_connect_log_no_rdma(const struct mesh_connect *connect)
-{
-	const struct mesh_relay_try *relay = connect->detour;
-	char node[MESH_HANDLE_NODE_TEXT_MAX], relays[RELAY_TEXT_MAX];
-
-	if (relay && relay->before_tcp && relay->tried.num &&
-	    mesh_paths_yield(connect->pairs, connect->num_dials))
-		mesh_info("no relay with RDMA on each hop has led to node %s (%s): going over the "
-			  "routes, which have no RDMA",
-			  mesh_handle_node_text(&connect->handle, node),
-			  mesh_relay_try_text(relay, relays, sizeof(relays)));
 }
 
 void mesh_connect_log_full(const struct mesh_peer *peer, int error)

@@ -28,42 +28,22 @@ bool mesh_connect_relay_is_hopeless(const struct mesh_connect *connect, uint64_t
 MESH_HOLDS(process)
 int mesh_connect_comm_open(struct mesh_connect *connect, struct mesh_peer *peer, uint64_t key);
 
-/**
- * The comm, which NCCL gets, keeps what it needs to get another route, if it has relays. Later
- * connections to the node know from now on whether relays with RDMA were awaited in vain.
- */
+/** The comm, which NCCL gets, begins to look for what is better than what it has. */
 MESH_HOLDS(process)
 void mesh_connect_relay_keep(struct mesh_connect *connect);
 
 /**
- * True while candidates that are ready do not become paths yet: this try is of routed ones without
- * RDMA, no routed one with RDMA has its turn later, and relays with RDMA on each hop go before
- * them. That is over when they refuse, or do not answer, for 10 s; after 0.3 s where an earlier
- * connection has waited in vain (dead_routes.h); after a third of the time to connect in any case;
- * at once where none lead to the node.
- */
-MESH_HOLDS(process)
-bool mesh_connect_awaits_rdma(struct mesh_connect *connect, uint64_t now_ms);
-
-/** For how many milliseconds the candidates may have to wait so, at most. */
-uint64_t mesh_connect_awaits_rdma_ms(const struct mesh_connect *connect, uint64_t now_ms);
-
-/**
- * While relays with RDMA on each hop are awaited, looks for them; once they are ready, they take
- * the candidates' place.
- *
- * While candidates are tried: if all are routed, and none comes up for some seconds, or for a short
- * time where an earlier connection has waited (dead_routes.h), looks for relays as well. Once those
- * are ready, they take the candidates' place.
+ * While candidates are tried: if none comes up for some seconds, or for a short time where an
+ * earlier connection has waited (dead_routes.h), looks for relays as well. Once those are ready,
+ * they take the candidates' place.
  */
 MESH_HOLDS(process)
 void mesh_connect_detour(struct mesh_connect *connect, uint64_t now_ms);
 
 /**
- * While an OPEN of relays that have taken the candidates' place has no answer for some seconds (10
- * if they go before the candidates, 0.3 where an earlier connection has waited in vain): tries the
- * candidates again beside it. Returns true if they are ready: then the caller drops the comm that
- * has asked, and calls mesh_connect_detour_leave().
+ * While an OPEN of relays that have taken the candidates' place has no answer for some seconds:
+ * tries the candidates again beside it. Returns true if they are ready: then the caller drops the
+ * comm that has asked, and calls mesh_connect_detour_leave().
  */
 MESH_HOLDS(process)
 bool mesh_connect_detour_beside(struct mesh_connect *connect, uint64_t now_ms);

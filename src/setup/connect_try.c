@@ -314,8 +314,7 @@ void mesh_connect_try_settle(struct mesh_connect *connect)
 			dial_leave(connect, i);
 	}
 	if (connect->num_dials)
-		mesh_dead_routes_remove(connect->net->process, connect->handle.node_id,
-					MESH_DEAD_ROUTED);
+		mesh_dead_routes_remove(connect->net->process, connect->handle.node_id);
 }
 
 void mesh_connect_try_late_want(const struct mesh_connect *connect)
@@ -361,8 +360,8 @@ const struct mesh_peer *mesh_connect_try_informative(const struct mesh_connect *
 
 void mesh_connect_request(struct mesh_connect *connect)
 {
-	const struct mesh_comm *comm = connect->comm;
-	const struct mesh_path *path = &comm->paths[comm->num_paths - 1];
+	struct mesh_comm *comm = connect->comm;
+	struct mesh_path *path = &comm->paths[comm->num_paths - 1];
 
 	connect->open_ms = mesh_clock_ms();
 	if (connect->relay)

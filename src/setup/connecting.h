@@ -45,7 +45,6 @@ struct mesh_connect {
 	struct mesh_relay_try *relay; /* no common link: its dials are tried; owned, or NULL */
 	/* Relays that are looked for beside routed candidates: connect_relay.h; owned, or NULL. */
 	struct mesh_relay_try *detour;
-	uint64_t rdma_ms; /* since when it was for relays with RDMA, before routed tcp; 0: never */
 	bool detoured;	  /* relay was detour */
 	uint64_t back_ms; /* when the candidates got their turn again after it; 0: it was not */
 	bool overdue; /* routed candidates had their time in vain: until one is up, or back_ms */

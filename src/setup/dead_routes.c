@@ -8,19 +8,16 @@
 #include "setup/dead_routes.h"
 #include "setup/setup.h"
 
-/*
- * The same for the same candidates in any order, which differs from listener to listener. Relays do
- * not depend on them.
- */
+/* The same for the same candidates in any order, which differs from listener to listener. */
 MESH_HOLDS(process)
-static uint64_t ways_digest(const struct mesh_connect *connect, enum mesh_dead_kind kind)
+static uint64_t ways_digest(const struct mesh_connect *connect)
 {
 	const struct mesh_process *process = connect->net->process;
 	const struct mesh_path_choice *choice = &connect->choice;
 	uint64_t digest = 0;
 	int i;
 
-	for (i = 0; kind == MESH_DEAD_ROUTED && i < choice->num_candidates; i++) {
+	for (i = 0; i < choice->num_candidates; i++) {
 		const struct mesh_path_candidate *pair = &choice->candidates[i];
 		const struct mesh_addr *remote = &connect->handle.endpoints[pair->remote].addr;
 		uint8_t way[3 + sizeof(remote->bytes)] = {process->endpoints[pair->local].nic,
@@ -34,72 +31,46 @@ static uint64_t ways_digest(const struct mesh_connect *connect, enum mesh_dead_k
 
 /* The node's place, or -1. */
 MESH_HOLDS(process)
-static int place_find(const struct mesh_dead_routes *routes, uint64_t node_id,
-		      enum mesh_dead_kind kind)
+static int place_find(const struct mesh_dead_routes *routes, uint64_t node_id)
 {
 	int i;
 
 	for (i = 0; i < MESH_DEAD_ROUTES_MAX; i++) {
-		if (node_id && routes->nodes[i].node_id == node_id && routes->nodes[i].kind == kind)
+		if (node_id && routes->nodes[i].node_id == node_id)
 			return i;
 	}
 	return -1;
 }
 
-MESH_HOLDS(process)
-static void place_fill(struct mesh_dead_routes *routes, uint64_t node_id, enum mesh_dead_kind kind,
-		       uint64_t ways)
+void mesh_dead_routes_add(const struct mesh_connect *connect)
 {
-	int place = place_find(routes, node_id, kind);
+	struct mesh_process *process = connect->net->process;
+	struct mesh_dead_routes *routes = &mesh_setup_of(process)->dead_routes;
+	int place = place_find(routes, connect->handle.node_id);
 
+	mesh_process_assert_locked(process);
 	if (place < 0) {
 		place = routes->next;
 		routes->next = (routes->next + 1) % MESH_DEAD_ROUTES_MAX;
 	}
-	routes->nodes[place].node_id = node_id;
-	routes->nodes[place].kind = kind;
-	routes->nodes[place].ways = ways;
+	routes->nodes[place].node_id = connect->handle.node_id;
+	routes->nodes[place].ways = ways_digest(connect);
 }
 
-void mesh_dead_routes_add(const struct mesh_connect *connect, enum mesh_dead_kind kind)
-{
-	struct mesh_process *process = connect->net->process;
-
-	mesh_process_assert_locked(process);
-	place_fill(&mesh_setup_of(process)->dead_routes, connect->handle.node_id, kind,
-		   ways_digest(connect, kind));
-}
-
-void mesh_dead_routes_hope_add(struct mesh_process *process, uint64_t node_id, uint64_t hope)
-{
-	mesh_process_assert_locked(process);
-	place_fill(&mesh_setup_of(process)->dead_routes, node_id, MESH_DEAD_HOPE, hope);
-}
-
-bool mesh_dead_routes_have_hope(struct mesh_process *process, uint64_t node_id, uint64_t hope)
-{
-	const struct mesh_dead_routes *routes = &mesh_setup_of(process)->dead_routes;
-	int place = place_find(routes, node_id, MESH_DEAD_HOPE);
-
-	mesh_process_assert_locked(process);
-	return place >= 0 && routes->nodes[place].ways == hope;
-}
-
-bool mesh_dead_routes_have(const struct mesh_connect *connect, enum mesh_dead_kind kind)
+bool mesh_dead_routes_have(const struct mesh_connect *connect)
 {
 	struct mesh_process *process = connect->net->process;
 	const struct mesh_dead_routes *routes = &mesh_setup_of(process)->dead_routes;
-	int place = place_find(routes, connect->handle.node_id, kind);
+	int place = place_find(routes, connect->handle.node_id);
 
 	mesh_process_assert_locked(process);
-	return place >= 0 && routes->nodes[place].ways == ways_digest(connect, kind);
+	return place >= 0 && routes->nodes[place].ways == ways_digest(connect);
 }
 
-void mesh_dead_routes_remove(struct mesh_process *process, uint64_t node_id,
-			     enum mesh_dead_kind kind)
+void mesh_dead_routes_remove(struct mesh_process *process, uint64_t node_id)
 {
 	struct mesh_dead_routes *routes = &mesh_setup_of(process)->dead_routes;
-	int place = place_find(routes, node_id, kind);
+	int place = place_find(routes, node_id);
 
 	mesh_process_assert_locked(process);
 	if (place >= 0)

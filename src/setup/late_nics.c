@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * late_nics.c - comms that exist get further paths: over NICs that join, here or at a peer; and
- * those over relays or routes over the links that let nothing through before.
+ * over links and routes that are better than what they have, and let nothing through before.
  */
 #include <string.h>
 
@@ -12,6 +12,7 @@
 #include "setup/candidates.h"
 #include "setup/late_nics.h"
 #include "setup/neighbour_hints.h"
+#include "transport/path_state.h"
 #include "transport/rejoin.h"
 #include "wire/handle.h"
 
@@ -81,10 +82,21 @@ static bool pair_is_late(const struct mesh_peer *peer, const struct mesh_path_ca
 	       peer->late_nics >> peer->nics[pair->remote].nic & 1;
 }
 
+/* True if the way over the pair may be of use to a comm of this tier. */
+MESH_HOLDS(process)
+static bool is_better(const struct mesh_process *process, const struct mesh_path_candidate *pair,
+		      const struct mesh_way *way, enum mesh_path_tier tier)
+{
+	if (tier == MESH_TIER_DRAINED)
+		return true;
+	return (pair->class == MESH_PATH_DIRECT || pair->class == MESH_PATH_ROUTED) &&
+	       mesh_link_tier(process, mesh_way_dev(way), &way->address, way->routed) < tier;
+}
+
 /* @late: only what is late for the NICs of this peer, or NULL */
 MESH_HOLDS(process)
 static void links_want(struct mesh_process *process, int dev, const struct mesh_handle *handle,
-		       uint64_t process_id, const struct mesh_peer *late, bool routed)
+		       uint64_t process_id, const struct mesh_peer *late, enum mesh_path_tier tier)
 {
 	const struct mesh_path_candidate *pair;
 	struct mesh_path_choice choice;
@@ -94,17 +106,17 @@ static void links_want(struct mesh_process *process, int dev, const struct mesh_
 	if (!late)
 		mesh_neighbour_hints_order(process, handle, &choice);
 	for (pair = choice.candidates; pair < choice.candidates + choice.num_candidates; pair++) {
-		if ((routed || pair->class == MESH_PATH_DIRECT) &&
-		    (!late || pair_is_late(late, pair)) &&
-		    mesh_way_of_pair(process, handle, pair, &way))
+		if ((!late || pair_is_late(late, pair)) &&
+		    mesh_way_of_pair(process, handle, pair, &way) &&
+		    is_better(process, pair, &way, tier))
 			mesh_rejoin_new(process, process_id, &way);
 	}
 }
 
 void mesh_late_links_want(struct mesh_process *process, int dev, const struct mesh_handle *handle,
-			  bool routed)
+			  enum mesh_path_tier tier)
 {
-	links_want(process, dev, handle, mesh_process_id_of(handle->cookie), NULL, routed);
+	links_want(process, dev, handle, mesh_process_id_of(handle->cookie), NULL, tier);
 }
 
 /* Tries the links to the peer's process over which its comms may get a path. */
@@ -119,7 +131,8 @@ static void links_try(const struct mesh_peer *peer)
 	};
 
 	memcpy(handle.endpoints, peer->nics, (size_t)peer->num_nics * sizeof(*peer->nics));
-	links_want(peer->process, peer->domain->dev, &handle, peer->process_id, peer, false);
+	links_want(peer->process, peer->domain->dev, &handle, peer->process_id, peer,
+		   MESH_TIER_ROUTED_RDMA);
 }
 
 /* True if the peer's process, on another node, lives as far as we know, and links may be late. */

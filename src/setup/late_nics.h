@@ -12,6 +12,7 @@
 
 #include "base/lock.h"
 #include "control/peer.h"
+#include "transport/path.h"
 #include "wire/handle.h"
 
 /** NICS came. */
@@ -23,12 +24,13 @@ MESH_HOLDS(process)
 void mesh_late_nics_introduced(struct mesh_peer *peer, const struct mesh_frame_hello *hello);
 
 /**
- * Comms that send to the process of @handle, and began over relays, may get paths over what leads
- * there directly; @routed: also over the kernel's routes, while they have no path.
+ * Comms that send to the process of @handle may get paths over links and the kernels' routes that
+ * lead there, if these are of a better tier than @tier, which they have. Those without a path
+ * (DRAINED) try all, also what is far, a reserve, or contradicted by neighbours.
  */
 MESH_HOLDS(process)
 void mesh_late_links_want(struct mesh_process *process, int dev, const struct mesh_handle *handle,
-			  bool routed);
+			  enum mesh_path_tier tier);
 
 /** Sends NICS, and tries links, if something has changed since the last call. */
 MESH_HOLDS(process)

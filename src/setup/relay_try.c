@@ -19,7 +19,6 @@
 #include "control/peer_send.h"
 #include "relay/relay.h"
 #include "setup/connect_judge.h"
-#include "setup/dead_routes.h"
 #include "setup/rank_ring.h"
 #include "setup/relay_search.h"
 #include "setup/relay_try.h"
@@ -30,8 +29,8 @@
 
 /* One that has refused is asked again after this. */
 #define AGAIN_MS 300
-/* Routes inside the site have this time before others are used. */
-#define SITE_MS MESH_DIAL_MS
+/* Routes inside the site, or with RDMA on each hop, have this time before others are used. */
+#define BEST_MS MESH_DIAL_MS
 
 /* What is remembered of a process on this link; NULL: nothing. */
 static struct mesh_relay_tried *tried_find(struct mesh_relays_tried *tried,
@@ -137,8 +136,8 @@ void mesh_relay_try_again(struct mesh_relay_try *relay)
 {
 	mesh_relay_try_end(relay);
 	relay->asked = false;
+	relay->is_better = false;
 	relay->vain = false;
-	relay->known = false;
 	relay->found_ms = 0;
 }
 
@@ -198,11 +197,11 @@ static void first_hop_dial(struct mesh_relay_try *relay, const struct mesh_route
 	num = mesh_nexts_of_node(process, process->relay->neighbours, route->hops[0],
 				 process->relay->job, nexts, MESH_NEXTS_MAX);
 	drained = !is_early(relay, MESH_DIAL_MS, now_ms); /* the others have not answered */
-	if (route->rdma && is_early(relay, MESH_RELAY_RDMA_MS, now_ms))
+	if (route->rdma && is_early(relay, BEST_MS, now_ms))
 		later = without_rdma(nexts, num);
 	while ((i = least_recent(&relay->tried, nexts, num, unusable | later, drained)) >= 0 ||
 	       later) {
-		if (i < 0 && relay->before_tcp)
+		if (i < 0 && (relay->rdma_only || relay->is_better))
 			break;
 		if (i < 0) {
 			later = 0;
@@ -211,7 +210,9 @@ static void first_hop_dial(struct mesh_relay_try *relay, const struct mesh_route
 		tried_get(&relay->tried, &nexts[i]); /* it is known: the connection has hope */
 		if (!mesh_dial_begin(dial, process, &nexts[i].way, false, now_ms)) {
 			relay->nexts[relay->num_dials] = nexts[i];
-			relay->routes[relay->num_dials++] = *route;
+			relay->routes[relay->num_dials] = *route;
+			relay->routes[relay->num_dials++].rdma &= nexts[i].way.address.provider ==
+								  MESH_PROVIDER_VERBS_RXM;
 			return;
 		}
 		unusable |= 1u << i; /* over another link, perhaps */
@@ -220,38 +221,33 @@ static void first_hop_dial(struct mesh_relay_try *relay, const struct mesh_route
 
 /* Which routes may be used beside those that are wanted most. */
 struct allowance {
-	bool tcp;	/* with a hop without RDMA */
-	bool leave;	/* over another site */
-	bool leave_tcp; /* both */
+	bool tcp;   /* with a hop without RDMA */
+	bool leave; /* over another site */
 };
 
 static bool hops_suit(const struct mesh_relay_try *relay, const struct mesh_route *route)
 {
-	return relay->hops == MESH_HOPS_ANY || route->rdma;
+	return !relay->rdma_only || route->rdma;
 }
 
 static bool is_allowed(const struct mesh_relay_try *relay, const struct mesh_route *route,
 		       const struct allowance *allowance)
 {
-	if (!route->num_relays || (relay->beside.num && route->doubtful) ||
-	    !hops_suit(relay, route) || (relay->before_tcp && !mesh_route_precedes_tcp(route)))
+	if (!route->num_relays || (relay->beside.goes_on && route->doubtful) ||
+	    !hops_suit(relay, route))
 		return false;
-	if (route->leaves)
-		return allowance->leave && (route->rdma || allowance->leave_tcp);
-	return route->rdma || allowance->tcp;
+	return (route->rdma || allowance->tcp) && (!route->leaves || allowance->leave);
 }
 
 /*
- * Routes over another site may be used if there are no others but those over a hop that has failed,
- * or none could be used for a while. The same holds for those with a hop without RDMA: the others
- * are those with RDMA on each hop, inside the site unless these leave it, too.
+ * Routes over another site, and those with a hop without RDMA, may be used if there are no others
+ * but those over a hop that has failed, or none could be used for a while.
  */
 static struct allowance allowance_of(const struct mesh_relay_try *relay,
 				     const struct mesh_route *routes, int num, uint64_t now_ms)
 {
-	bool leave = !is_early(relay, SITE_MS, now_ms),
-	     tcp = !is_early(relay, MESH_RELAY_RDMA_MS, now_ms);
-	struct allowance allowance = {true, true, true};
+	bool late = !is_early(relay, BEST_MS, now_ms);
+	struct allowance allowance = {true, true};
 	const struct mesh_route *route;
 	int i;
 
@@ -259,20 +255,24 @@ static struct allowance allowance_of(const struct mesh_relay_try *relay,
 		route = &routes[i];
 		if (!route->num_relays || route->doubtful || !hops_suit(relay, route))
 			continue;
-		allowance.leave &= route->leaves || leave;
-		allowance.tcp &= route->leaves || !route->rdma || tcp;
-		allowance.leave_tcp &= !route->rdma || tcp;
+		allowance.leave &= route->leaves || late;
+		allowance.tcp &= !route->rdma || late;
 	}
 	return allowance;
 }
 
-/* What the routes of one comm have in common, those that it goes on over have as well. */
-static struct allowance allowance_beside(const struct mesh_beside *beside)
+/*
+ * What the routes of one comm have in common, those that it goes on over have as well. What is
+ * better stays inside the site, unless it is better than all other ways.
+ */
+static struct allowance allowance_beside(const struct mesh_relay_try *relay)
 {
+	const struct mesh_beside *beside = &relay->beside;
+	bool any = relay->is_better && beside->better == MESH_BETTER_ANY;
+
 	return (struct allowance){
-		.tcp = !beside->rdma,
-		.leave = beside->leaves,
-		.leave_tcp = !beside->rdma,
+		.tcp = any || (!relay->is_better && !beside->rdma),
+		.leave = any || beside->leaves,
 	};
 }
 
@@ -289,8 +289,8 @@ static void routes_take(struct mesh_relay_try *relay, const struct mesh_route *r
 
 	if (!relay->found_ms)
 		relay->found_ms = now_ms;
-	allowance = relay->beside.num ? allowance_beside(&relay->beside)
-				      : allowance_of(relay, routes, num, now_ms);
+	allowance = relay->beside.goes_on ? allowance_beside(relay)
+					  : allowance_of(relay, routes, num, now_ms);
 	relay->up_ms = 0;
 	for (i = 0; i < num && relay->num_dials < most; i++) {
 		if (is_allowed(relay, &routes[i], &allowance) &&
@@ -337,51 +337,34 @@ static void refused_last(const struct mesh_relay_try *relay, struct mesh_route *
 }
 
 /*
- * A comm that goes on over other routes needs none at once: it looks again when it likes, and asks
- * no neighbour without a route. Those in use are found first, so one beside them is missing only
- * when the search is over.
+ * A comm that goes on over other paths needs none at once: it looks again when it likes, and asks
+ * no neighbour without a route. What is better than its paths comes before what is beside its
+ * routes. Those are found first, so one beside them is missing only when the search is over.
  */
 MESH_HOLDS(process)
 static void beside_begin(struct mesh_relay_try *relay, uint64_t now_ms)
 {
 	const struct mesh_neighbours *neighbours = relay->process->relay->neighbours;
 	const struct mesh_beside *beside = &relay->beside;
+	uint64_t target = relay->handle->node_id;
 	struct mesh_route routes[MESH_ROUTES_MAX];
 	int num;
 
-	num = mesh_neighbours_routes_beside(neighbours, relay->handle->node_id, beside->longest,
-					    beside->relays, beside->num, routes, MESH_ROUTES_MAX);
-	refused_last(relay, routes, num);
-	routes_take(relay, routes, num, relay->most, now_ms);
+	relay->is_better = beside->better;
+	if (relay->is_better) {
+		num = mesh_neighbours_routes(neighbours, target, MESH_RELAYS_MAX, routes,
+					     MESH_ROUTES_MAX);
+		routes_take(relay, routes, num, relay->most, now_ms);
+		relay->is_better = relay->num_dials;
+	}
+	if (!relay->num_dials && beside->num) {
+		num = mesh_neighbours_routes_beside(neighbours, target, beside->longest,
+						    beside->relays, beside->num, routes,
+						    MESH_ROUTES_MAX);
+		refused_last(relay, routes, num);
+		routes_take(relay, routes, num, relay->most, now_ms);
+	}
 	relay->vain = !relay->num_dials && !mesh_neighbours_searches(neighbours, 0);
-}
-
-/*
- * Routed tcp waits for a route with RDMA on each hop, which comes first of all: until it is known
- * that there is none, or those that there are had their time.
- */
-MESH_HOLDS(process)
-static void before_tcp_begin(struct mesh_relay_try *relay, uint64_t now_ms)
-{
-	struct mesh_route routes[MESH_ROUTES_MAX];
-	int i, num;
-
-	relay->vain = relay->found_ms && !is_early(relay, MESH_RELAY_RDMA_MS, now_ms);
-	if (relay->vain)
-		return;
-	num = mesh_neighbours_routes(relay->process->relay->neighbours, relay->handle->node_id,
-				     MESH_RELAYS_MAX, routes, MESH_ROUTES_MAX);
-	routes_take(relay, routes, num, relay->most, now_ms);
-	for (i = 0; i < num && !mesh_route_precedes_tcp(&routes[i]); i++)
-		;
-	relay->known = i < num;
-	relay->vain = !relay->known &&
-		      mesh_relay_hope_is_vain(relay->process, relay->handle->node_id,
-					      relay->found_ms, now_ms);
-	if (relay->known)
-		mesh_dead_routes_remove(relay->process, relay->handle->node_id, MESH_DEAD_HOPE);
-	if (!relay->num_dials && !relay->vain)
-		mesh_relay_hope_search(relay->process, now_ms);
 }
 
 /*
@@ -416,25 +399,19 @@ static void routes_begin(struct mesh_relay_try *relay, uint64_t now_ms)
 	int num;
 
 	/* The mesh may have grown since the last search. */
-	if (!relay->asked &&
-	    !(relay->before_tcp && mesh_relay_search_is_fresh(relay->process, now_ms)))
+	if (!relay->asked)
 		mesh_relay_search(relay->process, now_ms);
 	relay->asked = true;
-	if (!mesh_relay_search_counts(relay->process, relay->handle->node_id, relay->before_tcp,
-				      now_ms))
+	if (!mesh_relay_search_counts(relay->process, relay->handle->node_id, now_ms))
 		return;
-	if (relay->before_tcp) {
-		before_tcp_begin(relay, now_ms);
-		return;
-	}
-	if (relay->beside.num) {
+	if (relay->beside.goes_on) {
 		beside_begin(relay, now_ms);
 		return;
 	}
 	num = mesh_neighbours_routes(neighbours, target, MESH_RELAYS_MAX, routes, MESH_ROUTES_MAX);
 	if (num > 0) {
 		routes_take(relay, routes, num, relay->most, now_ms);
-		if (!relay->num_dials && !is_early(relay, MESH_RELAY_RDMA_MS, now_ms))
+		if (!relay->num_dials && !is_early(relay, BEST_MS, now_ms))
 			others_take(relay, routes, num, now_ms);
 	} else {
 		num = neighbours_list(relay, routes, MESH_ROUTES_MAX);
@@ -496,7 +473,7 @@ bool mesh_relay_try_is_ready(struct mesh_relay_try *relay, uint64_t now_ms)
 	return num_up && num_up == relay->num_dials;
 }
 
-void mesh_relay_try_request(const struct mesh_relay_try *relay, int i, const struct mesh_path *path)
+void mesh_relay_try_request(const struct mesh_relay_try *relay, int i, struct mesh_path *path)
 {
 	const struct mesh_route *route = &relay->routes[i];
 	struct mesh_process *process = relay->process;

@@ -14,12 +14,6 @@
 #include "wire/frame.h"
 #include "wire/handle.h"
 
-/* Which hops a route may have. */
-enum mesh_hops {
-	MESH_HOPS_ANY,
-	MESH_HOPS_RDMA, /* on each: what was cut for RDMA may have its flags in place (flags.h) */
-};
-
 /* Processes that are remembered. */
 #define MESH_RELAYS_TRIED 64
 
@@ -41,39 +35,45 @@ struct mesh_relays_tried {
 
 struct mesh_path;
 
-/* The routes that a comm goes on over, for one beside them: not over a hop that has failed. */
+/* Routes that go before what a comm has. */
+enum mesh_better {
+	MESH_BETTER_NONE,
+	MESH_BETTER_RDMA, /* those with RDMA on each hop, inside the site */
+	MESH_BETTER_ANY,
+};
+
+/*
+ * What a comm goes on over: a route is wanted that is better, or else beside its own routes, and
+ * not over a hop that has failed.
+ */
 struct mesh_beside {
+	bool goes_on; /* else it has no path, and all routes fit */
+	enum mesh_better better;
 	uint64_t relays[MESH_PATHS_MAX * MESH_RELAYS_MAX]; /* node ids: none is used twice */
-	int num;					   /* of them; 0: all routes fit */
+	int num;					   /* of them; 0: it has no route */
 	int longest;					   /* relays of a route */
 	bool leaves;					   /* one of them is over another site */
 	bool rdma;					   /* one has RDMA on each hop */
 };
-
-/*
- * Where there is a route with RDMA on each hop, others wait for it so long: a comm keeps its route,
- * and each hop may have to open a NIC first.
- */
-#define MESH_RELAY_RDMA_MS 10000
 
 /* process->lock covers it. */
 struct mesh_relay_try {
 	struct mesh_process *process;
 	const struct mesh_handle *handle; /* of the listener at the other end; the owner's */
 	int most;			  /* routes */
-	enum mesh_hops hops;		  /* of the routes that may be used */
-	bool before_tcp;		  /* only what goes before routed tcp: it waits for them */
-	bool known;			  /* there is such a route, usable or not */
-	bool asked;			  /* the mesh was searched for it */
+	/* On each hop of a route: what was cut for RDMA may have its flags in place (flags.h). */
+	bool rdma_only;
+	bool asked; /* the mesh was searched for it */
 	struct mesh_beside beside;
-	/* No route is beside those, or before tcp: mesh_relay_try_again() begins another search. */
+	bool is_better; /* what is tried now: it need not be beside the comm's own routes */
+	/* No route is beside those, or better: mesh_relay_try_again() begins another search. */
 	bool vain;
 	uint64_t found_ms; /* since when the mesh is known, and its routes are used; 0: it is not */
 	/* The first relays of these routes. */
 	struct mesh_dial dials[MESH_PATHS_MAX];
 	struct mesh_next nexts[MESH_PATHS_MAX];
-	struct mesh_route routes[MESH_PATHS_MAX];
-	int num_dials;	/* 0: relays are looked for */
+	struct mesh_route routes[MESH_PATHS_MAX]; /* rdma: with the link that is dialled */
+	int num_dials;				  /* 0: relays are looked for */
 	uint64_t up_ms; /* since when one is up, and none was being opened; 0: none is */
 	struct mesh_relays_tried tried;
 };
@@ -112,8 +112,7 @@ bool mesh_relay_try_is_ready(struct mesh_relay_try *relay, uint64_t now_ms);
 
 /** Sends OPEN for @path, which leads through the peer of dial @i, along its route. */
 MESH_HOLDS(process)
-void mesh_relay_try_request(const struct mesh_relay_try *relay, int i,
-			    const struct mesh_path *path);
+void mesh_relay_try_request(const struct mesh_relay_try *relay, int i, struct mesh_path *path);
 
 /** Relay @i has refused, or is lost: it is not asked again for a while. */
 MESH_HOLDS(process)

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * reroutes.c - looks for other routes for comms that send and have lost one.
+ * reroutes.c - looks for routes for comms that send and have lost one, or may get a better one.
  *
  * A comm that has lost its last one has a search of its own, as a connection has, until a circuit
  * is open, or the comm has ended. The comm itself waits (transport/attach.c), and may be freed
  * meanwhile.
  *
- * A comm that goes on over other paths has time: it looks for a route that shares no relay with
- * those, at once after the loss, and then ever more seldom. Such looks are due at the same moments
- * for all comms, so that one search serves them. A circuit that breaks soon counts as a look in
- * vain.
+ * A comm that goes on over other paths has time: it looks for what is better than those, and for a
+ * route that shares no relay with them in place of one that is lost, at once, and then ever more
+ * seldom. Such looks are due at the same moments for all comms, so that one search serves them. A
+ * circuit that breaks soon counts as a look in vain.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -38,8 +38,6 @@
 #define BESIDE_MS 5000
 /* A comm without any path looks for relays alone at first. */
 #define RELAYS_MS 2000
-/* Where its last route had RDMA on each hop, it does for this part of its wait at most. */
-#define RDMA_SHARE 3
 /* The kernel is asked for its routes again after this. */
 #define LINKS_MS 1000
 /* The carrier of a NIC may come and go: so long between two looks. */
@@ -48,7 +46,7 @@
 /* What a comm looks for. */
 enum mesh_search {
 	MESH_SEARCH_CUT,    /* it has no path */
-	MESH_SEARCH_BESIDE, /* it goes on, and has lost some of its paths */
+	MESH_SEARCH_BESIDE, /* it goes on */
 };
 
 struct mesh_reroute {
@@ -64,6 +62,7 @@ struct mesh_reroute {
 	uint64_t asked_ms; /* when OPEN was sent; 0: a relay is looked for */
 	/* BESIDE: since when this look goes on, or 0; when the last one has ended. */
 	uint64_t look_ms, looked_ms;
+	struct mesh_path_retry better; /* BESIDE: the same while none of its routes is lost */
 	uint64_t links_ms; /* CUT: when the ways without a relay were wanted last; 0: not yet */
 };
 
@@ -103,21 +102,35 @@ static bool may_be_rerouted(const struct mesh_path *path)
 	return mesh_path_has_relay(path) && mesh_path_is(path, MESH_PATH_DOWN);
 }
 
-/* When the first of the comm's lost paths may be looked for; UINT64_MAX: none is lost. */
+/* True if a path of the comm has lost its route, or has left it. */
 MESH_HOLDS(process)
-static uint64_t comm_due_ms(const struct mesh_comm *comm, uint64_t now_ms)
+static bool one_rests(const struct mesh_comm *comm)
 {
-	uint64_t due_ms = UINT64_MAX, one_ms;
+	int i = 0;
+
+	while (i < comm->num_paths && !may_be_rerouted(&comm->paths[i]))
+		i++;
+	return i < comm->num_paths;
+}
+
+/* When the first of the comm's lost paths may be looked for, or, without one, what is better. */
+MESH_HOLDS(process)
+static uint64_t due_ms(struct mesh_reroute *reroute, uint64_t now_ms)
+{
+	const struct mesh_comm *comm = reroute->comm;
+	uint64_t first_ms = UINT64_MAX, one_ms;
 	int i;
 
+	if (!one_rests(comm))
+		return mesh_path_retry_due_ms(&reroute->better, now_ms);
 	for (i = 0; i < comm->num_paths; i++) {
 		if (!may_be_rerouted(&comm->paths[i]))
 			continue;
 		one_ms = mesh_path_retry_due_ms(mesh_path_retry_of(&comm->paths[i]), now_ms);
-		if (one_ms < due_ms)
-			due_ms = one_ms;
+		if (one_ms < first_ms)
+			first_ms = one_ms;
 	}
-	return due_ms;
+	return first_ms;
 }
 
 /* ---- attempts ------------------------------------------------------------------------------ */
@@ -140,7 +153,7 @@ MESH_HOLDS(process)
 static int path_begin(struct mesh_reroute *reroute, struct mesh_comm *comm, uint64_t now_ms)
 {
 	struct mesh_peer *relay = reroute->relay->dials[0].peer;
-	bool has_one = false;
+	bool has_one = false, better = reroute->relay->is_better;
 	struct mesh_path *path;
 	int i, ret;
 
@@ -157,7 +170,7 @@ static int path_begin(struct mesh_reroute *reroute, struct mesh_comm *comm, uint
 			return ret;
 		}
 	}
-	if (has_one)
+	if (has_one && !better)
 		return -EAGAIN;
 	ret = mesh_attach_late(comm, relay, true, &path);
 	if (!ret)
@@ -171,6 +184,7 @@ static void attempt_fail(struct mesh_reroute *reroute, enum mesh_refusal refusal
 {
 	if (!mesh_comm_lacks_route(reroute->path->comm)) {
 		mesh_path_retry_later(mesh_path_retry_of(reroute->path), now_ms);
+		mesh_path_retry_later(&reroute->better, now_ms);
 		reroute->look_ms = 0;
 		reroute->looked_ms = now_ms;
 	}
@@ -195,33 +209,26 @@ static void attempt_begin(struct mesh_reroute *reroute, struct mesh_comm *comm, 
 	}
 }
 
-/* For how long relays alone are looked for: a comm that has left RDMA does not return to it. */
+/* What leads there without a relay is wanted, too, if it is better than this: rejoin.h does it. */
 MESH_HOLDS(process)
-static uint64_t relays_ms(const struct mesh_comm *comm)
+static void links_want(const struct mesh_reroute *reroute, enum mesh_path_tier tier)
 {
-	uint64_t share_ms = comm->process->config.recovery_timeout_s * 1000 / RDMA_SHARE;
-	bool rdma = false;
-	int i;
+	const struct mesh_comm *comm = reroute->comm;
 
-	for (i = 0; i < comm->num_paths; i++)
-		rdma |= mesh_path_has_relay(&comm->paths[i]) &&
-			mesh_path_relayed_route(&comm->paths[i])->rdma;
-	if (!rdma || share_ms < RELAYS_MS)
-		return RELAYS_MS;
-	return share_ms < MESH_RELAY_RDMA_MS ? share_ms : MESH_RELAY_RDMA_MS;
+	mesh_late_links_want(comm->process, comm->paths[0].peer->domain->dev, &reroute->handle,
+			     tier);
 }
 
-/* What leads there without a relay is wanted when no relay has for a while: rejoin.h does it. */
+/* The same for a comm without any path, when no relay has led there for a while. */
 MESH_HOLDS(process)
-static void links_want(struct mesh_reroute *reroute, const struct mesh_comm *comm, uint64_t now_ms)
+static void links_want_any(struct mesh_reroute *reroute, const struct mesh_comm *comm,
+			   uint64_t now_ms)
 {
-	if (!comm->routeless_ms ||
-	    mesh_clock_elapsed_ms(comm->routeless_ms, now_ms) < relays_ms(comm) ||
+	if (!comm->routeless_ms || mesh_clock_elapsed_ms(comm->routeless_ms, now_ms) < RELAYS_MS ||
 	    (reroute->links_ms && mesh_clock_elapsed_ms(reroute->links_ms, now_ms) < LINKS_MS))
 		return;
 	reroute->links_ms = now_ms;
-	mesh_late_links_want(comm->process, comm->paths[0].peer->domain->dev, &reroute->handle,
-			     true);
+	links_want(reroute, MESH_TIER_DRAINED);
 }
 
 MESH_HOLDS(process)
@@ -245,16 +252,34 @@ static void attempt_look(struct mesh_reroute *reroute, uint64_t now_ms)
 
 /* ---- beside other paths -------------------------------------------------------------------- */
 
+/* What would be better for a comm than what it has. */
+MESH_HOLDS(process)
+static enum mesh_better better_for(struct mesh_comm *comm)
+{
+	switch (mesh_comm_tier(comm)) {
+	case MESH_TIER_ROUTED:
+	case MESH_TIER_RELAYS:
+		return comm->may_rdma ? MESH_BETTER_RDMA : MESH_BETTER_NONE;
+	case MESH_TIER_RESERVE:
+		return MESH_BETTER_ANY;
+	default:
+		return MESH_BETTER_NONE;
+	}
+}
+
 /* What the comm goes on over. */
 MESH_HOLDS(process)
-static void beside_learn(const struct mesh_comm *comm, struct mesh_beside *beside)
+static void beside_learn(struct mesh_comm *comm, struct mesh_beside *beside)
 {
 	const struct mesh_route *route;
 	int i, k;
 
 	memset(beside, 0, sizeof(*beside));
+	beside->goes_on = true;
+	beside->better = better_for(comm);
 	for (i = 0; i < comm->num_paths; i++) {
-		if (!mesh_path_is(&comm->paths[i], MESH_PATH_UP))
+		if (!mesh_path_is(&comm->paths[i], MESH_PATH_UP) ||
+		    !mesh_path_has_relay(&comm->paths[i]))
 			continue;
 		route = mesh_path_relayed_route(&comm->paths[i]);
 		for (k = 0; k < route->num_relays; k++)
@@ -272,6 +297,7 @@ static void beside_end(struct mesh_reroute *reroute, const struct mesh_comm *com
 {
 	int i;
 
+	mesh_path_retry_later(&reroute->better, now_ms);
 	for (i = 0; i < comm->num_paths; i++) {
 		if (may_be_rerouted(&comm->paths[i]) &&
 		    now_ms >= mesh_path_retry_due_ms(mesh_path_retry_of(&comm->paths[i]), now_ms))
@@ -282,23 +308,28 @@ static void beside_end(struct mesh_reroute *reroute, const struct mesh_comm *com
 	reroute->looked_ms = now_ms;
 }
 
-/* Looks for a route beside those that the comm goes on over. Returns when to look again. */
+/* Looks for what is better, or beside what the comm goes on over. Returns when to look again. */
 MESH_HOLDS(process)
 static uint64_t beside_look(struct mesh_reroute *reroute, struct mesh_comm *comm, uint64_t now_ms)
 {
-	uint64_t due_ms = comm_due_ms(comm, now_ms);
+	struct mesh_beside *beside = &reroute->relay->beside;
+	uint64_t next_ms = due_ms(reroute, now_ms);
+	bool wanted;
 
-	if (!reroute->look_ms && now_ms < due_ms)
-		return due_ms < now_ms + MESH_RETRY_MAX_MS ? due_ms : now_ms + MESH_RETRY_MAX_MS;
+	if (!reroute->look_ms && now_ms < next_ms)
+		return next_ms < now_ms + MESH_RETRY_MAX_MS ? next_ms : now_ms + MESH_RETRY_MAX_MS;
 	if (!reroute->look_ms) {
 		mesh_relay_try_again(reroute->relay);
 		reroute->look_ms = now_ms;
+		if (mesh_comm_tier(comm) != MESH_TIER_DRAINED)
+			links_want(reroute, mesh_comm_tier(comm));
 	}
-	beside_learn(comm, &reroute->relay->beside);
-	if (reroute->relay->beside.num)
+	beside_learn(comm, beside);
+	wanted = beside->better || (beside->num && one_rests(comm));
+	if (wanted)
 		attempt_begin(reroute, comm, now_ms);
 	if (!reroute->path && reroute->look_ms &&
-	    (reroute->relay->vain || !reroute->relay->beside.num ||
+	    (reroute->relay->vain || !wanted ||
 	     mesh_clock_elapsed_ms(reroute->look_ms, now_ms) >= BESIDE_MS))
 		beside_end(reroute, comm, now_ms);
 	return now_ms + BESIDE_STEP_MS;
@@ -346,8 +377,8 @@ static void reroute_expired(struct mesh_timer *timer, uint64_t now_ms)
 		reroute_free(reroute);
 		return;
 	}
-	if (comm->reorders && mesh_comm_lacks_route(comm))
-		links_want(reroute, comm, now_ms);
+	if (mesh_comm_lacks_route(comm))
+		links_want_any(reroute, comm, now_ms);
 	if (!reroute->path)
 		next_ms = route_look(reroute, comm, now_ms);
 	mesh_engine_timer_set(&reroute->process->engine, timer, next_ms);
@@ -368,7 +399,7 @@ static void reroute_make(struct mesh_setup *setup, struct mesh_comm *comm)
 		free(reroute);
 		return;
 	}
-	reroute->relay->hops = comm->reorders ? MESH_HOPS_ANY : MESH_HOPS_RDMA;
+	reroute->relay->rdma_only = !comm->reorders;
 	reroute->timer.expired = reroute_expired;
 	comm->seeker = &reroute->comm;
 	LIST_INSERT_HEAD(&setup->reroutes, reroute, entry);

@@ -32,19 +32,11 @@ LIST_HEAD(mesh_connect_bucket, mesh_connect);
 /* Entries; when there are more, the one that was entered first is replaced. */
 #define MESH_DEAD_ROUTES_MAX 256
 
-enum mesh_dead_kind {
-	MESH_DEAD_ROUTED, /* the kernel's routes let nothing through */
-	MESH_DEAD_RDMA,	  /* relays with RDMA on each hop, before routed tcp: none could be used */
-	MESH_DEAD_HOPE,	  /* links that such relays lack: the other ends have not confirmed them */
-};
-
 /* dead_routes.h: what connections to other nodes have waited for in vain. Zeros: nothing. */
 struct mesh_dead_routes {
 	struct {
 		uint64_t node_id; /* 0: none */
-		enum mesh_dead_kind kind;
-		/* ROUTED: a digest of the pairs of NICs that were tried. HOPE: of the links. */
-		uint64_t ways;
+		uint64_t ways;	  /* a digest of the pairs of NICs that were tried */
 	} nodes[MESH_DEAD_ROUTES_MAX];
 	int next; /* is replaced */
 };

@@ -100,29 +100,15 @@ static void route_log(const struct mesh_path *path, bool alone)
 			  alone ? " now" : ", too", mesh_path_describe(path).via_text, more);
 }
 
-/* True if a link to the peer carries the comm. */
-MESH_HOLDS(process)
-static bool has_link(const struct mesh_comm *comm)
-{
-	int i;
-
-	for (i = 0; i < comm->num_paths; i++) {
-		if (mesh_path_is(&comm->paths[i], MESH_PATH_UP) &&
-		    comm->paths[i].tier == MESH_TIER_LINK)
-			return true;
-	}
-	return false;
-}
-
 void mesh_attach_relays_leave(struct mesh_comm *comm)
 {
+	enum mesh_path_tier tier = mesh_comm_tier(comm);
 	struct mesh_path *path;
 
 	mesh_process_assert_locked(comm->process);
-	if (!comm->sending || !has_link(comm))
-		return;
-	for (path = comm->paths; path < comm->paths + comm->num_paths; path++) {
-		if (mesh_path_has_relay(path) && mesh_path_is(path, MESH_PATH_UP))
+	for (path = comm->paths; path < comm->paths + comm->num_paths && comm->sending; path++) {
+		if (mesh_path_has_relay(path) && mesh_path_is(path, MESH_PATH_UP) &&
+		    path->tier > tier && path->tier != MESH_TIER_DRAINED)
 			mesh_path_leave(path);
 	}
 }

@@ -278,6 +278,7 @@ struct mesh_comm {
 	 * that is up is one: it was made with such a path, or over relays. Then constant.
 	 */
 	bool reorders;
+	bool may_rdma;			     /* sending: NICs of both nodes have RDMA; constant */
 	bool waits MESH_GUARDED_BY(process); /* for accept(): NCCL does not have it yet */
 	bool asked MESH_GUARDED_BY(process); /* it is in process->asked */
 	/* A further life of a path was asked for: NCCL has the sending end. */

@@ -94,7 +94,7 @@ static void path_park(struct mesh_peer_user *user, bool parked)
 
 	mesh_process_assert_locked(comm->process);
 	mesh_comm_lock(comm);
-	mesh_path_tier_learn(path);
+	mesh_comm_tiers_learn(comm);
 	if (comm->sending && !comm->opener)
 		mesh_send_push(comm); /* it may have waited for room on this path alone */
 	mesh_comm_unlock(comm);

@@ -51,10 +51,14 @@ enum mesh_path_state {
 	MESH_PATH_STATES
 };
 
-/* Those of the lowest tier that is up carry the messages of a comm that resumes. */
+/* The best first. Those of the lowest one that is up carry the messages of a comm that resumes. */
 enum mesh_path_tier {
-	MESH_TIER_LINK,	   /* the two NICs share a link */
-	MESH_TIER_DETOUR,  /* relays, or the kernels' routes */
+	MESH_TIER_LINK,	       /* the two NICs share a link */
+	MESH_TIER_ROUTED_RDMA, /* the kernels' routes, with RDMA */
+	MESH_TIER_RELAYS_RDMA, /* relays; the receiver knows its own hop only */
+	MESH_TIER_ROUTED,
+	MESH_TIER_RELAYS,
+	MESH_TIER_RESERVE, /* one NIC is a reserve (setup/spares.h) */
 	MESH_TIER_DRAINED, /* its link is out of use (control/peer_park.h) */
 };
 
@@ -108,6 +112,7 @@ struct mesh_path {
 	bool is_acknowledged;	      /* plain completions mean that the peer's NIC has the data */
 	/* The peer is a relay: the first one, or the last one at the receiving end. */
 	atomic_bool has_relay;
+	bool rdma_hops; /* has_relay, sending end: each hop of its route has RDMA */
 	/* Sending end, once it has had a relay (path_relayed.c); else NULL. Owned. */
 	struct mesh_path_relayed *relayed;
 	/* has_relay: its circuit is broken, for good; attach.c gives it another one. */

@@ -281,10 +281,11 @@ const struct mesh_route *mesh_path_relayed_route(const struct mesh_path *path)
 	return &path->relayed->route;
 }
 
-void mesh_path_relayed_route_set(const struct mesh_path *path, const struct mesh_route *route)
+void mesh_path_relayed_route_set(struct mesh_path *path, const struct mesh_route *route)
 {
 	mesh_process_assert_locked(path->comm->process);
 	path->relayed->route = *route;
+	path->rdma_hops = route->rdma;
 }
 
 MESH_HOLDS(domain)

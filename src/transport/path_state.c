@@ -45,6 +45,28 @@ static enum mesh_path_tier lowest_tier(const struct mesh_comm *comm)
 	return lowest;
 }
 
+enum mesh_path_tier mesh_comm_tier(struct mesh_comm *comm)
+{
+	enum mesh_path_tier tier;
+
+	mesh_comm_lock(comm);
+	tier = lowest_tier(comm);
+	mesh_comm_unlock(comm);
+	return tier;
+}
+
+enum mesh_path_tier mesh_link_tier(const struct mesh_process *process, int dev,
+				   const struct mesh_endpoint_addr *remote, bool routed)
+{
+	mesh_process_assert_locked(process);
+	if (remote->reserve || process->dev_reserves[dev])
+		return MESH_TIER_RESERVE;
+	if (!routed)
+		return MESH_TIER_LINK;
+	return remote->provider == MESH_PROVIDER_VERBS_RXM ? MESH_TIER_ROUTED_RDMA
+							   : MESH_TIER_ROUTED;
+}
+
 /*
  * The array of paths stays as it is; those that carry messages are listed beside it. A comm that
  * fails when it loses one of its paths leaves none of them.
@@ -120,17 +142,30 @@ static void grants_renew(struct mesh_comm *comm, uint32_t lives)
 	}
 }
 
-void mesh_path_tier_learn(struct mesh_path *path)
+MESH_HOLDS(process)
+static enum mesh_path_tier tier_of(const struct mesh_path *path)
 {
-	mesh_process_assert_locked(path->comm->process);
-	mesh_comm_assert_locked(path->comm);
-	if (mesh_peer_is_parked(path->peer))
-		path->tier = MESH_TIER_DRAINED;
-	else if (mesh_path_has_relay(path) || path->peer->routed)
-		path->tier = MESH_TIER_DETOUR;
-	else
-		path->tier = MESH_TIER_LINK;
-	up_learn(path->comm);
+	const struct mesh_peer *peer = path->peer;
+
+	if (mesh_peer_is_parked(peer))
+		return MESH_TIER_DRAINED;
+	if (!mesh_path_has_relay(path))
+		return mesh_link_tier(peer->process, path->domain->dev, &peer->address,
+				      peer->routed);
+	if (path->comm->sending ? path->rdma_hops : path->is_acknowledged)
+		return MESH_TIER_RELAYS_RDMA;
+	return MESH_TIER_RELAYS;
+}
+
+void mesh_comm_tiers_learn(struct mesh_comm *comm)
+{
+	int i;
+
+	mesh_process_assert_locked(comm->process);
+	mesh_comm_assert_locked(comm);
+	for (i = 0; i < comm->num_paths; i++)
+		comm->paths[i].tier = tier_of(&comm->paths[i]);
+	up_learn(comm);
 }
 
 void mesh_path_accepted(struct mesh_path *path, const struct mesh_frame_accept *accept)
@@ -143,7 +178,7 @@ void mesh_path_accepted(struct mesh_path *path, const struct mesh_frame_accept *
 		grants_renew(path->comm, accept->lives);
 	path->remote_id = accept->comm;
 	path->remote_token = accept->token;
-	mesh_path_tier_learn(path);
+	mesh_comm_tiers_learn(path->comm);
 	mesh_path_state_set(path, MESH_PATH_UP);
 	mesh_comm_unlock(path->comm);
 }

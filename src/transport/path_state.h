@@ -32,10 +32,18 @@ void mesh_path_suspect(struct mesh_path *path, int error);
 /** The engine looks after the comm's lost paths soon. Any lock may be held. */
 void mesh_comm_recover_soon(struct mesh_comm *comm);
 
-/** Learns the path's tier: it has a peer, or its link is drained, or no longer. comm->lock held. */
+/** The tier of the paths that carry the comm's messages; DRAINED: none is up. Takes comm->lock. */
+enum mesh_path_tier mesh_comm_tier(struct mesh_comm *comm);
+
+/** The tier of a path from our NIC @dev to the peer's, over a link that they share or @routed. */
+MESH_HOLDS(process)
+enum mesh_path_tier mesh_link_tier(const struct mesh_process *process, int dev,
+				   const struct mesh_endpoint_addr *remote, bool routed);
+
+/** Learns the tiers of the comm's paths: one is up, or a link is drained, or no longer. */
 MESH_HOLDS(process)
 MESH_HOLDS(comm)
-void mesh_path_tier_learn(struct mesh_path *path);
+void mesh_comm_tiers_learn(struct mesh_comm *comm);
 
 /** Sets what depends on all paths of the comm. To be called whenever one is added. */
 void mesh_comm_paths_learn(struct mesh_comm *comm);

@@ -23,6 +23,7 @@
 #include "fabric/flow.h"
 #include "transport/attach.h"
 #include "transport/comm_end.h"
+#include "transport/path_state.h"
 #include "transport/rejoin.h"
 #include "transport/route_wait.h"
 
@@ -226,14 +227,23 @@ static struct mesh_path *path_next(const struct mesh_rejoin *rejoin,
 	return NULL;
 }
 
+/* Of a path over the link. */
+MESH_HOLDS(process)
+static enum mesh_path_tier tier_of(const struct mesh_rejoin *rejoin)
+{
+	return mesh_link_tier(rejoin->process, mesh_way_dev(&rejoin->way), &rejoin->way.address,
+			      rejoin->way.routed);
+}
+
 /* True if it sends to the link's process, and its paths, and what else it needs, allow the link. */
 MESH_HOLDS(process)
-static bool link_serves(const struct mesh_rejoin *rejoin, const struct mesh_comm *comm)
+static bool link_serves(const struct mesh_rejoin *rejoin, struct mesh_comm *comm)
 {
 	const struct mesh_way *way = &rejoin->way;
+	enum mesh_path_tier tier = tier_of(rejoin);
 
 	return comm->sending && mesh_process_id_of(comm->cookie) == rejoin->process_id &&
-	       (!way->routed || (comm->reorders && mesh_comm_is_cut(comm))) &&
+	       (tier == MESH_TIER_LINK || tier < mesh_comm_tier(comm)) &&
 	       (way->address.provider != MESH_PROVIDER_TCP || comm->reorders) &&
 	       comm->eager_limit <= mesh_process_eager_limit(comm->process, way->address.provider);
 }
@@ -246,17 +256,21 @@ MESH_HOLDS(process)
 static bool link_is_apart(const struct mesh_rejoin *rejoin, const struct mesh_comm *comm)
 {
 	int i, num = (int)rejoin->process->config.max_paths;
+	enum mesh_path_tier tier = tier_of(rejoin);
+	const struct mesh_path *path;
 	const struct mesh_peer *peer;
 
 	for (i = 0; i < comm->num_paths; i++) {
-		peer = comm->paths[i].peer;
-		if (mesh_path_has_relay(&comm->paths[i]) || (peer->routed && !rejoin->way.routed))
+		path = &comm->paths[i];
+		peer = path->peer;
+		if (mesh_path_has_relay(path))
 			continue; /* it is left, or rests, beside the link */
 		if (mesh_peer_is_at(peer, domain_of(rejoin), &rejoin->way.address.addr))
 			return false;
-		if (peer->state == MESH_PEER_LOST)
-			continue;
-		if (!--num || peer->routed || peer->domain == domain_of(rejoin) ||
+		if (peer->state == MESH_PEER_LOST ||
+		    (path->tier > tier && path->tier != MESH_TIER_DRAINED))
+			continue; /* the latter rests beside the link */
+		if (!--num || peer->domain == domain_of(rejoin) ||
 		    mesh_addr_equal(&peer->address.addr, &rejoin->way.address.addr))
 			return false;
 		if (rejoin->speed_mbps &&

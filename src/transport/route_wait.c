@@ -11,6 +11,7 @@
 #include "neighbours/neighbours.h"
 #include "relay/relay.h"
 #include "transport/comm_end.h"
+#include "transport/path_state.h"
 #include "transport/route_wait.h"
 
 /* Lines about comms that have waited in vain, within MESH_LOG_LIMIT_PERIOD_MS. */
@@ -67,22 +68,38 @@ static bool is_in_use(const struct mesh_comm *comm)
 	return !comm->closing && comm->own_end == MESH_END_OPEN && comm->peer_end == MESH_END_OPEN;
 }
 
+/* True if a better path may be found for a comm of this tier. @rests: a path of it has room */
+static bool may_improve(const struct mesh_comm *comm, enum mesh_path_tier tier, bool rests)
+{
+	switch (tier) {
+	case MESH_TIER_LINK:
+	case MESH_TIER_ROUTED_RDMA:
+		return false;
+	case MESH_TIER_ROUTED:
+		return comm->may_rdma && (rests || comm->num_paths < comm->max_paths);
+	case MESH_TIER_RELAYS:
+	case MESH_TIER_RESERVE:
+		return rests || comm->num_paths < comm->max_paths;
+	default:
+		return rests;
+	}
+}
+
 bool mesh_comm_lacks_path(struct mesh_comm *comm)
 {
 	const struct mesh_path *path;
-	bool lacks = false, direct = false;
+	bool rests = false, in_use;
 
 	mesh_process_assert_locked(comm->process);
 	if (!comm->sending || !goes_on(comm) || mesh_comm_is_cut(comm))
 		return false;
 	mesh_comm_lock(comm);
-	for (path = comm->paths; path < comm->paths + comm->num_paths && is_in_use(comm); path++) {
-		direct |= path->state == MESH_PATH_UP && !mesh_path_has_relay(path);
-		lacks |= mesh_path_has_relay(path) &&
+	in_use = is_in_use(comm);
+	for (path = comm->paths; path < comm->paths + comm->num_paths; path++)
+		rests |= mesh_path_has_relay(path) &&
 			 (path->state == MESH_PATH_DOWN || path->state == MESH_PATH_JOINING);
-	}
 	mesh_comm_unlock(comm);
-	return lacks && !direct;
+	return in_use && may_improve(comm, mesh_comm_tier(comm), rests);
 }
 
 void mesh_reroute_soon(struct mesh_comm *comm)

@@ -33,8 +33,8 @@ MESH_HOLDS(process)
 bool mesh_comm_lacks_route(const struct mesh_comm *comm);
 
 /**
- * True for a sending comm that goes on over some of its paths through relays, and has lost others,
- * which may get another route. Takes comm->lock.
+ * True for a sending comm that goes on, and may get a route that is better than what it has, or
+ * another one for a path through relays that it has lost. Takes comm->lock.
  */
 MESH_HOLDS(process)
 bool mesh_comm_lacks_path(struct mesh_comm *comm);

@@ -4,7 +4,7 @@
 # one, they use it, too, in both directions, while messages of all sizes stream; and it is lost and
 # comes back like any other. Every byte is checked.
 # alone: it measures what shaped cables carry
-# seconds: 20
+# seconds: 30
 . "$(dirname "${BASH_SOURCE[0]}")/cables.sh"
 
 cables_init 2 200mbit
@@ -96,5 +96,27 @@ carries x1 20000
 on b ip address add 10.77.2.9/24 dev x2 || fail "cannot give x2 an address"
 carries x2 15000
 note "x2 of b has an address: $CARRIED % of it are used $CARRIED_MS ms later"
+stream_stop
+stream_ends
+
+# No cable has a carrier when the processes start: they use the management network, as there is
+# nothing else, and leave it to a cable that comes up.
+for i in 1 2 3 4 5; do mesh_carrier a x$i down; done
+stream management 0
+for rank in 0 1; do
+	grep -q 'path: .*nic=mgmt0' "$STREAM_FOLDER/rank$rank.out" ||
+		stream_fail "rank $rank does not use the management network"
+done
+mesh_carrier a x1 up
+carries x1 15000
+management=$(mesh_bytes a mgmt0 tx) cable=$(mesh_bytes a x1 tx)
+wait_for "(($(mesh_bytes a x1 tx) < \$(mesh_bytes a x1 tx) - 20000000))" 60 ||
+	stream_fail "the cable carries nothing"
+((($(mesh_bytes a mgmt0 tx) - management) * 20 < $(mesh_bytes a x1 tx) - cable)) ||
+	stream_fail "the management network goes on carrying data"
+note "begun over the management network: $CARRIED % of a cable are used $CARRIED_MS ms later"
+mesh_carrier a x1 down
+moves 1000
+note "and it is lost: something arrives over the management network after $MOVED_MS ms"
 stream_stop
 stream_ends

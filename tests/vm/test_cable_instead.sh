@@ -23,7 +23,9 @@ mesh_link b br 10.77.3.1/24 r rb 10.77.3.2/24
 rdma_up
 relays r r
 # The first size is of the largest messages that are small on tcp, and not so on RDMA.
-transfer_while_away ab ba "nic=ar .*via=r .*provider=tcp" 12K 1M
+cable() { ip -n "${MESH_PREFIX}b" link set ba "$1"; }
+transfer_while_away "cable down" "nic=ar .*via=r .*provider=tcp" \
+	"cable up" "nic=ab .*provider=verbs" 12K 1M
 touch "$FAULTS/over"
 ended r
 note "a comm over relays without RDMA moves to a cable that has it"

@@ -5,5 +5,6 @@
 . "$(dirname "${BASH_SOURCE[0]}")/transfer.sh"
 
 transfer_two_cables
-transfer_while_away ax bx "nic=ab .*provider=verbs" 1M
+cable() { ip -n "${MESH_PREFIX}b" link set bx "$1"; }
+transfer_while_away "cable down" "nic=ab .*provider=verbs" "cable up" "nic=ax .*provider=verbs" 1M
 note "a cable with RDMA that was away joins the comm"

@@ -26,25 +26,25 @@ transfer_two_cables() {
 	rdma_up
 }
 
-# transfer_while_away NIC PEER INSTEAD SIZE...: the cable from a's NIC to b's PEER has no carrier
-# while a comm is made, which carries messages of each SIZE over a path that the log has as INSTEAD.
-# When the cable is back, the comm gets a path over it, with RDMA, and carries more of them.
+# transfer_while_away AWAY INSTEAD BACK BETTER SIZE...: after the command AWAY a comm is made, which
+# carries messages of each SIZE over a path that the log has as INSTEAD. After the command BACK it
+# gets a path that the log has as BETTER, and carries more of them.
 transfer_while_away() {
 	local role node
 
 	for role in "connect a" "listen b"; do
 		node=${role#* }
-		play "$node" "$node" < <(while_away_script "${role% *}" "$node" "${@:4}")
+		play "$node" "$node" < <(while_away_script "${role% *}" "$node" "${@:5}")
 	done
 	arrives open.a open.b
-	ip -n "${MESH_PREFIX}b" link set "$2" down
+	$1
 	touch "$FAULTS/away"
 	arrives carried.a carried.b
-	said a INFO "path: from=a to=b $3"
-	unsaid a INFO "path: from=a to=b nic=$1"
-	ip -n "${MESH_PREFIX}b" link set "$2" up
-	wait_for "grep -Eq '^INFO .*path: from=a to=b nic=$1 .*provider=verbs' $FAULTS/a.log" 120 ||
-		faults_show "the comm gets no path over $1"
+	said a INFO "path: from=a to=b $2"
+	unsaid a INFO "path: from=a to=b $4"
+	$3
+	wait_for "grep -Eq '^INFO .*path: from=a to=b $4' $FAULTS/a.log" 120 ||
+		faults_show "the comm gets no path '$4'"
 	touch "$FAULTS/back"
 	ended a
 	ended b

@@ -66,16 +66,13 @@ static int teardown(void)
 
 /* What is different from that attempt. */
 enum {
-	SENT = 1 << 0,	     /* CONNECT has left, over the relay if there is one */
-	RELAY = 1 << 1,	     /* has led there */
-	DETOURED = 1 << 2,   /* because the candidates led nowhere */
-	DETOUR = 1 << 3,     /* relays are tried beside the candidates */
-	DIALS = 1 << 4,	     /* the candidate is tried, */
-	UP = 1 << 5,	     /* is up, */
-	RETRY = 1 << 6,	     /* or is refused */
-	UNOPENED = 1 << 7,   /* libfabric cannot open the NIC: there is no candidate */
-	RDMA = 1 << 8,	     /* relays with RDMA go before the candidate, which has none */
-	NONE_TRIED = 1 << 9, /* no relay has been found so far */
+	SENT = 1 << 0,	   /* CONNECT has left, over the relay if there is one */
+	RELAY = 1 << 1,	   /* has led there */
+	DETOURED = 1 << 2, /* because the candidates led nowhere */
+	DETOUR = 1 << 3,   /* relays are tried beside the candidates */
+	DIALS = 1 << 4,	   /* the candidate is tried, */
+	RETRY = 1 << 5,	   /* and refused */
+	UNOPENED = 1 << 6, /* libfabric cannot open the NIC: there is no candidate */
 };
 
 static void attempt_change(unsigned int how)
@@ -86,7 +83,7 @@ static void attempt_change(unsigned int how)
 	attempt.detour = how & DETOUR ? &relay : NULL;
 	attempt.num_dials = how & DIALS ? 1 : 0;
 	attempt.dials[0].peer = how & DIALS ? &peer : NULL;
-	attempt.dials[0].state = how & UP ? MESH_DIAL_UP : MESH_DIAL_TRYING;
+	attempt.dials[0].state = MESH_DIAL_TRYING;
 	if (how & RETRY) {
 		peer.state = MESH_PEER_RETRY;
 		strcpy(peer.reason, "it does not answer on port 7");
@@ -96,16 +93,7 @@ static void attempt_change(unsigned int how)
 		attempt.choice.num_candidates = 0;
 		attempt.unopened = 1;
 	}
-	if (how & NONE_TRIED)
-		relay.tried.num = 0;
 	attempt.deadline_ms = 61000;
-	if (!(how & RDMA))
-		return;
-	setup_state.process.endpoints[0].provider = MESH_PROVIDER_VERBS_RXM;
-	attempt.handle.endpoints[0].provider = MESH_PROVIDER_VERBS_RXM;
-	attempt.choice.candidates[0].provider = MESH_PROVIDER_TCP;
-	attempt.pairs[0] = attempt.choice.candidates[0];
-	relay.before_tcp = true;
 }
 
 /* The beginning of a line that says two things. */
@@ -114,11 +102,6 @@ static void attempt_change(unsigned int how)
 		"after 60000 ms: the routes let nothing through, as from lo (10.7.1.1) to "        \
 		"10.7.2.2",                                                                        \
 		"No relay has led there either (node b: "
-#define RDMA_RELAYS                                                                                \
-	"node a gave up connecting to node c",                                                     \
-		"after 60000 ms: relays with RDMA on each hop have not led there (node b: ",       \
-		"), and neither has the route without RDMA behind them, from lo (10.7.1.1) to "    \
-		"10.7.2.2 ("
 
 static const struct {
 	const char *name;
@@ -165,43 +148,7 @@ static const struct {
 	 0,
 	 TIMEOUT,
 	 {"libfabric has not opened lo, which leads there. Is this node short of CPU time"}},
-	/* The candidate is up and waits: its end is not silent, and nothing is given up. */
-	{"waits for RDMA",
-	 RDMA | DETOUR | DIALS | UP,
-	 SLOW,
-	 {"still connecting to node c",
-	  "its route from lo (10.7.1.1) to 10.7.2.2 is up, but it has no RDMA, and relays with "
-	  "RDMA on each hop go before it (node b: ",
-	  "; using the route in 15 s at the latest", "!no answer yet", "!giving up"}},
-	/* The mesh is still searched for them. */
-	{"waits for search",
-	 RDMA | DETOUR | DIALS | UP | NONE_TRIED,
-	 SLOW,
-	 {"relays with RDMA on each hop go before it (none found so far)"}},
-	/* It is not up, whatever it waits for besides. */
-	{"slow candidate", RDMA | DETOUR | DIALS, SLOW, {"(no answer yet); giving up in 55 s"}},
-	/* The relays had the turn at the end, and the route was tried beside them. */
-	{"RDMA relays",
-	 RDMA | SENT | RELAY | DETOURED,
-	 TIMEOUT,
-	 {RDMA_RELAYS, "(it was not tried again)", "!let nothing through"}},
-	{"RDMA relays beside candidates",
-	 RDMA | SENT | RELAY | DETOURED | DIALS,
-	 TIMEOUT,
-	 {RDMA_RELAYS, "(no answer from TCP port 7: ", "!let nothing through"}},
-	{"RDMA relays refused",
-	 RDMA | DETOUR,
-	 TIMEOUT,
-	 {RDMA_RELAYS, "(it was not tried again)", "!let nothing through"}},
-	/* The candidate was tried last. Relays are named only if there were any. */
-	{"RDMA relays before",
-	 RDMA | DETOUR | DIALS | RETRY,
-	 TIMEOUT,
-	 {"on port 7. No relay with RDMA on each hop has led there either (node b: "}},
-	{"no RDMA relays",
-	 RDMA | DETOUR | DIALS | RETRY | NONE_TRIED,
-	 TIMEOUT,
-	 {"it does not answer on port 7", "!relay", "!no neighbour runs"}},
+	{"slow candidate", DETOUR | DIALS, SLOW, {"(no answer yet); giving up in 55 s"}},
 };
 
 /* One line, with all that it should say, and nothing about a NIC or a cable that is well. */
