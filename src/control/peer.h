@@ -204,6 +204,7 @@ struct mesh_peer {
 	struct mesh_peer *next_greeted;
 	bool urgent MESH_GUARDED_BY(process);	      /* counted in process->num_urgent */
 	uint64_t started_ms MESH_GUARDED_BY(process); /* of this attempt */
+	uint64_t tried_ms MESH_GUARDED_BY(process);   /* outgoing: of the first one */
 	uint64_t state_ms MESH_GUARDED_BY(process);   /* when it entered its state */
 	bool stuck_warned;			    /* a WARN reported that it lacks a descriptor */
 	uint64_t lost_ms MESH_GUARDED_BY(process);  /* LOST: since when */

@@ -69,6 +69,8 @@ static void attempt_start(struct mesh_peer *peer)
 	peer->started_ms = mesh_clock_ms();
 	if (!peer->silent_ms)
 		peer->silent_ms = peer->started_ms;
+	if (!peer->tried_ms)
+		peer->tried_ms = peer->started_ms;
 	mesh_peer_state_set(peer, MESH_PEER_CONNECTING);
 	peer->send_error = 0;
 	fd = mesh_control_socket_connect(&peer->domain->nic->source, peer->address.addr,

@@ -157,12 +157,13 @@ struct mesh_process {
 		struct mesh_log_limit strangers;     /* ended before they were up */
 		struct mesh_log_limit unaccepted; /* lost before NCCL accepted a comm of theirs */
 		struct mesh_log_limit mtu;
-		struct mesh_log_limit full;	 /* no memory or no id for a connection */
-		struct mesh_log_limit abandoned; /* ended by the peer while no path led here */
-		struct mesh_log_limit circuits;	 /* broken behind a relay */
-		struct mesh_log_limit relayed;	 /* broken in this relay */
-		struct mesh_log_limit rerouted;	 /* they have another route */
-		struct mesh_log_limit routeless; /* they have waited for one in vain */
+		struct mesh_log_limit full;	  /* no memory or no id for a connection */
+		struct mesh_log_limit abandoned;  /* ended by the peer while no path led here */
+		struct mesh_log_limit dead_links; /* and their connections go over relays */
+		struct mesh_log_limit circuits;	  /* broken behind a relay */
+		struct mesh_log_limit relayed;	  /* broken in this relay */
+		struct mesh_log_limit rerouted;	  /* they have another route */
+		struct mesh_log_limit routeless;  /* they have waited for one in vain */
 	} limits;
 
 	LIST_HEAD(, mesh_peer) peers MESH_GUARDED_BY(process);

@@ -36,12 +36,14 @@
 #define LAST_CALL_MS 5000
 
 static const uint8_t connect_may_follow[MESH_CONNECT_STATES] = {
-	/* From SENT: a path broke before all were accepted. */
-	[MESH_CONNECT_PEERS] = 1 << MESH_CONNECT_ASKING | 1 << MESH_CONNECT_SENT,
+	/* From the SENT ones: a path broke, or a relay has refused, before all were accepted. */
+	[MESH_CONNECT_PEERS] = 1 << MESH_CONNECT_ASKING | 1 << MESH_CONNECT_SENT |
+			       1 << MESH_CONNECT_OPEN_SENT,
 	[MESH_CONNECT_SENT] = 1 << MESH_CONNECT_PEERS,
-	[MESH_CONNECT_DONE] = 1 << MESH_CONNECT_SENT,
+	[MESH_CONNECT_OPEN_SENT] = 1 << MESH_CONNECT_PEERS,
+	[MESH_CONNECT_DONE] = 1 << MESH_CONNECT_SENT | 1 << MESH_CONNECT_OPEN_SENT,
 	[MESH_CONNECT_FAILED] = 1 << MESH_CONNECT_ASKING | 1 << MESH_CONNECT_PEERS |
-				1 << MESH_CONNECT_SENT,
+				1 << MESH_CONNECT_SENT | 1 << MESH_CONNECT_OPEN_SENT,
 };
 
 MESH_HOLDS(process)
@@ -74,6 +76,8 @@ static void connect_fail(struct mesh_connect *connect, int error)
 	comm_drop(connect);
 	mesh_connect_give_up(connect);
 	mesh_connect_try_end(connect);
+	mesh_relay_try_close(connect->relay);
+	connect->relay = NULL;
 	connect_state_set(connect, MESH_CONNECT_FAILED);
 	connect->error = error;
 }
@@ -97,10 +101,8 @@ static int try_begun(struct mesh_connect *connect, int ret, uint64_t now_ms)
 MESH_HOLDS(process)
 static void try_next(struct mesh_connect *connect, uint64_t now_ms)
 {
-	int ret;
+	int ret = try_begun(connect, mesh_connect_try_next(connect, now_ms), now_ms);
 
-	comm_drop(connect);
-	ret = try_begun(connect, mesh_connect_try_next(connect, now_ms), now_ms);
 	if (ret && ret != -EAGAIN)
 		connect_fail(connect, ret);
 }
@@ -111,13 +113,14 @@ static void try_next(struct mesh_connect *connect, uint64_t now_ms)
 MESH_HOLDS(process)
 static void path_request(struct mesh_connect *connect)
 {
-	struct mesh_peer *peer = connect->relay ? connect->relay->dials[connect->num_accepted].peer
-						: connect->dials[connect->num_accepted].peer;
+	bool relay = connect->state == MESH_CONNECT_OPEN_SENT;
+	const struct mesh_dial *dials = relay ? connect->relay->dials : connect->dials;
+	struct mesh_peer *peer = dials[connect->num_accepted].peer;
 	uint64_t key;
 	int ret;
 
 	if (connect->comm) {
-		ret = mesh_comm_path_add(connect->comm, peer, connect->relay);
+		ret = mesh_comm_path_add(connect->comm, peer, relay);
 	} else {
 		ret = mesh_random(&key, sizeof(key));
 		if (!ret)
@@ -159,10 +162,11 @@ static struct mesh_connect *connect_of_comm(struct mesh_peer *peer, uint32_t com
 {
 	const struct mesh_path *path = mesh_comm_path_find(peer, comm);
 	struct mesh_connect *connect = path ? path->comm->opener : NULL;
-	bool awaits = connect && connect->state == MESH_CONNECT_SENT &&
-		      path == &connect->comm->paths[connect->comm->num_paths - 1];
+	bool awaits = connect && (connect->state == MESH_CONNECT_SENT ||
+				  connect->state == MESH_CONNECT_OPEN_SENT);
 
-	return awaits ? connect : NULL;
+	return awaits && path == &connect->comm->paths[connect->comm->num_paths - 1] ? connect
+										     : NULL;
 }
 
 /* Another relay may have a way. */
@@ -171,7 +175,7 @@ static void relay_refused(struct mesh_connect *connect, enum mesh_refusal refusa
 {
 	mesh_relay_try_refused(connect->relay, connect->num_accepted, refusal);
 	comm_drop(connect);
-	mesh_connect_relay_end(connect);
+	mesh_relay_try_end(connect->relay);
 	connect_state_set(connect, MESH_CONNECT_PEERS);
 }
 
@@ -183,7 +187,7 @@ bool mesh_connect_accept_handle(struct mesh_peer *peer, const struct mesh_frame 
 	 * Otherwise the connection was dropped meanwhile, and WITHDRAW is in flight. A relay
 	 * answers with OPENED, which says where its memory is.
 	 */
-	if (connect && !connect->relay)
+	if (connect && connect->state == MESH_CONNECT_SENT)
 		connect_accepted(connect, &frame->accept);
 	return connect;
 }
@@ -192,7 +196,7 @@ void mesh_connect_refuse_handle(struct mesh_peer *peer, const struct mesh_frame 
 {
 	struct mesh_connect *connect = connect_of_comm(peer, frame->refuse.comm);
 
-	if (connect && connect->relay)
+	if (connect && connect->state == MESH_CONNECT_OPEN_SENT)
 		relay_refused(connect, (enum mesh_refusal)frame->refuse.refusal);
 	else if (connect)
 		connect_refused(connect, (enum mesh_refusal)frame->refuse.refusal);
@@ -205,7 +209,7 @@ bool mesh_connect_opened_handle(struct mesh_peer *peer, const struct mesh_frame 
 	struct mesh_connect *connect = connect_of_comm(peer, opened->to_comm);
 	struct mesh_path *path;
 
-	if (!connect || !connect->relay)
+	if (!connect || connect->state != MESH_CONNECT_OPEN_SENT)
 		return false;
 	path = &connect->comm->paths[connect->num_accepted];
 	if (mesh_path_relayed_opened(path, opened))
@@ -313,66 +317,75 @@ static bool hello_learn(struct mesh_connect *connect, uint64_t now_ms)
 	return true;
 }
 
-/* There is no common link, or none with a carrier: waits for relays that lead to the node. */
+/* Relays, once they are looked for, lead there unless a candidate is up. */
 MESH_HOLDS(process)
-static void relays_wait(struct mesh_connect *connect, uint64_t now_ms)
+static void relays_try(struct mesh_connect *connect, uint64_t now_ms)
 {
-	if (mesh_connect_try_away(connect, now_ms))
+	if (!connect->relay && mesh_connect_relay_is_due(connect, now_ms))
+		(void)!mesh_connect_relay_begin(connect); /* else the candidates go on alone */
+	if (!connect->relay || mesh_connect_is_up(connect))
 		return;
-	if (mesh_connect_relay_is_hopeless(connect, now_ms)) {
-		if (!connect->away) {
+	if (!connect->num_dials && mesh_connect_relay_is_hopeless(connect, now_ms)) {
+		if (!connect->choice.num_candidates) {
 			mesh_connect_log_no_path(connect);
 			connect_fail(connect, -ENETUNREACH);
 			return;
 		}
 		mesh_connect_log_away(connect, now_ms); /* until the deadline */
-	} else {
+	} else if (!connect->num_dials) {
 		mesh_connect_relay_log_slow(connect, now_ms);
 	}
 	if (!mesh_relay_try_is_ready(connect->relay, now_ms))
 		return;
+	if (connect->num_dials)
+		mesh_connect_relay_log(connect, now_ms);
+	connect_state_set(connect, MESH_CONNECT_OPEN_SENT);
+	path_request(connect);
+}
+
+/* What is up becomes the paths of the comm, in place of relays that have not answered yet. */
+MESH_HOLDS(process)
+static void candidates_take(struct mesh_connect *connect)
+{
+	if (connect->state == MESH_CONNECT_OPEN_SENT) {
+		mesh_connect_log_back(connect);
+		comm_drop(connect);
+		connect_state_set(connect, MESH_CONNECT_PEERS);
+	}
+	if (connect->relay)
+		mesh_relay_try_end(connect->relay);
+	mesh_connect_try_settle(connect);
 	connect_state_set(connect, MESH_CONNECT_SENT);
 	path_request(connect);
 }
 
-/* No candidate could begin. */
 MESH_HOLDS(process)
-static void nics_wait(struct mesh_connect *connect, uint64_t now_ms)
-{
-	int ret = try_begun(connect, mesh_connect_try_start(connect, now_ms), now_ms);
-
-	if (ret && ret != -EAGAIN)
-		connect_fail(connect, ret);
-}
-
-MESH_HOLDS(process)
-static void peers_wait(struct mesh_connect *connect, uint64_t now_ms)
+static void candidates_try(struct mesh_connect *connect, uint64_t now_ms)
 {
 	enum mesh_verdict verdict;
+	int ret;
 
 	if (!connect->num_dials) {
-		nics_wait(connect, now_ms);
+		ret = try_begun(connect, mesh_connect_try_start(connect, now_ms), now_ms);
+		if (ret && ret != -EAGAIN)
+			connect_fail(connect, ret);
 		return;
 	}
 	if (hello_learn(connect, now_ms))
 		return;
 	verdict = mesh_connect_lanes_judge(connect, now_ms);
 	if (verdict == MESH_VERDICT_READY) {
-		mesh_connect_try_settle(connect);
-		connect_state_set(connect, MESH_CONNECT_SENT);
-		path_request(connect);
-		return;
-	}
-	if (verdict == MESH_VERDICT_REFUSED) {
+		candidates_take(connect);
+	} else if (verdict == MESH_VERDICT_REFUSED && connect->state == MESH_CONNECT_PEERS) {
 		mesh_connect_log_timeout(connect, now_ms);
 		connect_fail(connect, mesh_connect_try_informative(connect)->refusal
 					      ? -EPROTO
 					      : -ECONNREFUSED);
-		return;
+	} else {
+		mesh_connect_log_slow(connect, now_ms);
+		if (verdict == MESH_VERDICT_NEXT)
+			try_next(connect, now_ms);
 	}
-	mesh_connect_log_slow(connect, now_ms);
-	if (verdict == MESH_VERDICT_NEXT)
-		try_next(connect, now_ms);
 }
 
 MESH_HOLDS(process)
@@ -406,24 +419,20 @@ static void connect_advance(struct mesh_connect *connect, uint64_t now_ms)
 	}
 	if (connect->state == MESH_CONNECT_ASKING)
 		return; /* for a tenth of a second, or while no NIC can be used */
-	if (connect->state == MESH_CONNECT_SENT && mesh_comm_has_lost_path(connect->comm)) {
-		if (connect->relay) {
+	if (connect->comm && mesh_comm_has_lost_path(connect->comm)) {
+		if (connect->state == MESH_CONNECT_OPEN_SENT) {
 			relay_refused(connect, MESH_REFUSAL_BROKEN);
 		} else {
+			comm_drop(connect);
 			connect_state_set(connect, MESH_CONNECT_PEERS);
 			try_next(connect, now_ms);
 		}
 	}
-	if (connect->state == MESH_CONNECT_SENT && mesh_connect_detour_beside(connect, now_ms)) {
-		comm_drop(connect);
-		mesh_connect_detour_leave(connect);
-		connect_state_set(connect, MESH_CONNECT_PEERS);
-	}
-	if (connect->state == MESH_CONNECT_PEERS && !connect->relay)
-		peers_wait(connect, now_ms);
-	mesh_connect_detour(connect, now_ms);
-	if (connect->state == MESH_CONNECT_PEERS && connect->relay)
-		relays_wait(connect, now_ms);
+	if (connect->choice.num_candidates &&
+	    (connect->state == MESH_CONNECT_PEERS || connect->state == MESH_CONNECT_OPEN_SENT))
+		candidates_try(connect, now_ms);
+	if (connect->state == MESH_CONNECT_PEERS)
+		relays_try(connect, now_ms);
 }
 
 void mesh_connect_free(struct mesh_connect *connect)
@@ -438,7 +447,7 @@ void mesh_connect_free(struct mesh_connect *connect)
 	mesh_engine_timer_cancel(&connect->net->process->engine, &connect->timer);
 	LIST_REMOVE(connect, entry);
 	LIST_REMOVE(connect, id_entry);
-	mesh_connect_relay_close(connect);
+	mesh_relay_try_close(connect->relay);
 	free(connect);
 }
 

@@ -196,17 +196,11 @@ static const char *rdma_advice(const struct mesh_peer *peer)
 	       "slower";
 }
 
-/* The relays that have the place of routed candidates, or were looked for beside them; or NULL. */
-static const struct mesh_relay_try *detour_of(const struct mesh_connect *connect)
-{
-	return connect->detoured ? connect->relay : connect->detour;
-}
-
 /* Why no relay helps either; "" if none was asked. */
 MESH_HOLDS(process)
 static const char *detour_text(const struct mesh_connect *connect, char *text, size_t size)
 {
-	const struct mesh_relay_try *relay = detour_of(connect);
+	const struct mesh_relay_try *relay = connect->relay;
 	char why[RELAY_TEXT_MAX / 2];
 
 	*text = '\0';
@@ -246,7 +240,7 @@ static const char *route_text(const struct mesh_connect *connect,
 	return text;
 }
 
-/* Relays have taken the candidates' place, or a moment ago, and lead nowhere. */
+/* The candidates let nothing through, and relays lead nowhere. */
 MESH_HOLDS(process)
 static void detour_log_timeout(const struct mesh_connect *connect, uint64_t now_ms)
 {
@@ -297,7 +291,7 @@ void mesh_connect_log_away(struct mesh_connect *connect, uint64_t now_ms)
 {
 	char node[MESH_HANDLE_NODE_TEXT_MAX];
 
-	if (connect->away_warned)
+	if (connect->away_warned || mesh_carrier_is_up(best_nic(connect)))
 		return;
 	connect->away_warned = true;
 	mesh_warn("still connecting from %s to node %s (%s has no carrier: is its cable plugged in "
@@ -330,12 +324,12 @@ void mesh_connect_log_timeout(const struct mesh_connect *connect, uint64_t now_m
 	relays_text(connect, now_ms, relays, sizeof(relays));
 	if (connect->net->process->role == MESH_PROCESS_GUEST)
 		guest_log(connect);
-	else if (connect->detoured || (connect->detour && !tried))
-		detour_log_timeout(connect, now_ms);
-	else if (connect->away || (!connect->relay && connect->choice.num_candidates && !tried))
-		unopened_log_timeout(connect, now_ms, relays);
-	else if (connect->relay || !connect->choice.num_candidates)
+	else if (!connect->choice.num_candidates)
 		no_candidate_log(connect, relays);
+	else if (connect->state == MESH_CONNECT_OPEN_SENT && connect->num_dials)
+		detour_log_timeout(connect, now_ms);
+	else if (!tried)
+		unopened_log_timeout(connect, now_ms, relays);
 	else
 		direct_log_timeout(connect, tried, now_ms);
 }
@@ -352,6 +346,15 @@ void mesh_connect_log_slow(struct mesh_connect *connect, uint64_t now_ms)
 	mesh_warn("still connecting from %s to %s (%s); giving up in %llu s",
 		  peer->domain->nic->netdev, mesh_peer_text(peer, text),
 		  peer->reason[0] ? peer->reason : "no answer yet", seconds_left(connect, now_ms));
+}
+
+void mesh_connect_log_back(const struct mesh_connect *connect)
+{
+	char node[MESH_HANDLE_NODE_TEXT_MAX];
+
+	mesh_info("the links or routes to node %s work now, and no relay has answered: leaving the "
+		  "relays",
+		  mesh_handle_node_text(&connect->handle, node));
 }
 
 void mesh_connect_log_full(const struct mesh_peer *peer, int error)

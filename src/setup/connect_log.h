@@ -30,12 +30,9 @@ void mesh_connect_log_slow(struct mesh_connect *connect, uint64_t now_ms);
 MESH_HOLDS(process)
 void mesh_connect_relay_log_slow(struct mesh_connect *connect, uint64_t now_ms);
 
-/**
- * INFO, when the candidates become paths: they have no RDMA, and relays that have it on each hop
- * were asked before, and what these have answered. Nothing if there are no such relays.
- */
+/** INFO: the candidates work, after relays were asked, which have not answered. */
 MESH_HOLDS(process)
-void mesh_connect_log_no_rdma(const struct mesh_connect *connect);
+void mesh_connect_log_back(const struct mesh_connect *connect);
 
 /** Logs that there is no room for a connection here: @error, a negative errno. Limited. */
 MESH_HOLDS(process)

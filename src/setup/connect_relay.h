@@ -10,7 +10,7 @@
 #include "setup/relay_try.h"
 
 /**
- * Makes connect->relay, if relays may be used.
+ * Makes connect->relay, if relays may be used, and it does not exist.
  *
  * Returns 0; -ENETUNREACH if there are none for this job; -ENOMEM.
  */
@@ -33,31 +33,14 @@ MESH_HOLDS(process)
 void mesh_connect_relay_keep(struct mesh_connect *connect);
 
 /**
- * While candidates are tried: if none comes up for some seconds, or for a short time where an
- * earlier connection has waited (dead_routes.h), looks for relays as well. Once those are ready,
- * they take the candidates' place.
+ * True if relays are to be looked for: no dial of the try is up, and each had some seconds, more if
+ * the other process has accepted a TCP connection, or had them for an earlier connection.
  */
 MESH_HOLDS(process)
-void mesh_connect_detour(struct mesh_connect *connect, uint64_t now_ms);
+bool mesh_connect_relay_is_due(const struct mesh_connect *connect, uint64_t now_ms);
 
-/**
- * While an OPEN of relays that have taken the candidates' place has no answer for some seconds:
- * tries the candidates again beside it. Returns true if they are ready: then the caller drops the
- * comm that has asked, and calls mesh_connect_detour_leave().
- */
+/** Says that the candidates have let nothing through, and relays lead there. */
 MESH_HOLDS(process)
-bool mesh_connect_detour_beside(struct mesh_connect *connect, uint64_t now_ms);
-
-/** The candidates, which are up, take the relays' place. */
-MESH_HOLDS(process)
-void mesh_connect_detour_leave(struct mesh_connect *connect);
-
-/** Releases the peers of a try whose relay has refused; routed candidates get their turn again. */
-MESH_HOLDS(process)
-void mesh_connect_relay_end(struct mesh_connect *connect);
-
-/** Frees what it has of relays. */
-MESH_HOLDS(process)
-void mesh_connect_relay_close(struct mesh_connect *connect);
+void mesh_connect_relay_log(const struct mesh_connect *connect, uint64_t now_ms);
 
 #endif

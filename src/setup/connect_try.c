@@ -14,7 +14,6 @@
 #include "nic/addr.h"
 #include "setup/connect_judge.h"
 #include "setup/connect_try.h"
-#include "setup/dead_routes.h"
 #include "setup/relay_try.h"
 #include "transport/attach.h"
 #include "transport/rejoin.h"
@@ -144,7 +143,6 @@ int mesh_connect_try_start(struct mesh_connect *connect, uint64_t now_ms)
 	mesh_process_assert_locked(connect->net->process);
 	connect->num_dials = 0;
 	ret = candidates_dial(connect, now_ms);
-	connect->away = !connect->num_dials && (ret == -ENOLINK || (!ret && connect->away));
 	if (connect->num_dials) {
 		connect->try_ms = now_ms;
 		connect->up_ms = 0;
@@ -165,16 +163,6 @@ void mesh_connect_try_lane(struct mesh_connect *connect, int i, int lane, uint64
 		(void)!pair_dial(connect, connect->pairs[i], lane, now_ms);
 }
 
-bool mesh_connect_try_away(struct mesh_connect *connect, uint64_t now_ms)
-{
-	if (!connect->away || connect->relay->num_dials || mesh_connect_try_start(connect, now_ms))
-		return false;
-	mesh_relay_try_close(connect->relay);
-	connect->relay = NULL;
-	connect->detoured = false;
-	return true;
-}
-
 MESH_HOLDS(process)
 static void dial_leave(struct mesh_connect *connect, int i)
 {
@@ -191,8 +179,6 @@ void mesh_connect_try_end(struct mesh_connect *connect)
 {
 	while (connect->num_dials)
 		dial_leave(connect, connect->num_dials - 1);
-	if (connect->relay)
-		mesh_relay_try_end(connect->relay);
 }
 
 static bool pairs_equal(struct mesh_path_candidate a, struct mesh_path_candidate b)
@@ -313,8 +299,6 @@ void mesh_connect_try_settle(struct mesh_connect *connect)
 		if (speed && speed < fastest / MESH_PATH_SPEED_RATIO_MAX)
 			dial_leave(connect, i);
 	}
-	if (connect->num_dials)
-		mesh_dead_routes_remove(connect->net->process, connect->handle.node_id);
 }
 
 void mesh_connect_try_late_want(const struct mesh_connect *connect)
@@ -327,7 +311,7 @@ void mesh_connect_try_late_want(const struct mesh_connect *connect)
 
 	mesh_process_assert_locked(process);
 	atomic_store(&process->late_nics, true);
-	for (; pair < end && !connect->relay; pair++) {
+	for (; pair < end && !mesh_path_has_relay(&connect->comm->paths[0]); pair++) {
 		if (may_join(connect, pair) &&
 		    mesh_way_of_pair(process, &connect->handle, pair, &way))
 			mesh_rejoin_new(process, process_id, &way);
@@ -336,7 +320,8 @@ void mesh_connect_try_late_want(const struct mesh_connect *connect)
 
 enum mesh_path_reason mesh_connect_try_reason(const struct mesh_connect *connect, int i)
 {
-	return connect->relay ? MESH_PATH_WHY_RELAY : connect->pairs[i].reason;
+	return connect->state == MESH_CONNECT_OPEN_SENT ? MESH_PATH_WHY_RELAY
+							: connect->pairs[i].reason;
 }
 
 const struct mesh_peer *mesh_connect_try_informative(const struct mesh_connect *connect)
@@ -363,8 +348,7 @@ void mesh_connect_request(struct mesh_connect *connect)
 	struct mesh_comm *comm = connect->comm;
 	struct mesh_path *path = &comm->paths[comm->num_paths - 1];
 
-	connect->open_ms = mesh_clock_ms();
-	if (connect->relay)
+	if (connect->state == MESH_CONNECT_OPEN_SENT)
 		mesh_relay_try_request(connect->relay, connect->num_accepted, path);
 	else
 		mesh_attach_request(path);

@@ -20,13 +20,6 @@
 MESH_HOLDS(process)
 int mesh_connect_try_start(struct mesh_connect *connect, uint64_t now_ms);
 
-/**
- * While relays are looked for and none is asked: starts with a candidate whose NIC had no carrier,
- * if it has one again, and forgets the relays. Returns true if it did.
- */
-MESH_HOLDS(process)
-bool mesh_connect_try_away(struct mesh_connect *connect, uint64_t now_ms);
-
 /** Ends the dials. */
 MESH_HOLDS(process)
 void mesh_connect_try_end(struct mesh_connect *connect);
@@ -43,10 +36,7 @@ int mesh_connect_try_again(struct mesh_connect *connect, uint64_t now_ms);
 MESH_HOLDS(process)
 void mesh_connect_try_lane(struct mesh_connect *connect, int i, int lane, uint64_t now_ms);
 
-/**
- * Keeps what is up and not much slower than the fastest. Routes that let something through count as
- * dead no longer.
- */
+/** Keeps what is up and not much slower than the fastest. */
 MESH_HOLDS(process)
 void mesh_connect_try_settle(struct mesh_connect *connect);
 

@@ -14,9 +14,11 @@
 
 enum mesh_connect_state {
 	MESH_CONNECT_ASKING, /* waiting for neighbours to say which link leads to the node */
-	MESH_CONNECT_PEERS,  /* waiting until the dials of this try are up */
+	MESH_CONNECT_PEERS,  /* waiting until the dials of this try, or relays, are up */
 	MESH_CONNECT_SENT,   /* CONNECT is sent for the latest path, waiting for its ACCEPT */
-	MESH_CONNECT_DONE,   /* the comm is ready for NCCL */
+	/* OPEN is sent for the latest path to a relay, waiting for OPENED; candidates go first. */
+	MESH_CONNECT_OPEN_SENT,
+	MESH_CONNECT_DONE, /* the comm is ready for NCCL */
 	MESH_CONNECT_FAILED,
 	MESH_CONNECT_STATES
 };
@@ -41,20 +43,13 @@ struct mesh_connect {
 	int next_candidate;  /* the first one that this try leaves out */
 	struct mesh_path_candidate pairs[MESH_PATHS_MAX];
 	struct mesh_dial dials[MESH_PATHS_MAX];
-	int num_dials;		      /* 0: no candidate can begin now, or relays are looked for */
-	struct mesh_relay_try *relay; /* no common link: its dials are tried; owned, or NULL */
-	/* Relays that are looked for beside routed candidates: connect_relay.h; owned, or NULL. */
-	struct mesh_relay_try *detour;
-	bool detoured;	  /* relay was detour */
-	uint64_t back_ms; /* when the candidates got their turn again after it; 0: it was not */
-	bool overdue; /* routed candidates had their time in vain: until one is up, or back_ms */
-	uint64_t open_ms; /* when the latest OPEN, or CONNECT, was sent */
-	bool away;	  /* candidates wait for a carrier: they go before relays */
-	int unopened;	  /* 1 + the NIC of the last candidate that cannot be opened, or 0 */
-	int lanes;	  /* of each pair of this try; 0: not chosen yet */
-	int lanes_begun;  /* of these, beside the first one */
-	uint64_t try_ms;  /* since when all domains of the try are open */
-	uint64_t up_ms;	  /* the same, and one of the dials is up; 0: none is */
+	int num_dials;		      /* 0: no candidate can begin now */
+	struct mesh_relay_try *relay; /* tried beside them: connect_relay.h; owned, or NULL */
+	int unopened;	 /* 1 + the NIC of the last candidate that cannot be opened, or 0 */
+	int lanes;	 /* of each pair of this try; 0: not chosen yet */
+	int lanes_begun; /* of these, beside the first one */
+	uint64_t try_ms; /* since when all domains of the try are open */
+	uint64_t up_ms;	 /* the same, and one of the dials is up; 0: none is */
 
 	struct mesh_comm *comm; /* from SENT on */
 	int num_accepted;	/* of its paths */

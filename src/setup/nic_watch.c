@@ -11,7 +11,6 @@
 #include "base/threads.h"
 #include "nic/nic_kind.h"
 #include "setup/carriers.h"
-#include "setup/dead_routes.h"
 #include "setup/neighbour_hints.h"
 #include "setup/nic_join.h"
 #include "setup/nic_neighbours.h"
@@ -103,7 +102,6 @@ static void reading_main(void *arg)
 	if (changed) {
 		mesh_nic_neighbours_refresh(process, mesh_nic_watch_table(process), watch->links,
 					    watch->num_links);
-		mesh_dead_routes_clear(process);
 		mesh_neighbour_hints_forget(process);
 	}
 	watch->reading = false;

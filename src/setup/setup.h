@@ -30,18 +30,6 @@ struct mesh_reroute;
 LIST_HEAD(mesh_connect_bucket, mesh_connect);
 
 /* Entries; when there are more, the one that was entered first is replaced. */
-#define MESH_DEAD_ROUTES_MAX 256
-
-/* dead_routes.h: what connections to other nodes have waited for in vain. Zeros: nothing. */
-struct mesh_dead_routes {
-	struct {
-		uint64_t node_id; /* 0: none */
-		uint64_t ways;	  /* a digest of the pairs of NICs that were tried */
-	} nodes[MESH_DEAD_ROUTES_MAX];
-	int next; /* is replaced */
-};
-
-/* Entries, as above. */
 #define MESH_SOUGHT_NODES_MAX 256
 
 /* neighbour_hints.h: nodes that connections have asked for on all NICs. Zeros: none. */
@@ -89,7 +77,6 @@ struct mesh_setup {
 	struct mesh_sought_nodes sought_nodes MESH_GUARDED_BY(process);
 	uint64_t searched_ms MESH_GUARDED_BY(process); /* when one last searched for routes */
 	uint64_t opened_ms MESH_GUARDED_BY(process);   /* the neighbours */
-	struct mesh_dead_routes dead_routes MESH_GUARDED_BY(process);
 	struct mesh_taken_connects taken_connects MESH_GUARDED_BY(process);
 	bool ring_judged MESH_GUARDED_BY(process); /* rank_ring.h: the order is known */
 };

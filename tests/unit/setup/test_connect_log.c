@@ -66,21 +66,17 @@ static int teardown(void)
 
 /* What is different from that attempt. */
 enum {
-	SENT = 1 << 0,	   /* CONNECT has left, over the relay if there is one */
-	RELAY = 1 << 1,	   /* has led there */
-	DETOURED = 1 << 2, /* because the candidates led nowhere */
-	DETOUR = 1 << 3,   /* relays are tried beside the candidates */
-	DIALS = 1 << 4,	   /* the candidate is tried, */
-	RETRY = 1 << 5,	   /* and refused */
-	UNOPENED = 1 << 6, /* libfabric cannot open the NIC: there is no candidate */
+	OPEN_SENT = 1 << 0, /* OPEN has left, to the relay */
+	RELAY = 1 << 1,	    /* one is tried beside the candidates */
+	DIALS = 1 << 2,	    /* the candidate is tried, */
+	RETRY = 1 << 3,	    /* and refused */
+	UNOPENED = 1 << 4,  /* libfabric cannot open the NIC: there is no candidate */
 };
 
 static void attempt_change(unsigned int how)
 {
-	attempt.state = how & SENT ? MESH_CONNECT_SENT : MESH_CONNECT_PEERS;
+	attempt.state = how & OPEN_SENT ? MESH_CONNECT_OPEN_SENT : MESH_CONNECT_PEERS;
 	attempt.relay = how & RELAY ? &relay : NULL;
-	attempt.detoured = how & DETOURED;
-	attempt.detour = how & DETOUR ? &relay : NULL;
 	attempt.num_dials = how & DIALS ? 1 : 0;
 	attempt.dials[0].peer = how & DIALS ? &peer : NULL;
 	attempt.dials[0].state = MESH_DIAL_TRYING;
@@ -114,23 +110,22 @@ static const struct {
 	const char *says[6]; /* with a "!" before it: does not */
 } cases[] = {
 	/* A relay was found, and the circuit through it was not opened in time. */
-	{"detoured",
-	 SENT | RELAY | DETOURED,
+	{"circuit",
+	 OPEN_SENT | RELAY | DIALS,
 	 TIMEOUT,
 	 {ROUTES, "!no common subnet", "!has not opened"}},
-	/* The same, and the candidates were tried again beside it. */
-	{"detoured beside candidates",
-	 SENT | RELAY | DETOURED | DIALS,
-	 TIMEOUT,
-	 {ROUTES, "!no common subnet", "!has not opened"}},
-	/* The relay has refused a moment ago, and the candidates have not begun again. */
-	{"detour refused", DETOUR, TIMEOUT, {ROUTES, "!no common subnet", "!has not opened"}},
-	/* The candidates are being tried again: their reason counts, and that of the relays. */
-	{"detour beside candidates",
-	 DETOUR | DIALS | RETRY,
+	/* The relay has refused a moment ago: the reason of the candidates counts as well. */
+	{"relay refused",
+	 RELAY | DIALS | RETRY,
 	 TIMEOUT,
 	 {"gave up connecting from lo (10.7.1.1) to node c",
 	  "it does not answer on port 7. No relay has led there either (node b: "}},
+	/* The same, and no candidate can begin. */
+	{"relay refused alone",
+	 RELAY,
+	 TIMEOUT,
+	 {"libfabric has not opened lo, which leads there; no neighbour relays, asked for 60000 ms "
+	  "(node b: "}},
 	/* The NIC failed to open: there is a route, and there are cables. */
 	{"unopened",
 	 UNOPENED | RELAY,
@@ -148,7 +143,7 @@ static const struct {
 	 0,
 	 TIMEOUT,
 	 {"libfabric has not opened lo, which leads there. Is this node short of CPU time"}},
-	{"slow candidate", DETOUR | DIALS, SLOW, {"(no answer yet); giving up in 55 s"}},
+	{"slow candidate", RELAY | DIALS, SLOW, {"(no answer yet); giving up in 55 s"}},
 };
 
 /* One line, with all that it should say, and nothing about a NIC or a cable that is well. */
