@@ -6,6 +6,7 @@
 
 #include "common/finding.h"
 #include "common/json.h"
+#include "common/relay_choice.h"
 #include "common/subnet.h"
 #include "nic/nic_order.h"
 #include "peer/checker.h"
@@ -284,7 +285,7 @@ static void routed_choose(const struct peer_checker *checker,
 					&hints, route_leads, checker, &peer->choice);
 }
 
-/* Whether relays are looked for: as the plugin does. */
+/* Whether relays are looked for: those that the plugin's connections use in the end. */
 enum relays_wanted {
 	RELAYS_NONE,	   /* there is a path, or the setting forbids them */
 	RELAYS_ANY,	   /* there is no path */
@@ -304,14 +305,14 @@ static enum relays_wanted relays_wanted(const struct peer_checker *checker,
 		return RELAYS_NONE;
 	if (!choice->num_candidates)
 		return choice->provider_differs ? RELAYS_NONE : RELAYS_ANY;
-	return both_rdma && mesh_paths_yield(choice->candidates, choice->num_candidates)
+	return both_rdma && relays_replace(choice->candidates, choice->num_candidates)
 		       ? RELAYS_BEFORE_TCP
 		       : RELAYS_NONE;
 }
 
 /*
- * Looks for relays if they are wanted. Routed paths that they go before are no paths then. Returns
- * true if there are some (reported).
+ * Looks for relays if they are wanted. Routed paths that are left for them are no paths then.
+ * Returns true if there are some (reported).
  */
 static bool relays_choose(const struct peer_checker *checker,
 			  const struct mesh_endpoint_addr *local,

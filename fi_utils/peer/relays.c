@@ -14,6 +14,7 @@
 #include "common/finding.h"
 #include "common/interrupt.h"
 #include "common/json.h"
+#include "common/relay_choice.h"
 #include "peer/checker.h"
 #include "peer/relays.h"
 #include "peer/search.h"
@@ -347,7 +348,7 @@ static bool routes_say(const struct relays *relays, struct check_result *result,
 				relays->peer->hello.node_id, MESH_ROUTE_RELAYS_MAX, mesh_clock_ms(),
 				routes, MESH_ROUTES_MAX);
 	link = have_cable(routes, num) ? "no usable link" : "no link";
-	together = mesh_routes_together(routes, num, relays->before_tcp);
+	together = relays_together(routes, num, relays->before_tcp);
 	if (!together)
 		return false;
 	check_say(result, CHECK_PASS,

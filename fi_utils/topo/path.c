@@ -6,6 +6,7 @@
 
 #include <net/if.h>
 
+#include "common/relay_choice.h"
 #include "common/subnet.h"
 #include "nic/path_choice.h"
 #include "system/route.h"
@@ -240,7 +241,7 @@ static bool routed_find(const struct topo_map *map, struct topo_path *path)
 	path->remote = turned ? here.nics[choice.candidates[0].local]
 			      : there.nics[choice.candidates[0].remote];
 	path->routed = true;
-	path->yields = mesh_paths_yield(choice.candidates, choice.num_candidates);
+	path->yields = relays_replace(choice.candidates, choice.num_candidates);
 	path->why = choice.candidates[0].reason;
 	snprintf(path->reason, sizeof(path->reason), "routed: no subnet in common, and %s",
 		 mesh_path_reason_text(path->why));

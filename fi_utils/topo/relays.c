@@ -2,6 +2,7 @@
 /* relays.c - the routes between two nodes of a map that share no link, over nodes that relay. */
 #include <errno.h>
 
+#include "common/relay_choice.h"
 #include "neighbours/self.h"
 #include "nic/endpoint_addr.h"
 
@@ -68,7 +69,7 @@ void topo_relays_find(const struct mesh_graph *graph, int from, int to, bool bef
 	*routes = (struct topo_routes){.num = 0};
 	num = mesh_graph_routes(graph, (uint64_t)from + 1, (uint64_t)to + 1, MESH_ROUTE_RELAYS_MAX,
 				0, found, MESH_ROUTES_MAX);
-	routes->num = mesh_routes_together(found, num, before_tcp);
+	routes->num = relays_together(found, num, before_tcp);
 	for (i = 0; i < routes->num; i++) {
 		routes->num_relays = found[i].num_relays;
 		for (k = 0; k < found[i].num_relays; k++)

@@ -112,7 +112,10 @@ static void nics_keep(struct mesh_peer *peer, const struct mesh_frame_hello *hel
 	}
 }
 
-/* What HELLO says of the peer's NIC on this link, if it does: otherwise the speed is unknown. */
+/*
+ * What HELLO says of the peer's NIC on this link, if it does: otherwise the speed is unknown. Of an
+ * incoming peer only the address was known before.
+ */
 MESH_HOLDS(process)
 static void nic_learn(struct mesh_peer *peer, const struct mesh_frame_hello *hello)
 {
@@ -121,11 +124,13 @@ static void nic_learn(struct mesh_peer *peer, const struct mesh_frame_hello *hel
 
 	peer->speed_mbps = 0;
 	peer->best_provider = (enum mesh_provider_id)hello->provider;
+	peer->address.provider = peer->domain->provider;
 	for (i = 0; i < hello->num_nics; i++) {
 		if (mesh_wire_nic_decode(&hello->nics[i], &endpoint) || endpoint.nic != hello->nic)
 			continue;
 		peer->speed_mbps = endpoint.speed_mbps;
 		peer->best_provider = endpoint.provider;
+		peer->address.reserve = endpoint.reserve;
 		return;
 	}
 }

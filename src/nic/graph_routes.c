@@ -345,24 +345,6 @@ bool mesh_route_fits(const struct mesh_route *first, const struct mesh_route *ro
 	       route->leaves == first->leaves && route->rdma == first->rdma;
 }
 
-bool mesh_route_precedes_tcp(const struct mesh_route *route)
-{
-	return route->num_relays && route->rdma && !route->leaves && !route->doubtful;
-}
-
-int mesh_routes_together(struct mesh_route *routes, int num, bool before_tcp)
-{
-	int i, together = 0;
-
-	for (i = 0; i < num; i++) {
-		if (!routes[i].num_relays || (before_tcp && !mesh_route_precedes_tcp(&routes[i])) ||
-		    (together && !mesh_route_fits(&routes[0], &routes[i])))
-			continue;
-		routes[together++] = routes[i];
-	}
-	return together;
-}
-
 /* The routes of the least length there is now. Returns their number. */
 static int group_find(struct search *search, int relays_max, struct mesh_route *routes,
 		      int routes_max)

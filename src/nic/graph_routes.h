@@ -26,23 +26,6 @@ struct mesh_route {
 bool mesh_route_fits(const struct mesh_route *first, const struct mesh_route *route);
 
 /**
- * True if @route goes before routes of the kernels without RDMA (mesh_paths_yield()): it has RDMA
- * on each hop, stays inside the site, and no hop of it has failed or is drained.
- */
-bool mesh_route_precedes_tcp(const struct mesh_route *route);
-
-/**
- * Keeps those of mesh_graph_routes() that one comm between nodes without a path of their own uses
- * together, at the beginning of @routes: the first one over relays, and those that fit it. A cable
- * between the two is none: the NICs at its ends share no subnet, or may not be used.
- *
- * @before_tcp: only what goes before routed tcp
- *
- * Returns their number.
- */
-int mesh_routes_together(struct mesh_route *routes, int num, bool before_tcp);
-
-/**
  * Finds routes from one node to another: those inside the sites of the two first (a node without a
  * site is in any), among them those with RDMA on each hop, then those with the fewest relays, then
  * the widest. A cable between the two goes before all routes with relays. No two of them share a

@@ -178,7 +178,7 @@ static int rail_score(const struct mesh_endpoint_addr *local,
 	return hints->same_count && local->nic == remote->nic ? SCORE_SAME_NUMBER : 0;
 }
 
-/* A routed pair with RDMA goes before relays, one without goes behind some: mesh_paths_yield(). */
+/* A routed pair with RDMA goes before relays, one without goes behind some of them. */
 static int rdma_score(const struct mesh_path_candidate *pair)
 {
 	return pair->provider == MESH_PROVIDER_VERBS_RXM ? SCORE_RDMA : 0;
@@ -397,19 +397,6 @@ bool mesh_endpoints_have_rdma(const struct mesh_endpoint_addr *endpoints, int nu
 			return true;
 	}
 	return false;
-}
-
-bool mesh_paths_yield(const struct mesh_path_candidate *pairs, int num)
-{
-	int i;
-
-	for (i = 0; i < num; i++) {
-		if (!mesh_path_class_is_routed(pairs[i].class) ||
-		    pairs[i].provider == MESH_PROVIDER_VERBS_RXM ||
-		    pairs[i].provider == MESH_PROVIDER_NONE)
-			return false;
-	}
-	return num > 0;
 }
 
 enum mesh_provider_reason mesh_path_provider_reason(enum mesh_provider_id ours,

@@ -148,12 +148,6 @@ void mesh_path_choose_routed(const struct mesh_endpoint_addr *local, int num_loc
 bool mesh_endpoints_have_rdma(const struct mesh_endpoint_addr *endpoints, int num);
 
 /**
- * True if all of these are routed, and known to be without RDMA: relays with RDMA on each hop go
- * before them (mesh_route_precedes_tcp()). False for none.
- */
-bool mesh_paths_yield(const struct mesh_path_candidate *pairs, int num);
-
-/**
  * Why @pair has its provider.
  *
  * @ours, @theirs: the best one of each NIC

@@ -60,7 +60,9 @@ static bool nic_is_away(const struct mesh_connect *connect, int dev)
 	return process->nics_away & 1u << dev && connect->handle.node_id != process->node_id;
 }
 
-bool mesh_connect_candidate_waits(const struct mesh_connect *connect, int k)
+/* True if candidate @k cannot begin now: no reason to leave the candidates of this try. */
+MESH_HOLDS(process)
+static bool candidate_waits(const struct mesh_connect *connect, int k)
 {
 	int local = connect->choice.candidates[k].local;
 
@@ -133,7 +135,7 @@ static int waiting_count(const struct mesh_connect *connect)
 	int k, num = 0;
 
 	for (k = 0; k < connect->choice.num_candidates; k++)
-		num += mesh_connect_candidate_waits(connect, k);
+		num += candidate_waits(connect, k);
 	return num;
 }
 

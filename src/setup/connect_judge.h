@@ -54,11 +54,4 @@ bool mesh_connect_is_dead_end(const struct mesh_dial *dial);
 MESH_HOLDS(process)
 bool mesh_connect_candidate_is_slow(const struct mesh_connect *connect, int k);
 
-/**
- * True if candidate @k cannot begin now, because it is slow to open, or has no carrier: no reason
- * to leave the candidates of this try.
- */
-MESH_HOLDS(process)
-bool mesh_connect_candidate_waits(const struct mesh_connect *connect, int k);
-
 #endif

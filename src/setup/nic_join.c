@@ -9,6 +9,8 @@
 #include "nic/nic_order.h"
 #include "setup/nic_join.h"
 #include "setup/openings.h"
+#include "transport/path_state.h"
+#include "transport/route_wait.h"
 
 /*
  * Sets @found for each dev that is bound to this address: the sockets below it depend on nothing
@@ -90,6 +92,28 @@ static bool nic_join(struct mesh_process *process, struct mesh_nic_table *table,
 	return true;
 }
 
+/* What a comm has over a NIC that has become a reserve, or is none any longer, counts anew. */
+static void reserves_set(struct mesh_process *process, const bool *taken)
+{
+	struct mesh_comm *comm;
+	bool changed = false;
+	int dev;
+
+	mesh_process_lock(process);
+	for (dev = 0; dev < process->num_devs; dev++) {
+		changed |= process->dev_reserves[dev] == taken[dev];
+		process->dev_reserves[dev] = !taken[dev];
+	}
+	for (comm = changed ? LIST_FIRST(&process->comms) : NULL; comm;
+	     comm = LIST_NEXT(comm, entry)) {
+		mesh_comm_lock(comm);
+		mesh_comm_tiers_learn(comm);
+		mesh_comm_unlock(comm);
+		mesh_reroute_soon(comm);
+	}
+	mesh_process_unlock(process);
+}
+
 void mesh_nics_join(struct mesh_process *process, struct mesh_nic_table *table)
 {
 	bool taken[MESH_NICS_MAX] = {false};
@@ -107,10 +131,7 @@ void mesh_nics_join(struct mesh_process *process, struct mesh_nic_table *table)
 		mesh_process_unlock(process);
 		i++;
 	}
-	mesh_process_lock(process);
-	for (dev = 0; dev < process->num_devs; dev++)
-		process->dev_reserves[dev] = !taken[dev];
-	mesh_process_unlock(process);
+	reserves_set(process, taken);
 }
 
 void mesh_nics_forget(struct mesh_process *process)

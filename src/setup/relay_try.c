@@ -197,7 +197,8 @@ static void first_hop_dial(struct mesh_relay_try *relay, const struct mesh_route
 	num = mesh_nexts_of_node(process, process->relay->neighbours, route->hops[0],
 				 process->relay->job, nexts, MESH_NEXTS_MAX);
 	drained = !is_early(relay, MESH_DIAL_MS, now_ms); /* the others have not answered */
-	if (route->rdma && is_early(relay, BEST_MS, now_ms))
+	if (route->rdma &&
+	    (relay->rdma_only || relay->is_better || is_early(relay, BEST_MS, now_ms)))
 		later = without_rdma(nexts, num);
 	while ((i = least_recent(&relay->tried, nexts, num, unusable | later, drained)) >= 0 ||
 	       later) {
@@ -210,9 +211,7 @@ static void first_hop_dial(struct mesh_relay_try *relay, const struct mesh_route
 		tried_get(&relay->tried, &nexts[i]); /* it is known: the connection has hope */
 		if (!mesh_dial_begin(dial, process, &nexts[i].way, false, now_ms)) {
 			relay->nexts[relay->num_dials] = nexts[i];
-			relay->routes[relay->num_dials] = *route;
-			relay->routes[relay->num_dials++].rdma &= nexts[i].way.address.provider ==
-								  MESH_PROVIDER_VERBS_RXM;
+			relay->routes[relay->num_dials++] = *route;
 			return;
 		}
 		unusable |= 1u << i; /* over another link, perhaps */
@@ -339,7 +338,7 @@ static void refused_last(const struct mesh_relay_try *relay, struct mesh_route *
 /*
  * A comm that goes on over other paths needs none at once: it looks again when it likes, and asks
  * no neighbour without a route. What is better than its paths comes before what is beside its
- * routes. Those are found first, so one beside them is missing only when the search is over.
+ * routes.
  */
 MESH_HOLDS(process)
 static void beside_begin(struct mesh_relay_try *relay, uint64_t now_ms)
@@ -364,7 +363,7 @@ static void beside_begin(struct mesh_relay_try *relay, uint64_t now_ms)
 		refused_last(relay, routes, num);
 		routes_take(relay, routes, num, relay->most, now_ms);
 	}
-	relay->vain = !relay->num_dials && !mesh_neighbours_searches(neighbours, 0);
+	relay->vain = !relay->num_dials;
 }
 
 /*
@@ -405,7 +404,8 @@ static void routes_begin(struct mesh_relay_try *relay, uint64_t now_ms)
 	if (!mesh_relay_search_counts(relay->process, relay->handle->node_id, now_ms))
 		return;
 	if (relay->beside.goes_on) {
-		beside_begin(relay, now_ms);
+		if (!mesh_neighbours_searches(neighbours, 0)) /* what is missing is in all of it */
+			beside_begin(relay, now_ms);
 		return;
 	}
 	num = mesh_neighbours_routes(neighbours, target, MESH_RELAYS_MAX, routes, MESH_ROUTES_MAX);
@@ -495,7 +495,9 @@ void mesh_relay_try_request(const struct mesh_relay_try *relay, int i, struct me
 	memcpy(frame.open.route, route->hops,
 	       (size_t)route->num_relays * sizeof(frame.open.route[0]));
 	memcpy(frame.open.origin, process->name, sizeof(frame.open.origin));
-	mesh_path_relayed_route_set(path, route);
+	mesh_path_relayed_route_set(path, route,
+				    route->rdma && relay->nexts[i].way.address.provider ==
+							   MESH_PROVIDER_VERBS_RXM);
 	mesh_peer_send(path->peer, &frame, MESH_FRAME_OPEN);
 	mesh_rank_ring_judge(process, relay->handle->node_id);
 }

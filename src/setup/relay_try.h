@@ -72,8 +72,8 @@ struct mesh_relay_try {
 	/* The first relays of these routes. */
 	struct mesh_dial dials[MESH_PATHS_MAX];
 	struct mesh_next nexts[MESH_PATHS_MAX];
-	struct mesh_route routes[MESH_PATHS_MAX]; /* rdma: with the link that is dialled */
-	int num_dials;				  /* 0: relays are looked for */
+	struct mesh_route routes[MESH_PATHS_MAX];
+	int num_dials;	/* 0: relays are looked for */
 	uint64_t up_ms; /* since when one is up, and none was being opened; 0: none is */
 	struct mesh_relays_tried tried;
 };

@@ -43,27 +43,22 @@
 /* The carrier of a NIC may come and go: so long between two looks. */
 #define CARRIER_GAP_MS 1000
 
-/* What a comm looks for. */
-enum mesh_search {
-	MESH_SEARCH_CUT,    /* it has no path */
-	MESH_SEARCH_BESIDE, /* it goes on */
-};
-
 struct mesh_reroute {
 	LIST_ENTRY(mesh_reroute) entry; /* setup->reroutes; all under process->lock */
 	struct mesh_timer timer;
 	struct mesh_process *process;
 	struct mesh_comm *comm; /* whose seeker this is; NULL: it was freed */
 	struct mesh_handle handle;
-	struct mesh_relay_try *relay; /* owned */
-	enum mesh_search search;
+	struct mesh_relay_try
+		*relay; /* owned; its beside.goes_on: the comm has paths, else it is cut */
 	/* One of the comm, while that lives, which waits for the answer to OPEN; or NULL. */
 	struct mesh_path *path;
 	uint64_t asked_ms; /* when OPEN was sent; 0: a relay is looked for */
-	/* BESIDE: since when this look goes on, or 0; when the last one has ended. */
+	/* It goes on: since when this look does, or 0; when the last one has ended. */
 	uint64_t look_ms, looked_ms;
-	struct mesh_path_retry better; /* BESIDE: the same while none of its routes is lost */
-	uint64_t links_ms; /* CUT: when the ways without a relay were wanted last; 0: not yet */
+	struct mesh_path_retry
+		better;	   /* when the next one is due while none of its routes is lost */
+	uint64_t links_ms; /* cut: when the ways without a relay were wanted last; 0: not yet */
 };
 
 MESH_HOLDS(process)
@@ -161,7 +156,7 @@ static int path_begin(struct mesh_reroute *reroute, struct mesh_comm *comm, uint
 		path = &comm->paths[i];
 		has_one |= mesh_path_has_relay(path);
 		if (!may_be_rerouted(path) ||
-		    (reroute->search == MESH_SEARCH_BESIDE &&
+		    (reroute->relay->beside.goes_on &&
 		     now_ms < mesh_path_retry_due_ms(mesh_path_retry_of(path), now_ms)))
 			continue;
 		ret = mesh_attach_begin(path, relay, true);
@@ -238,6 +233,7 @@ static void attempt_look(struct mesh_reroute *reroute, uint64_t now_ms)
 
 	if (mesh_path_is(path, MESH_PATH_UP)) {
 		mesh_path_retry_of(path)->up_ms = now_ms;
+		reroute->better = (struct mesh_path_retry){0};
 		mesh_relay_try_end(reroute->relay);
 		reroute->path = NULL;
 		reroute->asked_ms = reroute->look_ms = 0;
@@ -277,7 +273,7 @@ static void beside_learn(struct mesh_comm *comm, struct mesh_beside *beside)
 	memset(beside, 0, sizeof(*beside));
 	beside->goes_on = true;
 	beside->better = better_for(comm);
-	for (i = 0; i < comm->num_paths; i++) {
+	for (i = 0; i < comm->num_paths && one_rests(comm); i++) {
 		if (!mesh_path_is(&comm->paths[i], MESH_PATH_UP) ||
 		    !mesh_path_has_relay(&comm->paths[i]))
 			continue;
@@ -287,7 +283,7 @@ static void beside_learn(struct mesh_comm *comm, struct mesh_beside *beside)
 		if (beside->longest < route->num_relays)
 			beside->longest = route->num_relays;
 		beside->leaves |= route->leaves;
-		beside->rdma |= route->rdma;
+		beside->rdma |= comm->paths[i].rdma_hops;
 	}
 }
 
@@ -313,6 +309,7 @@ MESH_HOLDS(process)
 static uint64_t beside_look(struct mesh_reroute *reroute, struct mesh_comm *comm, uint64_t now_ms)
 {
 	struct mesh_beside *beside = &reroute->relay->beside;
+	enum mesh_path_tier tier = mesh_comm_tier(comm);
 	uint64_t next_ms = due_ms(reroute, now_ms);
 	bool wanted;
 
@@ -321,11 +318,11 @@ static uint64_t beside_look(struct mesh_reroute *reroute, struct mesh_comm *comm
 	if (!reroute->look_ms) {
 		mesh_relay_try_again(reroute->relay);
 		reroute->look_ms = now_ms;
-		if (mesh_comm_tier(comm) != MESH_TIER_DRAINED)
-			links_want(reroute, mesh_comm_tier(comm));
+		if (tier != MESH_TIER_DRAINED)
+			links_want(reroute, tier);
 	}
 	beside_learn(comm, beside);
-	wanted = beside->better || (beside->num && one_rests(comm));
+	wanted = beside->better || beside->num;
 	if (wanted)
 		attempt_begin(reroute, comm, now_ms);
 	if (!reroute->path && reroute->look_ms &&
@@ -338,15 +335,14 @@ static uint64_t beside_look(struct mesh_reroute *reroute, struct mesh_comm *comm
 /* ---- looks --------------------------------------------------------------------------------- */
 
 MESH_HOLDS(process)
-static void search_set(struct mesh_reroute *reroute, enum mesh_search search)
+static void search_set(struct mesh_reroute *reroute, bool goes_on)
 {
-	if (reroute->search == search)
+	if (reroute->relay->beside.goes_on == goes_on)
 		return;
 	mesh_relay_try_restart(reroute->relay);
-	reroute->links_ms = 0;
 	memset(&reroute->relay->beside, 0, sizeof(reroute->relay->beside));
-	reroute->search = search;
-	reroute->look_ms = 0;
+	reroute->relay->beside.goes_on = goes_on;
+	reroute->links_ms = reroute->look_ms = 0;
 }
 
 /* Looks for what the comm wants now. Returns when to look again. */
@@ -354,10 +350,10 @@ MESH_HOLDS(process)
 static uint64_t route_look(struct mesh_reroute *reroute, struct mesh_comm *comm, uint64_t now_ms)
 {
 	if (!mesh_comm_lacks_route(comm)) {
-		search_set(reroute, MESH_SEARCH_BESIDE);
+		search_set(reroute, true);
 		return beside_look(reroute, comm, now_ms);
 	}
-	search_set(reroute, MESH_SEARCH_CUT);
+	search_set(reroute, false);
 	attempt_begin(reroute, comm, now_ms);
 	return now_ms + LOOK_MS;
 }

@@ -94,10 +94,12 @@ static void route_log(const struct mesh_path *path, bool alone)
 
 	if (mesh_log_limit_pass(&comm->process->limits.rerouted, ROUTE_LINES, mesh_clock_ms(),
 				more))
-		mesh_warn("%s node %s: another route leads there: its messages go over it%s (path "
-			  "via %s)%s",
-			  comm->sending ? "sending to" : "receiving from", comm->peer_name,
-			  alone ? " now" : ", too", mesh_path_describe(path).via_text, more);
+		/* What is only better than the paths that it has is no loss. */
+		mesh_log(comm->loss ? MESH_LOG_WARN : MESH_LOG_INFO, __FILE__, __LINE__,
+			 "%s node %s: another route leads there: its messages go over it%s (path "
+			 "via %s)%s",
+			 comm->sending ? "sending to" : "receiving from", comm->peer_name,
+			 alone ? " now" : ", too", mesh_path_describe(path).via_text, more);
 }
 
 void mesh_attach_relays_leave(struct mesh_comm *comm)
@@ -209,6 +211,24 @@ int mesh_attach_begin(struct mesh_path *path, struct mesh_peer *peer, bool relay
 	return 0;
 }
 
+/* One whose relay is lost, or was left, and that rests; or NULL. */
+MESH_HOLDS(process)
+static struct mesh_path *left_path(struct mesh_comm *comm)
+{
+	int i = 0;
+
+	while (i < comm->num_paths &&
+	       !(mesh_path_has_relay(&comm->paths[i]) && path_rests(&comm->paths[i])))
+		i++;
+	return i < comm->num_paths ? &comm->paths[i] : NULL;
+}
+
+bool mesh_attach_has_room(struct mesh_comm *comm)
+{
+	mesh_process_assert_locked(comm->process);
+	return comm->num_paths < comm->max_paths || left_path(comm);
+}
+
 int mesh_attach_late(struct mesh_comm *comm, struct mesh_peer *peer, bool relay,
 		     struct mesh_path **late)
 {
@@ -219,6 +239,10 @@ int mesh_attach_late(struct mesh_comm *comm, struct mesh_peer *peer, bool relay,
 	*late = path;
 	if (comm->num_paths > comm->wanted_paths && !path->remote_id)
 		return mesh_attach_begin(path, peer, relay); /* the peer does not have it either */
+	if (comm->num_paths == comm->max_paths) {
+		*late = path = left_path(comm);
+		return path ? mesh_attach_begin(path, peer, relay) : -ENOSPC;
+	}
 	*late = ++path;
 	ret = mesh_comm_path_add_late(comm, peer, relay);
 	if (ret)

@@ -27,6 +27,10 @@
 MESH_HOLDS(process)
 int mesh_attach_begin(struct mesh_path *path, struct mesh_peer *peer, bool relay);
 
+/** True if mesh_attach_late() finds a path for it, one that it has left included. */
+MESH_HOLDS(process)
+bool mesh_attach_has_room(struct mesh_comm *comm);
+
 /**
  * Gives a comm that NCCL uses a path that it never had: *late. The one before it must be known to
  * both ends, or it is this one. Returns as the above does.
@@ -52,8 +56,8 @@ MESH_HOLDS(process)
 bool mesh_attach_refused(struct mesh_peer *peer, const struct mesh_frame_refuse *refuse);
 
 /**
- * A link to the peer is better than a relay, whose paths a sending comm leaves. What they had in
- * flight is asked for, and sent again if need be, as after a loss. Takes comm->lock.
+ * A sending comm leaves its paths over relays for those of a better tier that are up. What they had
+ * in flight is asked for, and sent again if need be, as after a loss. Takes comm->lock.
  */
 MESH_HOLDS(process)
 void mesh_attach_relays_leave(struct mesh_comm *comm);

@@ -37,7 +37,7 @@ static const char *event_text(const struct mesh_path *path, const struct mesh_fr
 			      char *text, size_t size)
 {
 	if (is_left_for_better(event))
-		snprintf(text, size, "a link leads there again, without a relay (path via %.127s)",
+		snprintf(text, size, "it has a better path now (path via %.127s)",
 			 path->via ? path->via : "?");
 	else if (event->event == MESH_CIRCUIT_LEFT)
 		snprintf(text, size,

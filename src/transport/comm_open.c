@@ -19,6 +19,7 @@
 #include "transport/recovery.h"
 #include "transport/rejoin.h"
 #include "transport/request.h"
+#include "transport/route_wait.h"
 #include "transport/send.h"
 #include "wire/handle.h"
 #include "wire/stats.h"
@@ -98,7 +99,9 @@ static void path_park(struct mesh_peer_user *user, bool parked)
 	if (comm->sending && !comm->opener)
 		mesh_send_push(comm); /* it may have waited for room on this path alone */
 	mesh_comm_unlock(comm);
-	if (!parked)
+	if (parked)
+		mesh_reroute_soon(comm);
+	else
 		mesh_attach_relays_leave(comm);
 }
 

@@ -281,11 +281,11 @@ const struct mesh_route *mesh_path_relayed_route(const struct mesh_path *path)
 	return &path->relayed->route;
 }
 
-void mesh_path_relayed_route_set(struct mesh_path *path, const struct mesh_route *route)
+void mesh_path_relayed_route_set(struct mesh_path *path, const struct mesh_route *route, bool rdma)
 {
 	mesh_process_assert_locked(path->comm->process);
 	path->relayed->route = *route;
-	path->rdma_hops = route->rdma;
+	path->rdma_hops = rdma;
 }
 
 MESH_HOLDS(domain)

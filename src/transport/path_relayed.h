@@ -53,7 +53,7 @@ struct mesh_path_retry *mesh_path_retry_of(const struct mesh_path *path);
 MESH_HOLDS(process)
 const struct mesh_route *mesh_path_relayed_route(const struct mesh_path *path);
 MESH_HOLDS(process)
-void mesh_path_relayed_route_set(struct mesh_path *path, const struct mesh_route *route);
+void mesh_path_relayed_route_set(struct mesh_path *path, const struct mesh_route *route, bool rdma);
 
 /** The function of the path's sink. */
 MESH_HOLDS(domain)

@@ -293,7 +293,7 @@ static struct mesh_comm *grower_next(const struct mesh_rejoin *rejoin, struct me
 		closing = comm->closing || comm->error;
 		mesh_comm_unlock(comm);
 		if (comm->resumes && !closing && !comm->opener &&
-		    comm->num_paths >= comm->wanted_paths && comm->num_paths < comm->max_paths &&
+		    comm->num_paths >= comm->wanted_paths && mesh_attach_has_room(comm) &&
 		    link_serves(rejoin, comm) && link_is_apart(rejoin, comm))
 			return comm;
 	}

@@ -22,7 +22,7 @@ rdma_nics() {
 mesh_init
 mesh_up ring 5
 rdma_up
-# On a busy machine a connection may also go over b: 10 s after e and d were first asked.
+# On a busy machine a connection may also go over b: 3 s after e and d were first asked.
 ranks_pass long a b c d e -- "${RUN_ARGS[@]}"
 said long "path: from=a to=c nic=ae .* via=e,d provider=verbs;ofi_rxm"
 said long "path: from=c to=a nic=cd .* via=d,e provider=verbs;ofi_rxm"

@@ -116,27 +116,6 @@ TEST(rails_setting)
 		assert_int_equal(chosen.candidates[i].local, chosen.candidates[i].remote);
 }
 
-/* Relays with RDMA go before routed paths without: not before direct ones, nor if some have it. */
-TEST(yield)
-{
-	struct mesh_path_candidate pairs[2] = {
-		{.class = MESH_PATH_ROUTED, .provider = MESH_PROVIDER_TCP},
-		{.class = MESH_PATH_RESERVE_ROUTED, .provider = MESH_PROVIDER_TCP_RXM},
-	};
-
-	assert_false(mesh_paths_yield(pairs, 0));
-	assert_true(mesh_paths_yield(pairs, 2));
-	pairs[1].class = MESH_PATH_FALLBACK_ROUTED;
-	assert_true(mesh_paths_yield(pairs, 2));
-	pairs[1].provider = MESH_PROVIDER_VERBS_RXM;
-	assert_false(mesh_paths_yield(pairs, 2));
-	pairs[1].provider = MESH_PROVIDER_NONE; /* it is not known */
-	assert_false(mesh_paths_yield(pairs, 2));
-	pairs[1].provider = MESH_PROVIDER_TCP;
-	pairs[0].class = MESH_PATH_FALLBACK;
-	assert_false(mesh_paths_yield(pairs, 2));
-}
-
 TEST(largest)
 {
 	const struct mesh_path_hints hints = {.same_count = true};

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * relay_choice.h - which relays the plugin's connections between two nodes use in the end, and
+ * whether they leave the kernels' routes for them. Pure.
+ */
+#ifndef FI_UTILS_COMMON_RELAY_CHOICE_H
+#define FI_UTILS_COMMON_RELAY_CHOICE_H
+
+#include <stdbool.h>
+
+#include "nic/graph_routes.h"
+#include "nic/path_choice.h"
+
+/**
+ * True if all of these pairs are routed, and known to be without RDMA: connections leave them for
+ * relays with RDMA on each hop. False for none.
+ */
+bool relays_replace(const struct mesh_path_candidate *pairs, int num);
+
+/**
+ * Keeps those of mesh_graph_routes() that one comm between nodes without a path of their own uses
+ * together, at the beginning of @routes: the first one over relays, and those that fit it. A cable
+ * between the two is none: the NICs at its ends share no subnet, or may not be used.
+ *
+ * @replace: only what connections leave routed tcp for: with RDMA on each hop, inside the site, and
+ * without a hop that has failed or is drained
+ *
+ * Returns their number.
+ */
+int relays_together(struct mesh_route *routes, int num, bool replace);
+
+#endif
