@@ -88,12 +88,28 @@ static bool is_set(const struct mesh_setting *setting)
 	return config_origin(setting->name) != NULL;
 }
 
+/* Those for tests, which stand behind the others. */
+static void debug_print(FILE *file)
+{
+	const struct mesh_setting *setting = mesh_settings;
+	char text[512];
+	size_t used;
+
+	while (!mesh_setting_is_debug(setting))
+		setting++;
+	used = (size_t)snprintf(text, sizeof(text), "For tests and measurements:");
+	for (; setting->name && used < sizeof(text); setting++)
+		used += (size_t)snprintf(text + used, sizeof(text) - used, " %s (%s): %s",
+					 setting->name, setting->default_text, setting->help);
+	config_print_wrapped(file, text, "");
+}
+
 void config_print(FILE *file, const struct mesh_config *config)
 {
 	char value[MESH_CONFIG_TEXT_MOST], range[128];
 	const struct mesh_setting *setting;
 
-	for (setting = mesh_settings; setting->name; setting++) {
+	for (setting = mesh_settings; setting->name && !mesh_setting_is_debug(setting); setting++) {
 		value_text(setting, config, value, sizeof(value));
 		range_describe(setting, range, sizeof(range));
 		if (is_set(setting))
@@ -107,6 +123,7 @@ void config_print(FILE *file, const struct mesh_config *config)
 		config_print_wrapped(file, setting->help, "    ");
 		fputc('\n', file);
 	}
+	debug_print(file);
 }
 
 void config_print_markdown(FILE *file)
@@ -115,13 +132,15 @@ void config_print_markdown(FILE *file)
 	char range[128];
 
 	fputs(markdown_intro, file);
-	for (setting = mesh_settings; setting->name; setting++) {
+	for (setting = mesh_settings; setting->name && !mesh_setting_is_debug(setting); setting++) {
 		range_describe(setting, range, sizeof(range));
 		fprintf(file, "\n## %s\n\n", setting->name);
 		if (*range)
 			fprintf(file, "Default `%s`; %s.\n\n", setting->default_text, range);
 		config_print_wrapped(file, setting->help, "");
 	}
+	fputs("\n## For tests\n\n", file);
+	debug_print(file);
 }
 
 /* ---- JSON ---------------------------------------------------------------------------------- */
@@ -150,7 +169,7 @@ int config_print_json(const char *who, FILE *file, const struct mesh_config *con
 	const struct mesh_setting *setting;
 	json_t *list = json_array();
 
-	for (setting = mesh_settings; setting->name && list; setting++)
+	for (setting = mesh_settings; list && !mesh_setting_is_debug(setting); setting++)
 		list = output_json_append(list, setting_json(setting, config));
 	return output_json_print(who, file, json_pack("{s:o}", "settings", list));
 }

@@ -39,8 +39,7 @@ void peer_sites_check(const struct peer_checker *checker, const struct peer *pee
 	else if (strcmp(ours, theirs) != 0)
 		check_say(result, CHECK_PASS,
 			  "two sites: this node is in %s, node %s in %s; tcp paths between them "
-			  "use several connections each (lanes) if the round trip is long "
-			  "(NCCL_MESH_LANES)",
+			  "use several connections each (lanes) if the round trip is long",
 			  ours, peer->name, theirs);
 	else
 		check_say(result, CHECK_PASS, "both nodes are in site %s", ours);

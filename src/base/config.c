@@ -65,9 +65,8 @@ const struct mesh_setting mesh_settings[] = {
 	     "This node's name in messages. Default: the host name.", .needed = false),
 	TEXT("NCCL_MESH_SITE", site,
 	     "The data centre of this node, of which 15 characters count. Routes over relays of "
-	     "the same site come first, paths to another site may have several connections "
-	     "(NCCL_MESH_LANES), and 'fi_mesh neighbours' shows it on the other nodes. Default: "
-	     "none.",
+	     "the same site come first, paths to another site have as many TCP connections as the "
+	     "line needs, and 'fi_mesh neighbours' shows it on the other nodes. Default: none.",
 	     .needed = false),
 	NUMBER("NCCL_MESH_CONNECT_TIMEOUT", MESH_SETTING_SECONDS, connect_timeout_s, "60", 1, 86400,
 	       "Seconds after which a connection attempt fails. A peer process that is alive "
@@ -80,22 +79,6 @@ const struct mesh_setting mesh_settings[] = {
 	       "Seconds without an answer from a peer's kernel after which the peer counts as "
 	       "lost; a path whose connection goes on without it (NCCL_MESH_RECOVERY) after 3 s at "
 	       "most. The exit of a peer process is detected at once."),
-	NUMBER("NCCL_MESH_EAGER_LIMIT", MESH_SETTING_BYTES, eager_limit_bytes, "16K", 0, 65536,
-	       "Messages up to this size travel in the control stream, without waiting for the "
-	       "receiver's grant. At most 8K over ofi_rxm, and from a node that has RDMA."),
-	NUMBER("NCCL_MESH_MAX_PATHS", MESH_SETTING_NUMBER, max_paths, "8", 1, 8,
-	       "Cables that one connection uses at once, if several lead to its peer. 1: one "
-	       "cable for each connection; the connections of NCCL are still spread over the "
-	       "cables."),
-	NUMBER("NCCL_MESH_LANES", MESH_SETTING_NUMBER, lanes, "0", 0, MESH_CONFIG_LANES_MAX,
-	       "TCP connections between two NICs that a router or a line between two sites joins, "
-	       "each a path of its own. 0: as many as the line's round trip and the NIC's speed "
-	       "need, because one moves no more than its buffer in a round trip (tcp_rmem, "
-	       "tcp_wmem); with those to other NICs, no more than NCCL_MESH_MAX_PATHS."),
-	NUMBER("NCCL_MESH_SEGMENT_SIZE", MESH_SETTING_BYTES, segment_bytes, "4M", 4096, 1 << 30,
-	       "Larger messages are cut into segments of this size, and into smaller ones if there "
-	       "are several paths (512K), or over TCP (1M). Messages of other connections to the "
-	       "same node may wait for one segment."),
 	NUMBER("NCCL_MESH_RECOVERY", MESH_SETTING_SWITCH, recovery, "on", 0, 1,
 	       "With 'on', a connection goes on over its other paths when one is lost, uses it "
 	       "again when it is back, waits if none is left, and changes to a better path that "
@@ -144,9 +127,17 @@ const struct mesh_setting mesh_settings[] = {
 	     "if other NICs can replace it (provider tcp). NCCL_MESH_NICS overrides this."),
 	TEXT("NCCL_MESH_PORTS", ports,
 	     "TCP ports on which the plugin listens on the mesh NICs, for a firewall: 40000-40100. "
-	     "Each process of a node needs two of them, with NCCL_MESH_LANES up to nine. RDMA "
-	     "itself uses none. Default: any free port.",
+	     "Each process of a node needs two of them, up to nine between two sites. RDMA itself "
+	     "uses none. Default: any free port.",
 	     .is_ports = true),
+	NUMBER("NCCL_MESH_DEBUG_EAGER_LIMIT", MESH_SETTING_BYTES, eager_limit_bytes, "16K", 0,
+	       65536, "The largest message in the control stream, with RDMA 8K at most."),
+	NUMBER("NCCL_MESH_DEBUG_SEGMENT_SIZE", MESH_SETTING_BYTES, segment_bytes, "4M", 4096,
+	       1 << 30, "Of a large message, with several paths 512K at most, over tcp 1M."),
+	NUMBER("NCCL_MESH_DEBUG_MAX_PATHS", MESH_SETTING_NUMBER, max_paths, "8", 1, 8,
+	       "Paths of one connection."),
+	NUMBER("NCCL_MESH_DEBUG_LANES", MESH_SETTING_NUMBER, lanes, "0", 0, MESH_CONFIG_LANES_MAX,
+	       "TCP connections of a long line between two NICs; 0: as many as it needs."),
 	{.name = NULL},
 };
 

@@ -9,6 +9,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 /* Longer values are refused, not cut. */
 #define MESH_CONFIG_TEXT_MAX 512
@@ -31,10 +32,10 @@ struct mesh_config {
 	uint64_t connect_timeout_s;	      /* NCCL_MESH_CONNECT_TIMEOUT */
 	uint64_t accept_timeout_s;	      /* NCCL_MESH_ACCEPT_TIMEOUT */
 	uint64_t dead_peer_timeout_s;	      /* NCCL_MESH_DEAD_PEER_TIMEOUT */
-	uint64_t eager_limit_bytes;	      /* NCCL_MESH_EAGER_LIMIT */
-	uint64_t max_paths;		      /* NCCL_MESH_MAX_PATHS */
-	uint64_t lanes;			      /* NCCL_MESH_LANES; 0: by the round trip */
-	uint64_t segment_bytes;		      /* NCCL_MESH_SEGMENT_SIZE */
+	uint64_t eager_limit_bytes;	      /* NCCL_MESH_DEBUG_EAGER_LIMIT */
+	uint64_t max_paths;		      /* NCCL_MESH_DEBUG_MAX_PATHS */
+	uint64_t lanes;			      /* NCCL_MESH_DEBUG_LANES; 0: by the round trip */
+	uint64_t segment_bytes;		      /* NCCL_MESH_DEBUG_SEGMENT_SIZE */
 	uint64_t recovery;		      /* NCCL_MESH_RECOVERY: 1 or 0 */
 	uint64_t recovery_timeout_s;	      /* NCCL_MESH_RECOVERY_TIMEOUT */
 	uint64_t neighbours;		      /* NCCL_MESH_NEIGHBOURS: 1 or 0 */
@@ -55,6 +56,9 @@ enum mesh_setting_type {
 	MESH_SETTING_BYTES,   /* a whole number, with an optional K, M or G (powers of 1024) */
 };
 
+/* What only tests and measurements need: the last ones of the table. */
+#define MESH_SETTING_DEBUG "NCCL_MESH_DEBUG_"
+
 struct mesh_setting {
 	const char *name; /* the environment variable */
 	enum mesh_setting_type type;
@@ -68,6 +72,11 @@ struct mesh_setting {
 	const char *choices;	  /* a text: one of these words, "a|b|c"; NULL: any */
 	const char *help;
 };
+
+static inline bool mesh_setting_is_debug(const struct mesh_setting *setting)
+{
+	return !strncmp(setting->name, MESH_SETTING_DEBUG, sizeof(MESH_SETTING_DEBUG) - 1);
+}
 
 /** The table, ended by an entry whose name is NULL. */
 extern const struct mesh_setting mesh_settings[];

@@ -210,8 +210,7 @@ static void listen_warn(const struct mesh_process *process, bool used_up, int er
 {
 	if (used_up)
 		mesh_warn("cannot listen for peers: %s; NCCL_MESH_PORTS=%s needs two ports for "
-			  "each process of this node, or up to nine with several lanes "
-			  "(NCCL_MESH_LANES)",
+			  "each process of this node, or up to nine between two sites",
 			  strerror(-error), process->config.ports);
 	else
 		mesh_warn("cannot listen for peers: %s", strerror(-error));

@@ -41,7 +41,7 @@ static const char *failure_hint(const struct mesh_domain *domain, int error, cha
 		return "; did this NIC lose its address since the start?";
 	if (error == -FI_EADDRINUSE && !verbs)
 		return "; NCCL_MESH_PORTS needs two ports for each process of this node, "
-		       "or up to nine with several lanes (NCCL_MESH_LANES); "
+		       "or up to nine between two sites; "
 		       "FI_TCP_PORT_LOW_RANGE (FI_NET_... for libfabric 1.17) one";
 	return "";
 }

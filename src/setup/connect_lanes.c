@@ -91,7 +91,7 @@ static void lanes_log(const struct mesh_connect *connect)
 	char text[MESH_PEER_TEXT_MAX];
 
 	mesh_info("the line to %s%s%s has a round trip of %.1f ms, and a connection of TCP moves "
-		  "%llu KiB in one: %d connections for each pair of NICs (NCCL_MESH_LANES)",
+		  "%llu KiB in one: %d connections for each pair of NICs",
 		  mesh_peer_text(peer, text), *peer->site ? " in site " : "", peer->site,
 		  (double)mesh_socket_round_trip_ns(peer->watch.fd) / 1e6,
 		  (unsigned long long)mesh_tcp_window_bytes("") >> 10, connect->lanes);

@@ -19,7 +19,7 @@ busy() {
 
 command -v ss >/dev/null || skip "'ss' is missing (Debian, Ubuntu: iproute2)"
 faults_init
-FAULTS_ENV+=("MASTER_ADDR=127.0.0.1" "MASTER_PORT=29500" "NCCL_MESH_MAX_PATHS=1"
+FAULTS_ENV+=("MASTER_ADDR=127.0.0.1" "MASTER_PORT=29500" "NCCL_MESH_DEBUG_MAX_PATHS=1"
 	"NCCL_MESH_RECOVERY_TIMEOUT=20" "NCCL_MESH_CONNECT_TIMEOUT=60"
 	"NCCL_MESH_ACCEPT_TIMEOUT=60")
 mesh_node a b p q

@@ -35,10 +35,10 @@ took() {
 
 mesh_init
 make_line
-RANKS_ENV=(NCCL_MESH_LANES=6)
+RANKS_ENV=(NCCL_MESH_DEBUG_LANES=6)
 ranks_pass all a b -- "${RUN_ARGS[@]}"
 took all 6
-RANKS_ENV=(NCCL_MESH_LANES=6 NCCL_MESH_PORTS=40000-40003)
+RANKS_ENV=(NCCL_MESH_DEBUG_LANES=6 NCCL_MESH_PORTS=40000-40003)
 ranks_pass few a b -- "${RUN_ARGS[@]}" --channels 4
 took few 3
 for rank in 0 1; do
@@ -47,7 +47,7 @@ for rank in 0 1; do
 	(($(lines few $rank "warning.*NCCL_MESH_PORTS needs") == 0)) || fail "rank $rank warns"
 done
 note "of 6 lanes, 4 ports have room for 3: all bytes are right, and one line says so"
-RANKS_ENV=(NCCL_MESH_LANES=6 NCCL_MESH_PORTS=40000-40001)
+RANKS_ENV=(NCCL_MESH_DEBUG_LANES=6 NCCL_MESH_PORTS=40000-40001)
 ranks_pass one a b -- "${RUN_ARGS[@]}"
 took one 1
 note "2 ports have room for one connection"

@@ -6,7 +6,7 @@
 . "$(dirname "${BASH_SOURCE[0]}")/faults.sh"
 
 # All large messages: together they fit what TCP sends without an acknowledgement.
-FAULTS_ENV+=("NCCL_MESH_EAGER_LIMIT=1K" "NCCL_MESH_DEAD_PEER_TIMEOUT=2")
+FAULTS_ENV+=("NCCL_MESH_DEBUG_EAGER_LIMIT=1K" "NCCL_MESH_DEAD_PEER_TIMEOUT=2")
 BYTES=3072
 COUNT=4
 ROOM=$((COUNT * BYTES))

@@ -44,7 +44,7 @@ asks() {
 FLOOD_LOG=$FAULTS/stranger
 declare -A ADDED=([a]=0 [b]=0)
 # Without copies of large messages, which take memory until each size has been sent often.
-stream flood 0 NCCL_MESH_EAGER_LIMIT=1K
+stream flood 0 NCCL_MESH_DEBUG_EAGER_LIMIT=1K
 mesh_spawn x "$FLOOD_LOG" python3 "$MESH_TOP/tests/functional/neighbour_flood.py" x1 $RATE \
 	"$(mesh_link_local a x1)" "$(mesh_link_local b x1)"
 FLOOD=$MESH_SPAWNED

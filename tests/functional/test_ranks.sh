@@ -98,7 +98,7 @@ test_two_communicators() {
 
 # Each has a cable of its own then.
 test_two_devices() {
-	FAULTS_ENV+=(NCCL_MESH_MAX_PATHS=1)
+	FAULTS_ENV+=(NCCL_MESH_DEBUG_MAX_PATHS=1)
 	rm -f "$FAULTS"/{handle,over}*
 	mesh_link a ax 10.77.2.1/24 b bx 10.77.2.2/24
 	play a left < <(communicators 1 2 9 1)

@@ -9,7 +9,7 @@
 . "$(dirname "${BASH_SOURCE[0]}")/cables.sh"
 
 RATE=200mbit
-export NCCL_MESH_LANES=2
+export NCCL_MESH_DEBUG_LANES=2
 
 # Rail K: node a's xK, a router, node b's xK.
 rail() {

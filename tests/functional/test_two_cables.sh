@@ -64,7 +64,7 @@ test_both_used() {
 	mesh_link a x1 10.77.1.1/24 b x1 10.77.1.2/24
 	mesh_link a x2 10.77.2.1/24 b x2 10.77.2.2/24
 	both_used one-channel
-	both_used one-cable-each NCCL_MESH_MAX_PATHS=1
+	both_used one-cable-each NCCL_MESH_DEBUG_MAX_PATHS=1
 	uncable a x1
 	uncable a x2
 	note "two cables: one channel uses both; with one cable each, two channels do"

@@ -64,5 +64,5 @@ done
 per_message $((4 << 20)) 1
 per_message $((8 << 20)) 2
 per_message $((8 << 20)) 2 $((9 << 20))
-FAULTS_ENV+=(NCCL_MESH_SEGMENT_SIZE=1G)
+FAULTS_ENV+=(NCCL_MESH_DEBUG_SEGMENT_SIZE=1G)
 per_message $((8 << 20)) 1

@@ -39,12 +39,12 @@ static const struct test_case cases[] = {
 		    RESETS(7000, 1), GOES_ON(7100, 1), UP(9000, 0), ENDS(10000)}},
 
 	/* Other paths, segments and providers. With one path a comm waits for its own cable. */
-	{"one-path", "pair", 4000, .settings = "NCCL_MESH_MAX_PATHS=1",
+	{"one-path", "pair", 4000, .settings = "NCCL_MESH_DEBUG_MAX_PATHS=1",
 	 .events = {DOWN(500, 0), UP(2000, 0), DOWN(3000, 1), UP(5000, 1), ENDS(6000)}},
 	{"small-segments", "pair", 1000,
-	 .settings = "NCCL_MESH_SEGMENT_SIZE=4K NCCL_MESH_EAGER_LIMIT=0",
+	 .settings = "NCCL_MESH_DEBUG_SEGMENT_SIZE=4K NCCL_MESH_DEBUG_EAGER_LIMIT=0",
 	 .events = {DOWN(500, 0), UP(2000, 0), RESETS(3000, 1), ENDS(4000)}},
-	{"large-messages", "pair", 2000, .settings = "NCCL_MESH_EAGER_LIMIT=64K",
+	{"large-messages", "pair", 2000, .settings = "NCCL_MESH_DEBUG_EAGER_LIMIT=64K",
 	 .message_kib = 3000, .events = {DOWN(500, 0), UP(2500, 0), RESETS(4000, 1), ENDS(6000)}},
 	{"rxm", "pair", 4000, .settings = "NCCL_MESH_PROVIDER=tcp;ofi_rxm",
 	 .events = {DOWN(1000, 0), UP(3000, 0), RESETS(6000, 1), IS_USED(9000, 0), ENDS(9000)}},
@@ -62,7 +62,7 @@ static const struct test_case cases[] = {
 	 .events = {STOPS(1000, 1), GOES_ON(10000, 1), ENDS(12000)}},
 	/* 10 ms from one site to the other. */
 	{"two-sites", "pair", 2000,
-	 .settings = "a:NCCL_MESH_SITE=east b:NCCL_MESH_SITE=west NCCL_MESH_LANES=3",
+	 .settings = "a:NCCL_MESH_SITE=east b:NCCL_MESH_SITE=west NCCL_MESH_DEBUG_LANES=3",
 	 .events = {TAKES_MS(0, 0, 10), TAKES_MS(0, 1, 10), DOWN(4000, 0), UP(6000, 0),
 		    IS_USED(12000, 0), ENDS(12000)}},
 	{"slow-cable", "pair", 10000,
@@ -98,7 +98,7 @@ static const struct test_case cases[] = {
 	{"drained-and-needed", "pair", 1000,
 	 .events = {DRAINED(500, 1, 1), DOWN(2000, 0), IS_USED(4000, 1), UP(4000, 0),
 		    UNDRAINED(6000, 1, 1), ENDS(7000)}},
-	{"drained-before-the-start", "pair", 1000, .settings = "NCCL_MESH_MAX_PATHS=2",
+	{"drained-before-the-start", "pair", 1000, .settings = "NCCL_MESH_DEBUG_MAX_PATHS=2",
 	 .events = {DRAINED(500, 0, 1), IS_KILLED(1000, 0), STARTS(1500, 0), IS_QUIET(3500, 1),
 		    UNDRAINED(3500, 0, 1), IS_USED(5000, 1), ENDS(5000)}},
 };

@@ -36,7 +36,7 @@ static const struct test_case cases[] = {
 	{"small-memory", "chain", 2000, .message_kib = 3000,
 	 .settings = "NCCL_MESH_RELAY_MEMORY=1M", .events = {RESETS(1000, 1), ENDS(6000)}},
 	{"small-segments", "chain", 2000,
-	 .settings = "NCCL_MESH_SEGMENT_SIZE=4K NCCL_MESH_EAGER_LIMIT=0",
+	 .settings = "NCCL_MESH_DEBUG_SEGMENT_SIZE=4K NCCL_MESH_DEBUG_EAGER_LIMIT=0",
 	 .events = {DOWN(1000, 1), UP(2000, 1), ENDS(5000)}},
 	{"large-messages", "diamond", 2000, .message_kib = 3000,
 	 .events = {DOWN(1000, 1), UP(3000, 1), ENDS(6000)}},

@@ -164,7 +164,7 @@ TEST(switch)
 
 TEST(units)
 {
-	static const char segment[] = "NCCL_MESH_SEGMENT_SIZE";
+	static const char segment[] = "NCCL_MESH_DEBUG_SEGMENT_SIZE";
 
 	accepts(segment, "4K", 4096);
 	accepts(segment, "4k", 4096);
@@ -173,9 +173,9 @@ TEST(units)
 	accepts(segment, "1G", 1 << 30);
 	accepts(segment, "1g", 1 << 30);
 	accepts(segment, "0008K", 8192);
-	accepts("NCCL_MESH_EAGER_LIMIT", "0K", 0);
-	accepts("NCCL_MESH_EAGER_LIMIT", "64K", 65536);
-	refuses("NCCL_MESH_EAGER_LIMIT", "65K");
+	accepts("NCCL_MESH_DEBUG_EAGER_LIMIT", "0K", 0);
+	accepts("NCCL_MESH_DEBUG_EAGER_LIMIT", "64K", 65536);
+	refuses("NCCL_MESH_DEBUG_EAGER_LIMIT", "65K");
 	refuses(segment, "2G");
 	refuses(segment, "3K");
 	refuses("NCCL_MESH_CONNECT_TIMEOUT", "1K"); /* seconds have no units */
@@ -193,8 +193,8 @@ TEST(overflow)
 	};
 
 	FOR_EACH(i, huge) {
-		refuses("NCCL_MESH_SEGMENT_SIZE", huge[i]);
-		refuses("NCCL_MESH_EAGER_LIMIT", huge[i]);
+		refuses("NCCL_MESH_DEBUG_SEGMENT_SIZE", huge[i]);
+		refuses("NCCL_MESH_DEBUG_EAGER_LIMIT", huge[i]);
 	}
 	refuses("NCCL_MESH_ACCEPT_TIMEOUT", "18446744073709551617");
 }
@@ -208,13 +208,14 @@ TEST(number_syntax)
 	};
 
 	FOR_EACH(i, bad) {
-		refuses("NCCL_MESH_EAGER_LIMIT", bad[i]);
+		refuses("NCCL_MESH_DEBUG_EAGER_LIMIT", bad[i]);
 		refuses("NCCL_MESH_DEAD_PEER_TIMEOUT", bad[i]);
 	}
 	/* Scripts set variables to the empty string. */
-	accepts("NCCL_MESH_EAGER_LIMIT", "", 16384);
+	accepts("NCCL_MESH_DEBUG_EAGER_LIMIT", "", 16384);
 	accepts("NCCL_MESH_DEAD_PEER_TIMEOUT", "", 10);
-	refuses("NCCL_MESH_EAGER_LIMIT", "0 "); /* whatever a blank is taken for: 0 times it is 0 */
+	refuses("NCCL_MESH_DEBUG_EAGER_LIMIT",
+		"0 "); /* whatever a blank is taken for: 0 times it is 0 */
 }
 
 TEST(text)
@@ -263,12 +264,12 @@ TEST(environment)
 	struct mesh_config config;
 
 	setenv("NCCL_MESH_NICS", "eth7", 1);
-	setenv("NCCL_MESH_SEGMENT_SIZE", "3M", 1);
+	setenv("NCCL_MESH_DEBUG_SEGMENT_SIZE", "3M", 1);
 	assert_int_equal(mesh_config_load(NULL, NULL, &config), 0);
 	assert_string_equal(config.nics, "eth7");
 	assert_int_equal(config.segment_bytes, 3 << 20);
 	unsetenv("NCCL_MESH_NICS");
-	unsetenv("NCCL_MESH_SEGMENT_SIZE");
+	unsetenv("NCCL_MESH_DEBUG_SEGMENT_SIZE");
 }
 
 /* One bad value does not spoil the others. */
@@ -278,7 +279,7 @@ TEST(bad_among_good)
 
 	setenv("NCCL_MESH_NICS", "eth7", 1);
 	setenv("NCCL_MESH_CONNECT_TIMEOUT", "soon", 1);
-	setenv("NCCL_MESH_SEGMENT_SIZE", "3M", 1);
+	setenv("NCCL_MESH_DEBUG_SEGMENT_SIZE", "3M", 1);
 	log_capture_start();
 	assert_int_equal(mesh_config_load(NULL, NULL, &config), -EINVAL);
 	assert_true(log_captured(MESH_LOG_WARN, "\"soon\""));
@@ -288,7 +289,7 @@ TEST(bad_among_good)
 	assert_int_equal(config.segment_bytes, 3 << 20);
 	unsetenv("NCCL_MESH_NICS");
 	unsetenv("NCCL_MESH_CONNECT_TIMEOUT");
-	unsetenv("NCCL_MESH_SEGMENT_SIZE");
+	unsetenv("NCCL_MESH_DEBUG_SEGMENT_SIZE");
 }
 
 /* A mistyped name, or one of another plugin, is reported without its value. */
@@ -329,7 +330,7 @@ TEST(log)
 	mesh_config_log(&config);
 	assert_int_equal(log_captured_lines(MESH_LOG_INFO), 2);
 	assert_true(log_captured(MESH_LOG_INFO, "NCCL_MESH_NICS=eth7"));
-	assert_true(log_captured(MESH_LOG_INFO, "NCCL_MESH_SEGMENT_SIZE=8192 (default 4M)"));
+	assert_true(log_captured(MESH_LOG_INFO, "NCCL_MESH_DEBUG_SEGMENT_SIZE=8192 (default 4M)"));
 	log_capture_stop();
 }
 

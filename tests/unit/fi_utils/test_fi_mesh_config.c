@@ -22,12 +22,13 @@ static void runs(const char *setting, const char *value, const char *argument, i
 
 TEST(text_has_values)
 {
-	setenv("NCCL_MESH_EAGER_LIMIT", "4K", 1);
+	setenv("NCCL_MESH_RELAY_MEMORY", "4M", 1);
 	runs("NCCL_MESH_NICS", "=ab", "", COMMAND_FINE);
-	PRINTED_HAS("NCCL_MESH_NICS==ab (from the environment)\n",
-		    "NCCL_MESH_EAGER_LIMIT=4096 (from the environment)\n    bytes from 0 to 65536;",
-		    "NCCL_MESH_CONNECT_TIMEOUT (not set; default: 60)\n");
-	unsetenv("NCCL_MESH_EAGER_LIMIT");
+	PRINTED_HAS(
+		"NCCL_MESH_NICS==ab (from the environment)\n",
+		"NCCL_MESH_RELAY_MEMORY=4194304 (from the environment)\n    bytes from 1048576 to ",
+		"NCCL_MESH_CONNECT_TIMEOUT (not set; default: 60)\n");
+	unsetenv("NCCL_MESH_RELAY_MEMORY");
 }
 
 /* qemu's user emulation shows the root folder of the other architecture. */
@@ -49,7 +50,7 @@ TEST(file)
 
 	assert_non_null(file);
 	fputs("NCCL_MESH_NICS=first\nNCCL_MESH_NICS=second\n# NCCL_MESH_PROVIDER=tcp\n"
-	      "NCCL_MESH_EAGER_LIMIT=2K\nNCCL_MESH_MAX_PATHS=3\nNCCL_DEBUG=INFO\n",
+	      "NCCL_MESH_RELAY_MEMORY=2M\nNCCL_MESH_SITE=x\nNCCL_DEBUG=INFO\n",
 	      file);
 	assert_int_equal(fclose(file), 0);
 	if (!root_shows(path)) {
@@ -58,19 +59,19 @@ TEST(file)
 		skip();
 	}
 	setenv("NCCL_CONF_FILE", path, 1);
-	setenv("NCCL_MESH_EAGER_LIMIT", "4K", 1);
+	setenv("NCCL_MESH_RELAY_MEMORY", "4M", 1);
 	runs(NULL, NULL, "", COMMAND_FINE);
 	snprintf(line, sizeof(line), "NCCL_MESH_NICS=first (from %s, line 1)\n", path);
-	PRINTED_HAS(line, "NCCL_MESH_EAGER_LIMIT=4096 (from the environment)\n",
+	PRINTED_HAS(line, "NCCL_MESH_RELAY_MEMORY=4194304 (from the environment)\n",
 		    "NCCL_MESH_PROVIDER (not set");
 	unsetenv("NCCL_MESH_NICS");
-	unsetenv("NCCL_MESH_MAX_PATHS");
+	unsetenv("NCCL_MESH_SITE");
 	runs(NULL, NULL, "--json", COMMAND_FINE);
 	snprintf(line, sizeof(line), "\"origin\": \"%s, line 5\"", path);
 	PRINTED_HAS(line);
 	unsetenv("NCCL_MESH_NICS");
-	unsetenv("NCCL_MESH_MAX_PATHS");
-	unsetenv("NCCL_MESH_EAGER_LIMIT");
+	unsetenv("NCCL_MESH_SITE");
+	unsetenv("NCCL_MESH_RELAY_MEMORY");
 	/* A misspelt name in the file is reported as one in the environment. */
 	file = fopen(path, "w");
 	assert_non_null(file);
@@ -111,10 +112,9 @@ TEST(json)
 {
 	runs(NULL, NULL, "--json", COMMAND_FINE);
 	PRINTED_HAS("\"name\": \"NCCL_MESH_CONNECT_TIMEOUT\"", "\"value\": 60",
-		    /* Each of the three units, and none for another kind of number. */
+		    /* Each of the units. */
 		    "\"max\": 86400,\n      \"unit\": \"seconds\"",
-		    "\"max\": 65536,\n      \"unit\": \"bytes\"",
-		    "\"max\": 8,\n      \"unit\": \"number\"");
+		    "\"max\": 1099511627776,\n      \"unit\": \"bytes\"");
 }
 
 TEST(lines_are_short)

@@ -65,5 +65,5 @@ void tests_begin(void)
 {
 	setenv("NCCL_MESH_NICS", "=lo", 1);
 	setenv("NCCL_MESH_NODE_NAME", NAME, 1);
-	setenv("NCCL_MESH_EAGER_LIMIT", "0", 1);
+	setenv("NCCL_MESH_DEBUG_EAGER_LIMIT", "0", 1);
 }
