@@ -68,6 +68,7 @@ all_is_well() {
 		assert b["addresses"][0] == "10.77.1.2/24" and b["providers"] == ["tcp"]
 		assert b["mtu"] == 1500 and b["speed_mbps"] == 10000 and b["total_processes"] == 1
 		assert b["processes"][0]["role"] == "service" and b["from"].startswith("fe80:")
+		assert b["protocol"] == b["processes"][0]["protocol"] > 0
 		assert b["node_id"] != root["node_id"] == root["node_id"].lower()
 		assert ac["neighbours"][0]["node"] == "c"
 	PY
@@ -297,6 +298,14 @@ carrier_returns() {
 	wait_for "((\$(sent c) > $before))" 60 || fail "c does not ask when its carrier is back"
 }
 
+# The rank of b is stopped while it is asked for: the deputy lists it, once it has its report.
+stopped_again() {
+	signal job-b STOP
+	ask a
+	signal job-b CONT
+	grep -q '1 process and fi_mesh serve' "$FAULTS/out"
+}
+
 # A job answers as serve does, and once it is idle, it sends and does nothing.
 ranks() {
 	local before_sent name
@@ -333,9 +342,11 @@ ranks() {
 	serve b
 	settled a 'fi_mesh serve'
 	signal job-b CONT
-	settled a '1 process and fi_mesh serve'
-	note "a speaker that is stopped"
+	wait_for stopped_again 30 || fail "no deputy again: $(cat "$FAULTS/out")"
+	# Then it answers itself.
 	end_serving b
+	settled a 'ba.* 1 process$'
+	note "a speaker that is stopped"
 	touch "$FAULTS/go"
 	for name in job-a job-b alone silent-v silent-w; do ended $name; done
 }

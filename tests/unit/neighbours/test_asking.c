@@ -98,7 +98,9 @@ TEST(seeks_in_one_round)
 	assert_int_equal(mesh_asking_seek(&asking, ASKING_THEIR_ID, BEGIN), 0);
 	mesh_asking_advance(&asking, BEGIN);
 	rest_of_round();
+	assert_true(asking.sockets[1].watch.fd >= 0);
 	mesh_asking_advance(&asking, BEGIN + 1000);
+	assert_int_equal(asking.sockets[1].watch.fd, -1);
 	sent[0] = 0;
 	assert_int_equal(mesh_asking_begin(&asking, 2 * BEGIN), 0);
 	mesh_asking_advance(&asking, 2 * BEGIN);

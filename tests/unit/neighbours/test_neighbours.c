@@ -138,60 +138,15 @@ static bool heard(struct rank *rank, int processes, struct mesh_heard *first)
 	return is;
 }
 
-static bool is_asking(struct rank *rank)
+/* True if this process has the post. */
+static bool holds(struct rank *rank, enum mesh_post_kind post)
 {
-	bool is;
+	bool has;
 
 	mesh_lock_take(&rank->lock);
-	is = rank->neighbours->asking.began_ms;
+	has = mesh_members_hold(&rank->neighbours->members, post);
 	mesh_lock_release(&rank->lock);
-	return is;
-}
-
-static bool is_speaker(struct rank *rank)
-{
-	bool is;
-
-	mesh_lock_take(&rank->lock);
-	is = mesh_members_hold(&rank->neighbours->members, MESH_POST_SPEAKER);
-	mesh_lock_release(&rank->lock);
-	return is;
-}
-
-static bool is_deputy(struct rank *rank)
-{
-	bool is;
-
-	mesh_lock_take(&rank->lock);
-	is = mesh_members_hold(&rank->neighbours->members, MESH_POST_DEPUTY);
-	mesh_lock_release(&rank->lock);
-	return is;
-}
-
-/* On a busy machine a thread may stand still for longer than a round: then another one begins. */
-static bool heard_await(int processes, struct mesh_heard *first)
-{
-	uint64_t deadline_ms = mesh_clock_ms() + LIMIT_MS;
-
-	while (!heard(&near, processes, first)) {
-		if (mesh_clock_ms() > deadline_ms)
-			return false;
-		poll(NULL, 0, 1);
-		if (!is_asking(&near))
-			ask(&near, near_ns);
-	}
-	return true;
-}
-
-/* Until no round goes on and its sockets are closed. */
-static void quiet_await(struct rank *rank)
-{
-	uint64_t deadline_ms = mesh_clock_ms() + LIMIT_MS;
-
-	while (is_asking(rank) && mesh_clock_ms() < deadline_ms)
-		poll(NULL, 0, 1);
-	assert_false(is_asking(rank));
-	assert_int_equal(rank->neighbours->asking.sockets[0].watch.fd, -1);
+	return has;
 }
 
 /* ---- tests --------------------------------------------------------------------------------- */
@@ -248,46 +203,13 @@ static int teardown(void)
 
 TESTS_USE(setup, teardown);
 
-/* All that the far node says is heard, in one answer. */
-TEST(answer)
-{
-	struct mesh_heard answer;
-	struct mesh_addr addr;
-	char text[MESH_ADDR_TEXT_MAX];
-
-	addresses_add();
-	rank_start(&far, far_ns, "far", "ba", 21, false);
-	rank_start(&near, near_ns, "near", "ab", 11, true);
-	assert_true(heard_await(1, &answer));
-	assert_int_equal(answer.error, 0);
-	assert_string_equal(answer.about.node, "far");
-	assert_string_equal(answer.about.netdev, "ba");
-	assert_string_equal(answer.about.site, "east");
-	assert_true(answer.about.node_id == (uint64_t)(far_ns + 1));
-	assert_int_equal(answer.about.nic, 3);
-	assert_int_equal(answer.about.mtu, 1400);
-	assert_int_equal(answer.about.protocol, MESH_PROTOCOL_VERSION);
-	assert_int_equal(answer.about.providers, PROVIDERS);
-	assert_int_equal(answer.about.num_processes, 1);
-	assert_true(answer.about.processes[0].process_id == 21);
-	assert_true(answer.about.processes[0].job == 77);
-	assert_int_equal(answer.about.processes[0].control_port, 4711);
-	mesh_neighbour_addr_get(&answer.about.addrs[0], &addr);
-	assert_string_equal(mesh_addr_text_prefix(&addr, text), "fe80::b/64");
-	/* The far rank asked nothing, and has heard nothing. */
-	assert_int_equal(far.neighbours->asking.asked[0].num_heard, 0);
-	quiet_await(&near);
-	rank_stop(&near);
-	rank_stop(&far);
-}
-
 /* One answer lists all processes of the node; when the speaker ends, another one answers. */
 TEST(members)
 {
 	struct rank others[3];
 	struct mesh_heard answer;
 	uint32_t first;
-	int i;
+	int i, deputies = 0;
 
 	addresses_add();
 	rank_start(&far, far_ns, "far", "ba", 20, false);
@@ -301,7 +223,10 @@ TEST(members)
 	}
 	assert_true(heard(&near, 4, &answer));
 	assert_int_equal(near.neighbours->asking.asked[0].num_heard, 1);
-	assert_true(is_speaker(&far));
+	/* The far rank asked nothing, and has heard nothing. */
+	assert_int_equal(far.neighbours->asking.asked[0].num_heard, 0);
+	assert_true(holds(&far, MESH_POST_SPEAKER) && holds(&others[0], MESH_POST_DEPUTY));
+	assert_false(holds(&others[1], MESH_POST_DEPUTY));
 	mesh_lock_take(&far.lock);
 	assert_true(mesh_members_ranks(&far.neighbours->members, 77, &first) == 4 && first == 20);
 	mesh_lock_release(&far.lock);
@@ -312,74 +237,18 @@ TEST(members)
 		poll(NULL, 0, 20);
 	}
 	assert_true(heard(&near, 2, &answer));
-	assert_int_equal(is_speaker(&others[0]) + is_speaker(&others[2]), 1);
+	/* One is the speaker, and the other one becomes the deputy. */
+	for (i = 0; i < 1000 && !deputies; i++) {
+		deputies =
+			holds(&others[0], MESH_POST_DEPUTY) + holds(&others[2], MESH_POST_DEPUTY);
+		poll(NULL, 0, 20);
+	}
+	assert_int_equal(deputies, 1);
+	i = holds(&others[0], MESH_POST_DEPUTY) ? 2 : 0;
+	assert_true(holds(&others[i], MESH_POST_SPEAKER));
 	rank_stop(&near);
 	rank_stop(&others[0]);
 	rank_stop(&others[2]);
-}
-
-/* How many processes this one lists in an answer. */
-static int listed(struct rank *rank)
-{
-	struct mesh_neighbour answer = {.job = 77};
-
-	mesh_lock_take(&rank->lock);
-	mesh_members_list(&rank->neighbours->members, &answer);
-	mesh_lock_release(&rank->lock);
-	return answer.total_processes;
-}
-
-/* How many questions this one has answered. */
-static uint64_t answered(struct rank *rank)
-{
-	uint64_t num;
-
-	mesh_lock_take(&rank->lock);
-	num = rank->neighbours->answering.answered;
-	mesh_lock_release(&rank->lock);
-	return num;
-}
-
-/* A speaker that does not run is answered for, and listed; then it answers itself again. */
-TEST(deputy)
-{
-	uint64_t deadline_ms = mesh_clock_ms() + LIMIT_MS;
-	struct rank deputy, member;
-	struct mesh_heard answer;
-	int i;
-
-	addresses_add();
-	rank_start(&far, far_ns, "far", "ba", 20, false);
-	rank_start(&deputy, far_ns, "far", "ba", 21, false);
-	rank_start(&member, far_ns, "far", "ba", 22, false);
-	assert_true(is_speaker(&far) && is_deputy(&deputy));
-	assert_false(is_deputy(&member));
-	while ((listed(&deputy) < 3 || listed(&far) < 3) && mesh_clock_ms() < deadline_ms)
-		poll(NULL, 0, 1);
-	assert_int_equal(listed(&deputy), 3);
-	mesh_lock_take(&far.lock); /* its thread stands still */
-	rank_start(&near, near_ns, "near", "ab", 11, true);
-	assert_true(heard_await(3, &answer));
-	assert_true(answered(&deputy) > 0 && !far.neighbours->answering.answered);
-	mesh_lock_release(&far.lock);
-	for (i = 0; i < 1000 && !answered(&far); i++) {
-		ask(&near, near_ns);
-		poll(NULL, 0, 20);
-	}
-	assert_true(answered(&far) > 0);
-	/* It ends: the deputy or the member becomes the speaker, and the other one the deputy. */
-	rank_stop(&far);
-	while (is_speaker(&deputy) + is_speaker(&member) + is_deputy(&deputy) + is_deputy(&member) <
-		       2 &&
-	       mesh_clock_ms() < deadline_ms)
-		poll(NULL, 0, 1);
-	assert_int_equal(is_speaker(&deputy) + is_speaker(&member), 1);
-	assert_int_equal(is_deputy(&deputy) + is_deputy(&member), 1);
-	assert_false(is_speaker(&deputy) && is_deputy(&deputy));
-	assert_true(heard_await(2, &answer));
-	rank_stop(&near);
-	rank_stop(&deputy);
-	rank_stop(&member);
 }
 
 /* The far node is found by a search, with what a first hop needs; a hop that failed is doubted. */
@@ -415,6 +284,11 @@ TEST(route)
 	hop = mesh_neighbours_hop(near.neighbours, target, &next, &ifindex);
 	assert_non_null(hop);
 	assert_int_equal(ifindex, if_nametoindex("ab"));
+	assert_int_equal(hop->about.nic, 3);
+	assert_int_equal(hop->about.protocol, MESH_PROTOCOL_VERSION);
+	assert_int_equal(hop->about.providers, PROVIDERS);
+	assert_true(hop->about.processes[0].process_id == 21);
+	assert_true(hop->about.processes[0].job == 77);
 	assert_int_equal(hop->about.processes[0].control_port, 4711);
 	assert_null(mesh_neighbours_hop(near.neighbours, target, &next, &ifindex));
 	mesh_neighbours_doubt(near.neighbours, target, near.neighbours->self.node_id, LIMIT_MS);
@@ -423,28 +297,6 @@ TEST(route)
 	mesh_lock_release(&near.lock);
 	rank_stop(&near);
 	rank_stop(&far);
-}
-
-/* Without IPv6, also if both ends have no common subnet. */
-TEST(ipv4)
-{
-	static const char *const far_addresses[] = {"10.1.0.2/24", "10.2.0.2/24"};
-	struct mesh_heard answer;
-	size_t i;
-
-	for (i = 0; i < 2; i++) {
-		enter(near_ns);
-		namespace_ip("address replace 10.1.0.1/24 dev ab");
-		enter(far_ns);
-		namespace_ip("address flush dev ba");
-		namespace_ip("address add %s dev ba", far_addresses[i]);
-		rank_start(&far, far_ns, "far", "ba", 21, false);
-		rank_start(&near, near_ns, "near", "ab", 11, true);
-		assert_true(heard_await(1, &answer));
-		assert_int_equal(answer.from.family, MESH_FAMILY_IPV4);
-		rank_stop(&near);
-		rank_stop(&far);
-	}
 }
 
 /* Sends @count datagrams to the near node's port, as a host of the link. */
