@@ -1,19 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* test_place.c - the copy into a buffer that is being polled: all bytes, in the right order. */
-#include <pthread.h>
 #include <signal.h>
-#include <stdatomic.h>
 #include <sys/mman.h>
 
 #include "transport/place.h"
 
 #include "unit.h"
-
-#define WORDS_OF_LINE (MESH_LINE_BYTES / 8)
-#define LINES 64
-/* Whole lines, and less than a line behind them. */
-#define WORDS (LINES * WORDS_OF_LINE + 5)
-#define ROUNDS 2000
 
 /*
  * memcpy() promises no order and no width. It is watched (test_place.ldflags), where the compiler
@@ -143,109 +135,4 @@ TEST(order)
 		order_check(before, 3 * MESH_LINE_BYTES);
 	sigaction(SIGSEGV, &old, NULL);
 	munmap(order.pages, 2 * order.page_size);
-}
-
-/* ---- a reader thread, as a GPU reads ----------------------------------------------------- */
-
-struct polled {
-	uint64_t room[WORDS + 1] __attribute__((aligned(128)));
-	uint64_t *words;	/* in it */
-	_Atomic(uint32_t) read; /* rounds that the reader has seen */
-	_Atomic(int) torn;
-	bool whole_lines; /* LL128: one flag for each line; else LL: a flag in each word */
-};
-
-/* LL: 4 bytes of data, 4 of flag, in one word. */
-static uint64_t ll_word(uint32_t round, int word)
-{
-	return (uint64_t)round << 32 | (round * 2654435761u + (uint32_t)word);
-}
-
-static uint64_t word_of(bool whole_lines, uint32_t round, int word)
-{
-	if (whole_lines && word % WORDS_OF_LINE == WORDS_OF_LINE - 1)
-		return round; /* the flag */
-	return ll_word(round, word);
-}
-
-static void ll_read(struct polled *polled, uint32_t round)
-{
-	uint64_t word;
-	int i;
-
-	for (i = WORDS - 1; i >= 0; i--) {
-		do {
-			word = __atomic_load_n(&polled->words[i], __ATOMIC_RELAXED);
-		} while (word >> 32 != round);
-		if (word != ll_word(round, i))
-			atomic_fetch_add(&polled->torn, 1);
-	}
-}
-
-static void ll128_read(struct polled *polled, uint32_t round)
-{
-	int line, i;
-
-	for (line = LINES - 1; line >= 0; line--) {
-		uint64_t *words = &polled->words[line * WORDS_OF_LINE];
-
-		while (__atomic_load_n(&words[WORDS_OF_LINE - 1], __ATOMIC_ACQUIRE) != round)
-			;
-		for (i = 0; i < WORDS_OF_LINE - 1; i++) {
-			if (__atomic_load_n(&words[i], __ATOMIC_RELAXED) !=
-			    ll_word(round, line * WORDS_OF_LINE + i))
-				atomic_fetch_add(&polled->torn, 1);
-		}
-	}
-}
-
-static void *reader(void *arg)
-{
-	struct polled *polled = arg;
-	uint32_t round;
-
-	for (round = 1; round <= ROUNDS; round++) {
-		if (polled->whole_lines)
-			ll128_read(polled, round);
-		else
-			ll_read(polled, round);
-		atomic_store(&polled->read, round);
-	}
-	return NULL;
-}
-
-/* NCCL's buffers are aligned to 16 bytes at least, but nothing promises it. */
-static void polled_run(bool whole_lines, size_t first)
-{
-	static struct polled polled;
-	uint64_t from[WORDS];
-	pthread_t thread;
-	uint32_t round;
-	int i;
-
-	memset(&polled, 0, sizeof(polled));
-	polled.words = polled.room + first;
-	polled.whole_lines = whole_lines;
-	assert_int_equal(pthread_create(&thread, NULL, reader, &polled), 0);
-	for (round = 1; round <= ROUNDS; round++) {
-		for (i = 0; i < WORDS; i++)
-			from[i] = word_of(whole_lines, round, i);
-		while (atomic_load(&polled.read) != round - 1)
-			;
-		mesh_place(polled.words, from, sizeof(from));
-	}
-	pthread_join(thread, NULL);
-	assert_int_equal(polled.torn, 0);
-}
-
-TEST(reader_ll)
-{
-	polled_run(false, 0);
-	polled_run(false, 1);
-}
-
-TEST(reader_ll128)
-{
-	polled_run(true, 0);
-	polled_run(true, 1);
 }
