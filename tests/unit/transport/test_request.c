@@ -2,6 +2,8 @@
 /* test_request.c - requests and registrations: what is refused, and what a failure spares. */
 #include <rdma/fi_errno.h>
 
+#include "control/peer_end.h"
+#include "transport/answer.h"
 #include "transport/comm_end.h"
 #include "transport/receive.h"
 #include "transport/registration.h"
@@ -124,6 +126,26 @@ TEST(quiet_failures)
 	assert_int_equal(fixture.setup.process.own_counters.comms_failed, 1);
 	assert_int_equal(*comm_inside(comm).peer_end, MESH_END_UNCLEAN);
 	assert_false(mesh_comm_peer_asks(comm));
+}
+
+/* The peer aborts in mid-message, and its process ends before what it has sent is here. */
+TEST(process_ends_after_abort)
+{
+	struct mesh_frame_closed closed = {.sent = 1, .writes = 1, .unclean = 1};
+	struct mesh_request *request;
+
+	comm = fixture_open(MESH_PROVIDER_TCP, 1, false);
+	request = fixture_post(comm, LARGE);
+	fixture_sends_complete();
+	process_take();
+	mesh_comm_close_came(comm);
+	mesh_comm_closed_came(comm, &closed);
+	mesh_peer_lose(&fixture.peers[0], "its process has ended");
+	mesh_peer_bury(&fixture.peers[0]);
+	process_release();
+	fixture_request_fails(request, -ECONNRESET);
+	assert_failed(comm, -ECONNRESET, "lost node b");
+	assert_int_equal(log_captured_lines(MESH_LOG_WARN), 1);
 }
 
 /* ---- messages ------------------------------------------------------------------------------ */
