@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # test_close_and_end.sh - what was sent on a comm that was closed arrives, even if the sender's
 # process ends right afterwards without closing its other comms, as os._exit() does; also if the
-# receiver's process reads it only then.
+# receiver's process reads it, or its NCCL calls accept(), only then.
 # seconds: 25
 . "$(dirname "${BASH_SOURCE[0]}")/faults.sh"
 
@@ -70,9 +70,41 @@ unread_at_the_end() {
 		"$(grep -hoE 'its (control connection|process).*' "$FAULTS/receiver.log" | head -1)"
 }
 
+# accepted_at_the_end COUNT: the sender's process has ended when accept() is called.
+accepted_at_the_end() {
+	rm -f "$FAULTS"/{handle,over}*
+	play a receiver <<-END
+		listen 0 $FAULTS/handle
+		accepts 1 $FAULTS/handle.open
+		await $FAULTS/over
+		accept 0 0
+		room 0 64K poison
+		transfer 0 8000 $1 3
+		post 0 0 0 64K
+		! test 0
+		drop 0
+		close 1
+	END
+	play b sender <<-END
+		connects 0 $FAULTS/handle 64K
+		connects 1 $FAULTS/handle.open
+		transfer 0 8000 $1 3
+		drop 0
+		die
+	END
+	ended sender 137
+	wait_for "grep -Eq 'on ab ended: |lost node b' $FAULTS/receiver.log" 60 ||
+		faults_show "the receiver does not notice the sender's end"
+	touch "$FAULTS/over"
+	ended receiver
+	note "$1 messages, not accepted when the sender's process ended"
+}
+
 faults_init
 mesh_up triangle
 for _ in 1 2; do unread_at_the_end; done
+accepted_at_the_end 0
+accepted_at_the_end 8
 # Slower than the half second for which a receiver reads on when it learns of the sender's end.
 mesh_shape b ba 10mbit
 arrives_after 4M 1

@@ -5,7 +5,6 @@
  */
 #include "base/clock.h"
 #include "control/peer.h"
-#include "control/peer_end.h"
 #include "setup/events.h"
 #include "setup/listener.h"
 #include "setup/setup.h"
@@ -281,72 +280,6 @@ TEST(one_listener_for_all)
 	assert_int_equal(v->close_listen(first->listen), 0);
 }
 
-/* The connector's end is cut off, as if its process had ended. */
-static void connector_loses(struct mesh_process *process)
-{
-	struct mesh_peer *peer;
-
-	mesh_lock_take(&process->lock);
-	LIST_FOREACH(peer, &process->peers, entry) {
-		if (peer->incoming && peer->watch.fd >= 0)
-			mesh_peer_lose(peer, "its process ended");
-	}
-	mesh_lock_release(&process->lock);
-}
-
-static struct mesh_process *node_of(void *comm)
-{
-	return ((struct mesh_comm *)comm)->process;
-}
-
-/* Waits until this is true of the listener. */
-static void listener_await(struct mesh_listener *listener, bool (*is)(const struct mesh_listener *))
-{
-	uint64_t deadline = mesh_clock_ms() + LIMIT_MS;
-	struct mesh_process *process = listener->net->process;
-	bool so = false;
-
-	while (!so) {
-		assert_true(mesh_clock_ms() < deadline);
-		mesh_lock_take(&process->lock);
-		so = is(listener);
-		mesh_lock_release(&process->lock);
-	}
-}
-
-static bool knows_of_close(const struct mesh_listener *listener)
-{
-	return listener->num_waiting && listener->waiting[0]->peer_end != MESH_END_OPEN;
-}
-
-/*
- * Its process closes, and ends, before accept() is called. A comm of which nothing has arrived, and
- * which the process does not know any more, is none that NCCL has: the connector has given it up.
- */
-TEST(peer_ends_before_accept)
-{
-	struct link *link = &links[0];
-	struct mesh_process *process;
-	int round, messages, i;
-
-	for (round = 0; round < 2 * VERSIONS; round++) {
-		const struct version *v = &versions[round % VERSIONS];
-
-		messages = round % (MESSAGES_MAX + 1);
-		link_connect(v, contexts[round % VERSIONS], link, messages);
-		process = node_of(link->send);
-		small_before_accept(v, link);
-		if (!messages)
-			listener_await(link->listen, knows_of_close);
-		connector_loses(process);
-		link_accept(v, link);
-		for (i = 0; i < messages; i++)
-			message_receive(v, link, i);
-		link_is_over(v, link);
-		link_close(v, link);
-	}
-}
-
 /* The receiver closes: isend still gives a request, and test its error, as in NCCL's transports. */
 TEST(receiver_closes_first)
 {
@@ -373,56 +306,9 @@ TEST(receiver_closes_first)
 	}
 }
 
-static bool has_given_up(const struct mesh_listener *listener)
+static struct mesh_process *node_of(void *comm)
 {
-	return listener->wait.gave_up;
-}
-
-/* Waits until the listener knows that its connector has given up; as if that were long ago. */
-static void given_up(struct mesh_listener *listener)
-{
-	struct mesh_process *process = listener->net->process;
-
-	listener_await(listener, has_given_up);
-	mesh_lock_take(&process->lock);
-	listener->wait.since_ms = listener->wait.gone_ms = mesh_clock_ms() - 5000;
-	mesh_lock_release(&process->lock);
-}
-
-/* NCCL aborts a connector before it has its comm: accept() does not wait long for it. */
-TEST(connector_gives_up)
-{
-	struct link *living = &links[0], *link = &links[1];
-	int i;
-
-	link_connect(&versions[VERSIONS - 1], contexts[VERSIONS - 1], living, 0);
-	for (i = 0; i < VERSIONS; i++) {
-		const struct version *v = &versions[i];
-		struct version newest = versions[VERSIONS - 1];
-		void *context = NULL, *comm = NULL;
-
-		assert_int_equal(v->listen(contexts[i], 0, link->handle, &link->listen), 0);
-		assert_int_equal(newest.init(logger, &context), 0);
-		/* Over the connection that is there already: CONNECT leaves at once. */
-		assert_int_equal(newest.connect(context, 0, link->handle, &comm, NULL), 0);
-		if (comm)
-			assert_int_equal(newest.close_send(comm), 0);
-		assert_int_equal(newest.finalize(context), 0);
-		link->receive = NULL;
-		if (comm)
-			link_accept(v, link); /* the engine was faster */
-		else
-			given_up(link->listen);
-		if (!comm)
-			assert_int_equal(v->accept(link->listen, &link->receive, NULL),
-					 NCCL_RESULT_REMOTE_ERROR);
-		else
-			assert_int_equal(v->close_receive(link->receive), 0);
-		assert_int_equal(v->close_listen(link->listen), 0);
-	}
-	link_close_send(&versions[VERSIONS - 1], living);
-	link_accept(&versions[VERSIONS - 1], living);
-	link_close(&versions[VERSIONS - 1], living);
+	return ((struct mesh_comm *)comm)->process;
 }
 
 /* The CONNECT that has made the comm, whose receiving end waits for accept(). */
