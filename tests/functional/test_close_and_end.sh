@@ -97,6 +97,7 @@ accepted_at_the_end() {
 		faults_show "the receiver does not notice the sender's end"
 	touch "$FAULTS/over"
 	ended receiver
+	unsaid receiver WARN "did not finish|no rank connected"
 	note "$1 messages, not accepted when the sender's process ended"
 }
 

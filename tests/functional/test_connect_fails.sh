@@ -3,11 +3,11 @@
 # test_connect_fails.sh - connections that cannot be made: the messages, and what stays behind.
 #
 # The connector is on node a, the listener on b, whose firewall takes ports and gives them back.
-# seconds: 50
+# seconds: 40
 . "$(dirname "${BASH_SOURCE[0]}")/faults.sh"
 
 # Each is a function; arguments select some of them.
-CASES=(queue_full left_again fabric_port_dropped anothers_cookie refused_then_stopped unreachable)
+CASES=(queue_full fabric_port_dropped refused_then_stopped unreachable)
 
 # Fresh files for the next case.
 begin() {
@@ -84,39 +84,6 @@ queue_full() {
 	finish "refused a connection: it is out of memory or connections"
 }
 
-# --- a connection that is made, used and closed before the listener's NCCL calls accept ----------
-
-left_again() {
-	begin
-	play b listener <<-END
-		listen 0 $FAULTS/handle
-		await $FAULTS/done
-		within $(ms 5000) accept 0 0
-		room 0 64K
-		transfer 0 8K 3 1
-		post 0 0 0 8K
-		! within $(ms 5000) test 0
-		drop 0
-		within $(ms 5000) accept 1 0
-		room 1 64K
-		post 1 1 1 8K
-		! within $(ms 5000) test 1
-		drop 1
-	END
-	play a connector <<-END
-		connects 0 $FAULTS/handle 64K
-		transfer 0 8K 3 1
-		drop 0
-		connect 1 $FAULTS/handle
-		close 1
-	END
-	ended connector
-	touch "$FAULTS/done"
-	ended listener
-	unsaid listener WARN "did not finish|no rank connected"
-	note "left_again: both connections were handed over, with what was sent on them"
-}
-
 # --- the control connection is made, and the provider's is blocked -------------------------------
 
 fabric_port_dropped() {
@@ -141,7 +108,7 @@ fabric_port_dropped() {
 		touch $FAULTS/done
 		await $FAULTS/go
 		connect-again 0 $FAULTS/handle
-		$(send_once made)
+		$(send_once)
 	END
 	arrives handle
 	knock b 10.77.1.2 "$FAULTS/handle"
@@ -158,39 +125,6 @@ fabric_port_dropped() {
 	unblock
 	touch "$FAULTS/go"
 	finish "gave up connecting.* does not answer on port $port: does a firewall drop"
-}
-
-# --- two connections at once, one of which is made too late --------------------------------------
-
-anothers_cookie() {
-	# The kernel's next SYN may be many seconds away when the port is opened on a busy machine.
-	local FAULTS_ENV=(NCCL_MESH_CONNECT_TIMEOUT=60 NCCL_MESH_ACCEPT_TIMEOUT=60)
-
-	begin
-	play b listener <<-END
-		listen 0 $FAULTS/handle
-		listen 1 $FAULTS/handle.late
-		await $FAULTS/done
-		close-listen 1
-		touch $FAULTS/closed
-		$(receive_once)
-	END
-	arrives handle handle.late
-	block "$(control_port)"
-	play a connector <<-END
-		thread 1 connect 0 $FAULTS/handle
-		pause 200
-		thread 2 ! connect 1 $FAULTS/handle.late
-		pause 200
-		touch $FAULTS/done
-		join 1
-		join 2
-		close 1
-		$(send_once made)
-	END
-	arrives closed
-	unblock
-	finish "refused a connection: it has no such listener"
 }
 
 # --- refused at first, stopped then: only the last reason counts ---------------------------------
@@ -260,10 +194,9 @@ receive_once() {
 	END
 }
 
-# send_once [made]: the comm is there already.
+# The comm is there already.
 send_once() {
 	cat <<-END
-		$([[ ${1:-} ]] || echo "connect 0 $FAULTS/handle")
 		room 0 1M
 		transfer 0 64K 8 1
 		drop 0

@@ -33,7 +33,8 @@ static const struct connect_case {
 	const char *settings;
 	uint64_t accept_from_ms,
 		connect_until_ms; /* NCCL does not call before, or after; 0: does */
-	uint64_t listen_until_ms; /* the listener is closed then; 0: not */
+	uint64_t listen_until_ms; /* the listeners are closed then; 0: not */
+	int listeners_kept;	  /* but so many of them, the first ones */
 	int handle_byte;	  /* that is changed on the way; 0: none */
 	struct event events[EVENTS_MAX];
 } cases[] = {
@@ -90,6 +91,10 @@ static const struct connect_case {
 	 "NCCL_MESH_CONNECT_TIMEOUT=10", .events = {IS_KILLED(0, 2), ENDS(0)}},
 	{"closed-listener", "pair", "ab", 2, FAILS, 0, 2000,
 	 "it has no such listener: it was closed", .listen_until_ms = 1, .events = {ENDS(0)}},
+	/* One connect goes on over the connection that the other one began. */
+	{"closed-listener-of-two", "one", "ab", 2, SOME_FAIL, 1000, 10000,
+	 "it has no such listener: it was closed", .listen_until_ms = 500, .listeners_kept = 1,
+	 .events = {HOLE(0, 0), UP(1000, 0), ENDS(1000)}},
 	{"closed-port", "pair", "ab", 1, FAILS, 9000, 12000, "gave up connecting",
 	 "NCCL_MESH_PORTS=40000-40009 NCCL_MESH_CONNECT_TIMEOUT=10",
 	 .events = {CLOSES_PORT(0, 1, 40000), ENDS(0)}},
@@ -155,7 +160,7 @@ static void connects_await(const struct connect_case *test)
 			if (event->what == KILL)
 				streams_lose(streams, STREAMS_MAX, &play.ranks[event->which]);
 		}
-		for (i = 0; test->listen_until_ms && i < test->streams; i++) {
+		for (i = test->listeners_kept; test->listen_until_ms && i < test->streams; i++) {
 			if (ms >= test->listen_until_ms)
 				stream_listener_close(&streams[i]);
 		}
