@@ -161,6 +161,9 @@ TEST(mixed_card)
 	assert_string_equal(find("enp1s0d1")->reason, "taken: 40 Gb/s, mlx4_0 port 2, 10.3.0.1/24");
 	assert_protocol("ib0", "InfiniBand");
 	assert_protocol("enp1s0d1", "RoCE v2, GID 3");
+	assert_true(find("ib0")->rdma.node_guid == 0x0002c90300ef1234u);
+	assert_int_equal(find("ib0")->rdma.gids[0].type, MESH_GID_IB);
+	assert_int_equal(find("enp1s0d1")->rdma.num_gids, 4);
 	assert_int_equal(log_captured_lines(MESH_LOG_INFO), 0);
 }
 
@@ -192,6 +195,7 @@ TEST(dgx_spark)
 		assert_string_equal(nics[i].reason, ports[i].reason);
 		assert_string_equal(strrchr(nics[i].pci_path, '/') + 1, ports[i].function);
 		assert_protocol(ports[i].netdev, "RoCE v2, GID 3");
+		assert_int_equal(nics[i].rdma.num_gids, 4);
 	}
 }
 
@@ -205,6 +209,8 @@ TEST(e810)
 	assert_all_distinct();
 	assert_protocol("ens1f0", "RoCE v2, GID 1");
 	assert_protocol("ens1f1", "iWARP");
+	assert_string_equal(find("ens1f0")->reason, "taken: 100 Gb/s, irdma0 port 1, 10.4.0.1/24");
+	assert_string_equal(find("ens1f1")->reason, "taken: 100 Gb/s, irdma1 port 1, 10.5.0.1/24");
 }
 
 /* In a pod the GIDs start anywhere, with others' between them: the user need not look them up. */
@@ -218,6 +224,8 @@ TEST(pod)
 	assert_string_equal(find("net1")->reason,
 			    "taken: 400 Gb/s, mlx5_bond_0 port 1, 10.20.0.5/24");
 	assert_protocol("net1", "RoCE v2, GID 9");
+	assert_int_equal(find("net1")->rdma.num_gids, 2); /* another's is left out */
+	assert_string_equal(strrchr(find("net1")->pci_path, '/'), "/0000:81:00.0");
 	assert_string_equal(find("eth0")->rdma.device, "");
 }
 

@@ -42,7 +42,7 @@ static struct mesh_nic *nic_add(const char *netdev, const char *mac, const char 
 
 	snprintf(nic->netdev, sizeof(nic->netdev), "%s", netdev);
 	nic->ifindex = (unsigned int)machine.num_nics;
-	nic->link_type = strlen(mac) > 30 ? ARPHRD_INFINIBAND : ARPHRD_ETHER;
+	nic->link_type = ARPHRD_ETHER;
 	assert_int_equal(mesh_sysfs_mac_parse(mac, nic->mac), 0);
 	if (addr)
 		assert_int_equal(mesh_addr_parse(addr, &nic->addrs[nic->num_addrs++]), 0);
@@ -270,20 +270,6 @@ TEST(other_namespace)
 	assert_true(mesh_sysfs_netdev_load(&machine.sysfs, by_index));
 }
 
-TEST(connectx3)
-{
-	const char *ib_mac = "80:00:02:08:fe:80:00:00:00:00:00:00:00:02:c9:03:00:ef:12:35";
-	struct mesh_nic *ib0 = nic_add("ib0", ib_mac, "10.2.0.1/24");
-
-	nic_add("enp1s0d1", "00:02:c9:ef:12:36", "10.3.0.1/24");
-	sysfs_fixture_connectx3(&machine.fixture);
-	machine_is("ib0 56000 pci0000:00/0000:00:01.0/0000:01:00.0 mlx4_0:1 infiniband '4: "
-		   "ACTIVE' 0ib\n"
-		   "enp1s0d1 40000 pci0000:00/0000:00:01.0/0000:01:00.0 mlx4_0:2 ethernet '4: "
-		   "ACTIVE' 0v1 1v2 2v1 3v2");
-	assert_true(ib0->rdma.node_guid == 0x0002c90300ef1234u);
-}
-
 /* Ports that have no GIDs (yet) are distinguished by their numbers. */
 TEST(dual_port_by_number)
 {
@@ -303,42 +289,6 @@ TEST(dual_port_by_number)
 	machine_is("eth0 0 pci0000:00/0000:00:01.0/0000:01:00.0 mlx4_0:1 ethernet '1: DOWN' "
 		   "inactive\n"
 		   "eth1 40000 pci0000:00/0000:00:01.0/0000:01:00.0 mlx4_0:2 ethernet '4: ACTIVE'");
-}
-
-TEST(dgx_spark)
-{
-	sysfs_fixture_dgx_spark(&machine.fixture);
-	nic_add("enP2p1s0f1np1", "4c:bb:47:00:00:06", "10.4.0.1/24");
-	nic_add("enp1s0f0np0", "4c:bb:47:00:00:01", "10.1.0.1/24");
-	nic_add("enp1s0f1np1", "4c:bb:47:00:00:02", NULL);
-	nic_add("enP2p1s0f0np0", "4c:bb:47:00:00:05", "10.3.0.1/24");
-	machine_is("enP2p1s0f1np1 200000 pci0002:00/0002:00:00.0/0002:01:00.1 roceP2p1s0f1:1 "
-		   "ethernet '4: ACTIVE' 0v1 1v2 2v1 3v2\n"
-		   "enp1s0f0np0 200000 pci0000:00/0000:00:00.0/0000:01:00.0 rocep1s0f0:1 ethernet "
-		   "'4: ACTIVE' 0v1 1v2 2v1 3v2\n"
-		   "enp1s0f1np1 200000 pci0000:00/0000:00:00.0/0000:01:00.1 rocep1s0f1:1 ethernet "
-		   "'4: ACTIVE' 0v1 1v2 2v1 3v2\n"
-		   "enP2p1s0f0np0 200000 pci0002:00/0002:00:00.0/0002:01:00.0 roceP2p1s0f0:1 "
-		   "ethernet '4: ACTIVE' 0v1 1v2 2v1 3v2");
-}
-
-TEST(e810)
-{
-	nic_add("ens1f0", "b4:96:91:00:00:10", "10.4.0.1/24");
-	nic_add("ens1f1", "b4:96:91:00:00:11", "10.5.0.1/24");
-	sysfs_fixture_e810(&machine.fixture);
-	machine_is("ens1f0 100000 pci0000:00/0000:00:01.1/0000:02:00.0 irdma0:1 ethernet '4: "
-		   "ACTIVE' 0v2 1v2\n"
-		   "ens1f1 100000 pci0000:00/0000:00:01.1/0000:02:00.1 irdma1:1 ethernet '4: "
-		   "ACTIVE' 0?");
-}
-
-TEST(bond_pod)
-{
-	nic_add("net1", "9a:01:02:03:04:05", "10.20.0.5/24");
-	sysfs_fixture_bond_pod(&machine.fixture);
-	machine_is("net1 400000 pci0000:80/0000:80:01.0/0000:81:00.0 mlx5_bond_0:1 ethernet '4: "
-		   "ACTIVE' 8v1 9v2");
 }
 
 TEST(soft_roce)
