@@ -194,6 +194,8 @@ TEST(no_wait)
 	assert_int_equal(mesh_nic_table_load_running("/nonexistent", &config, 60000, &table), 0);
 	assert_true(mesh_clock_ms() - start_ms < 30000);
 	assert_taken("n0p0");
+	assert_string_equal(find("n1p0")->reason, "skipped: no carrier (cable or peer down)");
+	assert_string_equal(find("xn1p0")->reason, "skipped: link is down (ip link set xn1p0 up)");
 	assert_int_equal(log_captured_times(MESH_LOG_INFO, "waiting up to 60000 ms for n1p0"), 0);
 }
 
