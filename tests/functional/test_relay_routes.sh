@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # test_relay_routes.sh - routes of several relays: lines, rings, stars and random graphs, all pairs
-# at once, every byte of the correctness matrix checked.
+# at once, every byte of the correctness matrix checked; and a ring whose ranks have another order.
 #
 #	SEED=N test_relay_routes.sh	that random graph
 #	GRAPHS=20 test_relay_routes.sh	so many random graphs
@@ -43,7 +43,25 @@ test_ring() {
 	ranks_pass ring f g h i j k -- "${ARGS[@]}" --verbose
 	relayed ring f h g
 	relayed ring f i '(g,h|k,j)'
+	warned ring 0
 	note "ring of 6: opposite nodes through two relays"
+}
+
+# warned RUN TIMES: so often a rank warned about NCCL's ring.
+warned() {
+	(($(cat "$OUT/$1"/rank*.out | grep -c "follow each other in NCCL's ring") == $2)) ||
+		{ ranks_show "$OUT/$1"; fail "run $1: not $2 warnings about the order"; }
+}
+
+# The ranks are not in the order of the cables: one of them warns, and names the order that is.
+test_order() {
+	mesh_node w x y z
+	mesh_cabled wx xy yz zw
+	ranks_pass order w y x z -- --timeout 200 --sizes 8 --iters 1 --repeat 1 \
+		--pairs 0-1,1-2,2-3,3-0
+	warned order 1
+	said order "nodes w .rank 0. and y .rank 1. .* in the order w, x, y, z: then every step"
+	note "ranks in another order: $(grep -hom1 'the nodes w .*' "$OUT"/order/*.out)"
 }
 
 # The hub relays all pairs but its own.
@@ -193,4 +211,4 @@ if ((GRAPHS)); then
 	done
 	exit
 fi
-for part in ${ONLY:-line ring star random}; do "test_$part"; done
+for part in ${ONLY:-line ring order star random}; do "test_$part"; done
