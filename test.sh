@@ -55,8 +55,8 @@ ASAN_FUNCTIONAL=${ASAN_FUNCTIONAL:-test_abort test_close_in_flight test_connect_
 # TSan is for races between the plugin's threads. Tests that read memory while it is being written
 # (test_close_in_flight, test_ll_placement) race by design, and the first one also closes a comm
 # before it joins the thread that tests its requests; all tests run under ASan.
-TSAN_FUNCTIONAL=${TSAN_FUNCTIONAL:-test_close_asleep test_cut_others test_descriptors
-	test_firewall_reset test_foreign_handle test_no_common_subnet test_peer_killed test_ranks
+TSAN_FUNCTIONAL=${TSAN_FUNCTIONAL:-test_close_asleep test_connect_fails test_cut_others
+	test_descriptors test_firewall_reset test_foreign_handle test_peer_killed test_ranks
 	test_sizes}
 # The others have one thread.
 TSAN_UNIT="base control fabric nccl neighbours relay setup system transport"

@@ -36,6 +36,7 @@ static const struct connect_case {
 	uint64_t listen_until_ms; /* the listeners are closed then; 0: not */
 	int listeners_kept;	  /* but so many of them, the first ones */
 	int handle_byte;	  /* that is changed on the way; 0: none */
+	unsigned int absent;	  /* a bit mask of cables that have no carrier at first */
 	struct event events[EVENTS_MAX];
 } cases[] = {
 	/* What works. */
@@ -62,6 +63,12 @@ static const struct connect_case {
 	/* What cannot work. */
 	{"no-common-subnet", "line", "ac", 1, FAILS, 0, 1000,
 	 "no common subnet, and no route between their mesh NICs", "NCCL_MESH_RELAY=off",
+	 .events = {ENDS(0)}},
+	{"no-common-subnet-here-and-there", "line", "ac", 1, FAILS, 0, 1000,
+	 "Here: 10.0.0.1/24 (x0); there: 10.1.0.2/24. Is there a cable", "NCCL_MESH_RELAY=off",
+	 .events = {ENDS(0)}},
+	{"cable-without-carrier", "triangle", "ac", 1, FAILS, 0, 8000,
+	 "Skipped here: x2 (10.2.0.2/24): no carrier", "NCCL_MESH_RELAY=off", .absent = 4,
 	 .events = {ENDS(0)}},
 	{"no-relay", "apart", "ac", 1, FAILS, 59000, 62000, "no neighbour relays",
 	 .events = {ENDS(0)}},
@@ -107,6 +114,10 @@ static const struct connect_case {
 	/* What accept says. */
 	{"nobody-connects", "pair", "ab", 1, FAILS, 19000, 21000, "no rank connected within 20 s",
 	 "NCCL_MESH_ACCEPT_TIMEOUT=20", .connect_until_ms = 1,
+	 .events = {IS_KILLED(0, 0), ENDS(0)}},
+	{"nobody-connects-yet", "pair", "ab", 1, FAILS, 11000, 13000,
+	 "for another rank to connect to the listener on 10.0.0.2/24 (x0), 10.1.0.2/24 (x1)",
+	 "NCCL_MESH_ACCEPT_TIMEOUT=12", .connect_until_ms = 1,
 	 .events = {IS_KILLED(0, 0), ENDS(0)}},
 	{"killed-connector", "pair", "ab", 1, FAILS, 5000, 8000, "and is gone",
 	 .accept_from_ms = 1500, .connect_until_ms = 1,
@@ -201,6 +212,7 @@ static void connects_run(int number)
 	int i, ran;
 
 	play.settings = test->settings;
+	play.absent = test->absent;
 	rank_expects = test->says;
 	if (test->streams > 10)
 		rank_message_bytes = 20000;
