@@ -53,7 +53,7 @@ struct mesh_peer_user_ops {
 	/* The lost peer has stopped and was fenced: nothing more of it arrives. */
 	void (*fenced)(struct mesh_peer_user *user);
 	/* The peer's link is taken out of use, or used again; NULL: it needs this link. */
-	void (*park)(struct mesh_peer_user *user, bool parked);
+	void (*park)(struct mesh_peer_user *user);
 	/* Goes with it. True if nothing of it is in flight on the link, and it starts nothing. */
 	bool (*is_idle)(struct mesh_peer_user *user);
 };

@@ -113,20 +113,20 @@ bool mesh_peer_node_is_known(const struct mesh_process *process, const struct me
 	return false;
 }
 
-uint64_t mesh_way_silent_ms(const struct mesh_process *process, const struct mesh_way *way)
+uint64_t mesh_way_tried_ms(const struct mesh_process *process, const struct mesh_way *way)
 {
 	const struct mesh_peer *peer;
-	uint64_t silent_ms = 0;
+	uint64_t tried_ms = 0;
 
 	mesh_process_assert_locked(process);
 	LIST_FOREACH(peer, &process->peers, entry) {
-		if (peer->incoming || peer->state == MESH_PEER_LOST ||
+		if (!peer->tried_ms || peer->state == MESH_PEER_LOST ||
 		    !mesh_peer_is_at(peer, process->domains[way->index], &way->address.addr))
 			continue;
-		if (!peer->silent_ms)
+		if (peer->state == MESH_PEER_UP)
 			return 0;
-		if (!silent_ms || peer->silent_ms < silent_ms)
-			silent_ms = peer->silent_ms;
+		if (!tried_ms || peer->tried_ms < tried_ms)
+			tried_ms = peer->tried_ms;
 	}
-	return silent_ms;
+	return tried_ms;
 }

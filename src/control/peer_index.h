@@ -51,12 +51,9 @@ bool mesh_process_is_known(const struct mesh_process *process, uint64_t process_
 MESH_HOLDS(process)
 bool mesh_peer_node_is_known(const struct mesh_process *process, const struct mesh_addr *address);
 
-/**
- * Since when nothing has answered at the way's address, whichever process was dialled there; 0: not
- * known, or something has.
- */
+/** Since when the way's address is dialled, for any process; 0: it is not, or one there is up. */
 MESH_HOLDS(process)
-uint64_t mesh_way_silent_ms(const struct mesh_process *process, const struct mesh_way *way);
+uint64_t mesh_way_tried_ms(const struct mesh_process *process, const struct mesh_way *way);
 
 /** The peers that may have this address: those of one bucket. */
 MESH_HOLDS(process)

@@ -28,7 +28,7 @@
 
 /* A stranger that connects and sends nothing is disconnected after this. */
 #define SILENCE_MS 10000
-/* An address that gave no answer is remembered for this long. */
+/* An address that gave no answer is remembered for this long after the last attempt. */
 #define SILENCE_MEMORY_MS 30000
 /* If a greeting is not answered within this, the attempt starts again. */
 #define GREETING_MS 3000
@@ -380,7 +380,7 @@ static bool peer_is_unwanted(const struct mesh_peer *peer, uint64_t now_ms)
 	if (peer->users)
 		return false;
 	/* Remembers that nothing answers there, so that the next connection waits for less time. */
-	if (peer->silent_ms && mesh_clock_elapsed_ms(peer->silent_ms, now_ms) < SILENCE_MEMORY_MS)
+	if (peer->silent_ms && mesh_clock_elapsed_ms(peer->started_ms, now_ms) < SILENCE_MEMORY_MS)
 		return false;
 	return peer->state == MESH_PEER_LOST || (!peer->incoming && peer->state != MESH_PEER_UP);
 }
@@ -456,7 +456,7 @@ static uint64_t unwanted_due(const struct mesh_peer *peer, uint64_t now_ms)
 	if (peer_is_unwanted(peer, now_ms))
 		return now_ms + PROVIDER_MS; /* the provider still holds a greeting */
 	if (!peer->users && peer->silent_ms)
-		return peer->silent_ms + SILENCE_MEMORY_MS;
+		return peer->started_ms + SILENCE_MEMORY_MS;
 	return NEVER;
 }
 

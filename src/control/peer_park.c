@@ -16,7 +16,7 @@ static void users_learn(const struct mesh_peer *peer)
 		   mesh_peer_text(peer, text), mesh_peer_is_parked(peer) ? "out of use" : "in use");
 	LIST_FOREACH(user, &peer->user_list, entry) {
 		if (user->ops->park)
-			user->ops->park(user, mesh_peer_is_parked(peer));
+			user->ops->park(user);
 	}
 }
 

@@ -87,7 +87,7 @@ MESH_HOLDS(process)
 static int try_begun(struct mesh_connect *connect, int ret, uint64_t now_ms)
 {
 	if (ret != -ENODEV && ret != -ENOLINK)
-		return ret;
+		return ret && connect->relay ? -EAGAIN : ret;
 	if (!mesh_connect_relay_begin(connect)) {
 		if (connect->state == MESH_CONNECT_ASKING)
 			connect_state_set(connect, MESH_CONNECT_PEERS);
@@ -99,10 +99,9 @@ static int try_begun(struct mesh_connect *connect, int ret, uint64_t now_ms)
 }
 
 MESH_HOLDS(process)
-static void try_next(struct mesh_connect *connect, uint64_t now_ms)
+static void try_go_on(struct mesh_connect *connect, int ret, uint64_t now_ms)
 {
-	int ret = try_begun(connect, mesh_connect_try_next(connect, now_ms), now_ms);
-
+	ret = try_begun(connect, ret, now_ms);
 	if (ret && ret != -EAGAIN)
 		connect_fail(connect, ret);
 }
@@ -224,7 +223,7 @@ bool mesh_connect_opened_handle(struct mesh_peer *peer, const struct mesh_frame 
 /* ---- advancing -------------------------------------------------------------------------- */
 
 /*
- * Begins to connect, the likely candidates first. Returns 0; -EAGAIN while none can begin; another
+ * Begins to connect, the likely candidates first. Returns 0; -EAGAIN if none can begin yet; another
  * negative errno (logged).
  */
 MESH_HOLDS(process)
@@ -234,7 +233,7 @@ static int peers_begin(struct mesh_connect *connect, uint64_t now_ms)
 
 	mesh_neighbour_hints_order(connect->net->process, &connect->handle, &connect->choice);
 	ret = try_begun(connect, mesh_connect_try_start(connect, now_ms), now_ms);
-	if (!ret)
+	if ((!ret || ret == -EAGAIN) && connect->state == MESH_CONNECT_ASKING)
 		connect_state_set(connect, MESH_CONNECT_PEERS);
 	return ret;
 }
@@ -305,15 +304,11 @@ static void answers_wait(struct mesh_connect *connect, uint64_t now_ms)
 MESH_HOLDS(process)
 static bool hello_learn(struct mesh_connect *connect, uint64_t now_ms)
 {
-	int ret;
-
 	if (!mesh_connect_handle_learn(connect))
 		return false;
 	candidates_renew(connect);
 	mesh_neighbour_hints_order(connect->net->process, &connect->handle, &connect->choice);
-	ret = try_begun(connect, mesh_connect_try_again(connect, now_ms), now_ms);
-	if (ret && ret != -EAGAIN)
-		connect_fail(connect, ret);
+	try_go_on(connect, mesh_connect_try_again(connect, now_ms), now_ms);
 	return true;
 }
 
@@ -335,10 +330,13 @@ static void relays_try(struct mesh_connect *connect, uint64_t now_ms)
 	} else if (!connect->num_dials) {
 		mesh_connect_relay_log_slow(connect, now_ms);
 	}
+	if (connect->num_dials && !mesh_connect_relay_is_due(connect, now_ms))
+		return; /* they were begun while none had a carrier */
 	if (!mesh_relay_try_is_ready(connect->relay, now_ms))
 		return;
-	if (connect->num_dials)
+	if (connect->num_dials && !connect->open_ms)
 		mesh_connect_relay_log(connect, now_ms);
+	connect->open_ms = now_ms;
 	connect_state_set(connect, MESH_CONNECT_OPEN_SENT);
 	path_request(connect);
 }
@@ -347,8 +345,12 @@ static void relays_try(struct mesh_connect *connect, uint64_t now_ms)
 MESH_HOLDS(process)
 static void candidates_take(struct mesh_connect *connect)
 {
+	char node[MESH_HANDLE_NODE_TEXT_MAX];
+
 	if (connect->state == MESH_CONNECT_OPEN_SENT) {
-		mesh_connect_log_back(connect);
+		mesh_info("the links or routes to node %s work now, and no relay has answered: "
+			  "leaving the relays",
+			  mesh_handle_node_text(&connect->handle, node));
 		comm_drop(connect);
 		connect_state_set(connect, MESH_CONNECT_PEERS);
 	}
@@ -363,12 +365,9 @@ MESH_HOLDS(process)
 static void candidates_try(struct mesh_connect *connect, uint64_t now_ms)
 {
 	enum mesh_verdict verdict;
-	int ret;
 
 	if (!connect->num_dials) {
-		ret = try_begun(connect, mesh_connect_try_start(connect, now_ms), now_ms);
-		if (ret && ret != -EAGAIN)
-			connect_fail(connect, ret);
+		try_go_on(connect, mesh_connect_try_start(connect, now_ms), now_ms);
 		return;
 	}
 	if (hello_learn(connect, now_ms))
@@ -384,7 +383,7 @@ static void candidates_try(struct mesh_connect *connect, uint64_t now_ms)
 	} else {
 		mesh_connect_log_slow(connect, now_ms);
 		if (verdict == MESH_VERDICT_NEXT)
-			try_next(connect, now_ms);
+			try_go_on(connect, mesh_connect_try_next(connect, now_ms), now_ms);
 	}
 }
 
@@ -425,11 +424,14 @@ static void connect_advance(struct mesh_connect *connect, uint64_t now_ms)
 		} else {
 			comm_drop(connect);
 			connect_state_set(connect, MESH_CONNECT_PEERS);
-			try_next(connect, now_ms);
+			try_go_on(connect, mesh_connect_try_next(connect, now_ms), now_ms);
 		}
 	}
+	/* Not while an OPEN may be answered soon: the listener's NCCL may have the comm already. */
 	if (connect->choice.num_candidates &&
-	    (connect->state == MESH_CONNECT_PEERS || connect->state == MESH_CONNECT_OPEN_SENT))
+	    (connect->state == MESH_CONNECT_PEERS ||
+	     (connect->state == MESH_CONNECT_OPEN_SENT &&
+	      mesh_clock_elapsed_ms(connect->open_ms, now_ms) >= MESH_DIAL_MS)))
 		candidates_try(connect, now_ms);
 	if (connect->state == MESH_CONNECT_PEERS)
 		relays_try(connect, now_ms);

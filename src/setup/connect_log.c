@@ -348,15 +348,6 @@ void mesh_connect_log_slow(struct mesh_connect *connect, uint64_t now_ms)
 		  peer->reason[0] ? peer->reason : "no answer yet", seconds_left(connect, now_ms));
 }
 
-void mesh_connect_log_back(const struct mesh_connect *connect)
-{
-	char node[MESH_HANDLE_NODE_TEXT_MAX];
-
-	mesh_info("the links or routes to node %s work now, and no relay has answered: leaving the "
-		  "relays",
-		  mesh_handle_node_text(&connect->handle, node));
-}
-
 void mesh_connect_log_full(const struct mesh_peer *peer, int error)
 {
 	char text[MESH_PEER_TEXT_MAX], more[MESH_LOG_LIMIT_TEXT_MAX];

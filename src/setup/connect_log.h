@@ -19,20 +19,13 @@ void mesh_connect_log_away(struct mesh_connect *connect, uint64_t now_ms);
 MESH_HOLDS(process)
 void mesh_connect_log_timeout(const struct mesh_connect *connect, uint64_t now_ms);
 
-/**
- * Logs once that the connection takes long, or that a candidate which is up waits for relays with
- * RDMA, and asks the neighbours: the error names them.
- */
+/** Logs once that the connection takes long, and asks the neighbours: the error names them. */
 MESH_HOLDS(process)
 void mesh_connect_log_slow(struct mesh_connect *connect, uint64_t now_ms);
 
 /** The same as mesh_connect_log_slow() for a connection through relays. */
 MESH_HOLDS(process)
 void mesh_connect_relay_log_slow(struct mesh_connect *connect, uint64_t now_ms);
-
-/** INFO: the candidates work, after relays were asked, which have not answered. */
-MESH_HOLDS(process)
-void mesh_connect_log_back(const struct mesh_connect *connect);
 
 /** Logs that there is no room for a connection here: @error, a negative errno. Limited. */
 MESH_HOLDS(process)

@@ -35,7 +35,7 @@ int mesh_connect_relay_begin(struct mesh_connect *connect)
 
 	if (connect->relay)
 		return 0;
-	if (connect->choice.provider_differs)
+	if (!connect->choice.num_candidates && connect->choice.provider_differs)
 		return -ENETUNREACH;
 	return mesh_relay_try_open(process, &connect->handle, (int)process->config.max_paths,
 				   &connect->relay);
@@ -63,12 +63,10 @@ MESH_HOLDS(process)
 static bool is_overdue(const struct mesh_process *process, const struct mesh_dial *dial,
 		       uint64_t now_ms)
 {
-	uint64_t silent_ms;
+	uint64_t tried_ms = mesh_way_tried_ms(process, &dial->way);
 
-	if (is_answered(dial))
-		return mesh_clock_elapsed_ms(dial->peer->tried_ms, now_ms) >= ALONE_ANSWERED_MS;
-	silent_ms = mesh_way_silent_ms(process, &dial->way);
-	return silent_ms && mesh_clock_elapsed_ms(silent_ms, now_ms) >= ALONE_MS;
+	return tried_ms && mesh_clock_elapsed_ms(tried_ms, now_ms) >=
+				   (is_answered(dial) ? ALONE_ANSWERED_MS : ALONE_MS);
 }
 
 bool mesh_connect_relay_is_due(const struct mesh_connect *connect, uint64_t now_ms)
@@ -84,11 +82,14 @@ bool mesh_connect_relay_is_due(const struct mesh_connect *connect, uint64_t now_
 	for (dial = connect->dials; dial < connect->dials + connect->num_dials; dial++) {
 		if (dial->state == MESH_DIAL_UP || dial->state == MESH_DIAL_OPENING)
 			return false;
-		overdue &= is_overdue(process, dial, now_ms);
 		if (is_answered(dial))
 			alone_ms = ALONE_ANSWERED_MS;
 	}
-	return overdue || age_ms >= alone_ms;
+	if (age_ms >= alone_ms)
+		return true;
+	for (dial = connect->dials; overdue && dial < connect->dials + connect->num_dials; dial++)
+		overdue = is_overdue(process, dial, now_ms);
+	return overdue;
 }
 
 void mesh_connect_relay_log(const struct mesh_connect *connect, uint64_t now_ms)

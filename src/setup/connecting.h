@@ -45,6 +45,7 @@ struct mesh_connect {
 	struct mesh_dial dials[MESH_PATHS_MAX];
 	int num_dials;		      /* 0: no candidate can begin now */
 	struct mesh_relay_try *relay; /* tried beside them: connect_relay.h; owned, or NULL */
+	uint64_t open_ms;	      /* when the latest OPEN was sent; 0: none was */
 	int unopened;	 /* 1 + the NIC of the last candidate that cannot be opened, or 0 */
 	int lanes;	 /* of each pair of this try; 0: not chosen yet */
 	int lanes_begun; /* of these, beside the first one */

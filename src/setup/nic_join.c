@@ -9,8 +9,7 @@
 #include "nic/nic_order.h"
 #include "setup/nic_join.h"
 #include "setup/openings.h"
-#include "transport/path_state.h"
-#include "transport/route_wait.h"
+#include "transport/comm_open.h"
 
 /*
  * Sets @found for each dev that is bound to this address: the sockets below it depend on nothing
@@ -105,12 +104,8 @@ static void reserves_set(struct mesh_process *process, const bool *taken)
 		process->dev_reserves[dev] = !taken[dev];
 	}
 	for (comm = changed ? LIST_FIRST(&process->comms) : NULL; comm;
-	     comm = LIST_NEXT(comm, entry)) {
-		mesh_comm_lock(comm);
-		mesh_comm_tiers_learn(comm);
-		mesh_comm_unlock(comm);
-		mesh_reroute_soon(comm);
-	}
+	     comm = LIST_NEXT(comm, entry))
+		mesh_comm_tiers_renew(comm);
 	mesh_process_unlock(process);
 }
 

@@ -189,7 +189,8 @@ static void first_hop_dial(struct mesh_relay_try *relay, const struct mesh_route
 	struct mesh_process *process = relay->process;
 	struct mesh_next nexts[MESH_NEXTS_MAX];
 	uint32_t unusable = 0, later = 0;
-	bool drained;
+	bool drained, only = relay->rdma_only ||
+			     (relay->is_better && relay->beside.better == MESH_BETTER_RDMA);
 	int i, num;
 
 	if (now_ms < refused_ms(&relay->tried, route))
@@ -197,12 +198,11 @@ static void first_hop_dial(struct mesh_relay_try *relay, const struct mesh_route
 	num = mesh_nexts_of_node(process, process->relay->neighbours, route->hops[0],
 				 process->relay->job, nexts, MESH_NEXTS_MAX);
 	drained = !is_early(relay, MESH_DIAL_MS, now_ms); /* the others have not answered */
-	if (route->rdma &&
-	    (relay->rdma_only || relay->is_better || is_early(relay, BEST_MS, now_ms)))
+	if (route->rdma && (only || is_early(relay, BEST_MS, now_ms)))
 		later = without_rdma(nexts, num);
 	while ((i = least_recent(&relay->tried, nexts, num, unusable | later, drained)) >= 0 ||
 	       later) {
-		if (i < 0 && (relay->rdma_only || relay->is_better))
+		if (i < 0 && only)
 			break;
 		if (i < 0) {
 			later = 0;
@@ -338,7 +338,7 @@ static void refused_last(const struct mesh_relay_try *relay, struct mesh_route *
 /*
  * A comm that goes on over other paths needs none at once: it looks again when it likes, and asks
  * no neighbour without a route. What is better than its paths comes before what is beside its
- * routes.
+ * routes. Those are found first, so one beside them is missing only when the search is over.
  */
 MESH_HOLDS(process)
 static void beside_begin(struct mesh_relay_try *relay, uint64_t now_ms)
@@ -363,7 +363,7 @@ static void beside_begin(struct mesh_relay_try *relay, uint64_t now_ms)
 		refused_last(relay, routes, num);
 		routes_take(relay, routes, num, relay->most, now_ms);
 	}
-	relay->vain = !relay->num_dials;
+	relay->vain = !relay->num_dials && !mesh_neighbours_searches(neighbours, 0);
 }
 
 /*
@@ -404,8 +404,7 @@ static void routes_begin(struct mesh_relay_try *relay, uint64_t now_ms)
 	if (!mesh_relay_search_counts(relay->process, relay->handle->node_id, now_ms))
 		return;
 	if (relay->beside.goes_on) {
-		if (!mesh_neighbours_searches(neighbours, 0)) /* what is missing is in all of it */
-			beside_begin(relay, now_ms);
+		beside_begin(relay, now_ms);
 		return;
 	}
 	num = mesh_neighbours_routes(neighbours, target, MESH_RELAYS_MAX, routes, MESH_ROUTES_MAX);

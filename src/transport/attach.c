@@ -16,6 +16,7 @@
  * once the answer has come.
  */
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"
@@ -134,6 +135,8 @@ static void path_up(struct mesh_path *path, const struct mesh_frame_accept *acce
 		route_log(path, alone);
 	if (mesh_path_has_relay(path) || is_first)
 		mesh_path_log(path);
+	free(comm->loss);
+	comm->loss = NULL;
 	mesh_attach_relays_leave(comm);
 	mesh_comm_recover_soon(comm);
 }
@@ -211,22 +214,25 @@ int mesh_attach_begin(struct mesh_path *path, struct mesh_peer *peer, bool relay
 	return 0;
 }
 
-/* One whose relay is lost, or was left, and that rests; or NULL. */
+/* One that rests without its relay, or NULL. A link does not get the last: a relay may need it. */
 MESH_HOLDS(process)
-static struct mesh_path *left_path(struct mesh_comm *comm)
+static struct mesh_path *left_path(struct mesh_comm *comm, bool relay)
 {
-	int i = 0;
+	struct mesh_path *path, *left = NULL;
+	int num = 0;
 
-	while (i < comm->num_paths &&
-	       !(mesh_path_has_relay(&comm->paths[i]) && path_rests(&comm->paths[i])))
-		i++;
-	return i < comm->num_paths ? &comm->paths[i] : NULL;
+	for (path = comm->paths; path < comm->paths + comm->num_paths; path++) {
+		num += mesh_path_has_relay(path);
+		if (mesh_path_has_relay(path) && path_rests(path))
+			left = path;
+	}
+	return relay || num > 1 ? left : NULL;
 }
 
 bool mesh_attach_has_room(struct mesh_comm *comm)
 {
 	mesh_process_assert_locked(comm->process);
-	return comm->num_paths < comm->max_paths || left_path(comm);
+	return comm->num_paths < comm->max_paths || left_path(comm, false);
 }
 
 int mesh_attach_late(struct mesh_comm *comm, struct mesh_peer *peer, bool relay,
@@ -240,7 +246,7 @@ int mesh_attach_late(struct mesh_comm *comm, struct mesh_peer *peer, bool relay,
 	if (comm->num_paths > comm->wanted_paths && !path->remote_id)
 		return mesh_attach_begin(path, peer, relay); /* the peer does not have it either */
 	if (comm->num_paths == comm->max_paths) {
-		*late = path = left_path(comm);
+		*late = path = left_path(comm, relay);
 		return path ? mesh_attach_begin(path, peer, relay) : -ENOSPC;
 	}
 	*late = ++path;

@@ -27,7 +27,7 @@
 MESH_HOLDS(process)
 int mesh_attach_begin(struct mesh_path *path, struct mesh_peer *peer, bool relay);
 
-/** True if mesh_attach_late() finds a path for it, one that it has left included. */
+/** True if mesh_attach_late() finds a path for a link, one that the comm has left included. */
 MESH_HOLDS(process)
 bool mesh_attach_has_room(struct mesh_comm *comm);
 

@@ -88,21 +88,21 @@ static void path_fenced(struct mesh_peer_user *user)
 }
 
 MESH_HOLDS(process)
-static void path_park(struct mesh_peer_user *user, bool parked)
+static void path_park(struct mesh_peer_user *user)
 {
-	struct mesh_path *path = mesh_path_of_user(user);
-	struct mesh_comm *comm = path->comm;
+	mesh_comm_tiers_renew(mesh_path_of_user(user)->comm);
+}
 
+void mesh_comm_tiers_renew(struct mesh_comm *comm)
+{
 	mesh_process_assert_locked(comm->process);
 	mesh_comm_lock(comm);
 	mesh_comm_tiers_learn(comm);
 	if (comm->sending && !comm->opener)
-		mesh_send_push(comm); /* it may have waited for room on this path alone */
+		mesh_send_push(comm); /* it may have waited for room on one path alone */
 	mesh_comm_unlock(comm);
-	if (parked)
-		mesh_reroute_soon(comm);
-	else
-		mesh_attach_relays_leave(comm);
+	mesh_attach_relays_leave(comm);
+	mesh_reroute_soon(comm);
 }
 
 MESH_HOLDS(process)

@@ -34,6 +34,10 @@ int mesh_comm_open(const void *owner, struct mesh_peer *peer, const struct mesh_
 MESH_HOLDS(process)
 int mesh_comm_path_add(struct mesh_comm *comm, struct mesh_peer *peer, bool relay);
 
+/** A link of the comm is drained, a NIC has become a reserve, or neither any longer. */
+MESH_HOLDS(process)
+void mesh_comm_tiers_renew(struct mesh_comm *comm);
+
 /** Frees a comm that has no registrations and nothing in flight. process->lock held. */
 MESH_HOLDS(process)
 void mesh_comm_free(struct mesh_comm *comm);
