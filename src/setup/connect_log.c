@@ -198,7 +198,7 @@ static const char *rdma_advice(const struct mesh_peer *peer)
 
 /* Why no relay helps either; "" if none was asked. */
 MESH_HOLDS(process)
-static const char *detour_text(const struct mesh_connect *connect, char *text, size_t size)
+static const char *no_relay_text(const struct mesh_connect *connect, char *text, size_t size)
 {
 	const struct mesh_relay_try *relay = connect->relay;
 	char why[RELAY_TEXT_MAX / 2];
@@ -242,7 +242,7 @@ static const char *route_text(const struct mesh_connect *connect,
 
 /* The candidates let nothing through, and relays lead nowhere. */
 MESH_HOLDS(process)
-static void detour_log_timeout(const struct mesh_connect *connect, uint64_t now_ms)
+static void dead_log_timeout(const struct mesh_connect *connect, uint64_t now_ms)
 {
 	char node[MESH_HANDLE_NODE_TEXT_MAX], route[ROUTE_TEXT_MAX], relays[RELAY_TEXT_MAX];
 
@@ -253,7 +253,7 @@ static void detour_log_timeout(const struct mesh_connect *connect, uint64_t now_
 		  mesh_path_class_is_routed(connect->choice.candidates[0].class) ? "routes"
 										 : "links",
 		  route_text(connect, &connect->choice.candidates[0], route),
-		  detour_text(connect, relays, sizeof(relays)));
+		  no_relay_text(connect, relays, sizeof(relays)));
 }
 
 MESH_HOLDS(process)
@@ -267,7 +267,7 @@ static void direct_log_timeout(const struct mesh_connect *connect, const struct 
 
 	snprintf(end, sizeof(end), "%s", peer_why(peer, why));
 	sentence_add(end, sizeof(end), rdma_advice(peer));
-	sentence_add(end, sizeof(end), detour_text(connect, relays, sizeof(relays)));
+	sentence_add(end, sizeof(end), no_relay_text(connect, relays, sizeof(relays)));
 	sentence_add(end, sizeof(end),
 		     mesh_neighbour_hints_text(process, neighbours, sizeof(neighbours)));
 	mesh_warn("node %s gave up connecting from %s (%s) to %s after %llu ms (%d path%s tried): "
@@ -327,7 +327,7 @@ void mesh_connect_log_timeout(const struct mesh_connect *connect, uint64_t now_m
 	else if (!connect->choice.num_candidates)
 		no_candidate_log(connect, relays);
 	else if (connect->state == MESH_CONNECT_OPEN_SENT && connect->num_dials)
-		detour_log_timeout(connect, now_ms);
+		dead_log_timeout(connect, now_ms);
 	else if (!tried)
 		unopened_log_timeout(connect, now_ms, relays);
 	else

@@ -33,7 +33,9 @@ bool mesh_relay_search_counts(struct mesh_process *process, uint64_t target, uin
 	mesh_process_assert_locked(process);
 	if (mesh_neighbours_searches(setup->neighbours, target))
 		return false;
-	if (setup->searched_ms < due_ms && now_ms >= due_ms)
+	if (setup->searched_ms >= due_ms)
+		return true;
+	if (now_ms >= due_ms)
 		mesh_relay_search(process, now_ms);
-	return setup->searched_ms >= due_ms && !mesh_neighbours_searches(setup->neighbours, target);
+	return false;
 }

@@ -49,15 +49,13 @@ struct mesh_reroute {
 	struct mesh_process *process;
 	struct mesh_comm *comm; /* whose seeker this is; NULL: it was freed */
 	struct mesh_handle handle;
-	struct mesh_relay_try
-		*relay; /* owned; its beside.goes_on: the comm has paths, else it is cut */
+	struct mesh_relay_try *relay; /* owned; beside.goes_on: the comm is not cut */
 	/* One of the comm, while that lives, which waits for the answer to OPEN; or NULL. */
 	struct mesh_path *path;
 	uint64_t asked_ms; /* when OPEN was sent; 0: a relay is looked for */
 	/* It goes on: since when this look does, or 0; when the last one has ended. */
 	uint64_t look_ms, looked_ms;
-	struct mesh_path_retry
-		better;	   /* when the next one is due while none of its routes is lost */
+	struct mesh_path_retry better; /* of looks while none of its routes is lost */
 	uint64_t links_ms; /* cut: when the ways without a relay were wanted last; 0: not yet */
 };
 
@@ -248,11 +246,11 @@ static void attempt_look(struct mesh_reroute *reroute, uint64_t now_ms)
 
 /* ---- beside other paths -------------------------------------------------------------------- */
 
-/* What would be better for a comm than what it has. */
+/* What would be better for a comm than what it has, which is of this tier. */
 MESH_HOLDS(process)
-static enum mesh_better better_for(struct mesh_comm *comm)
+static enum mesh_better better_for(const struct mesh_comm *comm, enum mesh_path_tier tier)
 {
-	switch (mesh_comm_tier(comm)) {
+	switch (tier) {
 	case MESH_TIER_ROUTED:
 	case MESH_TIER_RELAYS:
 		return comm->may_rdma ? MESH_BETTER_RDMA : MESH_BETTER_NONE;
@@ -265,15 +263,14 @@ static enum mesh_better better_for(struct mesh_comm *comm)
 
 /* What the comm goes on over. */
 MESH_HOLDS(process)
-static void beside_learn(struct mesh_comm *comm, struct mesh_beside *beside)
+static void beside_learn(const struct mesh_comm *comm, struct mesh_beside *beside)
 {
 	const struct mesh_route *route;
-	int i, k;
+	int i, k, num = one_rests(comm) ? comm->num_paths : 0;
 
 	memset(beside, 0, sizeof(*beside));
 	beside->goes_on = true;
-	beside->better = better_for(comm);
-	for (i = 0; i < comm->num_paths && one_rests(comm); i++) {
+	for (i = 0; i < num; i++) {
 		if (!mesh_path_is(&comm->paths[i], MESH_PATH_UP) ||
 		    !mesh_path_has_relay(&comm->paths[i]))
 			continue;
@@ -322,6 +319,7 @@ static uint64_t beside_look(struct mesh_reroute *reroute, struct mesh_comm *comm
 			links_want(reroute, tier);
 	}
 	beside_learn(comm, beside);
+	beside->better = better_for(comm, tier);
 	wanted = beside->better || beside->num;
 	if (wanted)
 		attempt_begin(reroute, comm, now_ms);

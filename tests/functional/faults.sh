@@ -99,6 +99,22 @@ play() {
 	play_bare "$@" <<<"$script"
 }
 
+# two_ways: nodes a and b, and p and r, each of which has a cable to both.
+two_ways() {
+	mesh_node a b p r
+	mesh_link a ap 10.77.1.1/24 p pa 10.77.1.2/24
+	mesh_link p pb 10.77.2.1/24 b bp 10.77.2.2/24
+	mesh_link a ar 10.77.3.1/24 r ra 10.77.3.2/24
+	mesh_link r rb 10.77.4.1/24 b br 10.77.4.2/24
+}
+
+# routes_over_r: r's kernel forwards there, and those of a and b have the routes.
+routes_over_r() {
+	mesh_forward r
+	mesh_route a 10.77.4.0/24 10.77.3.2 ar
+	mesh_route b 10.77.3.0/24 10.77.4.1 br
+}
+
 # relays NODE NAME: a process that only relays, until the file "over" is there.
 relays() {
 	play "$1" "$2" <<-END

@@ -7,11 +7,7 @@
 . "$(dirname "${BASH_SOURCE[0]}")/relays.sh"
 
 faults_init
-mesh_node a b p r
-mesh_link a ap 10.77.1.1/24 p pa 10.77.1.2/24
-mesh_link p pb 10.77.2.1/24 b bp 10.77.2.2/24
-mesh_link a ar 10.77.3.1/24 r ra 10.77.3.2/24
-mesh_link r rb 10.77.4.1/24 b br 10.77.4.2/24
+two_ways
 
 # said_by_both PATTERN
 said_by_both() {
@@ -27,9 +23,7 @@ said_by_both() {
 over() { grep -cE "path: from=[ab] to=[ab] .*via=$1 " "$STREAM_FOLDER/rank$2.out"; }
 
 begin routed p
-mesh_forward r
-mesh_route a 10.77.4.0/24 10.77.3.2 ar
-mesh_route b 10.77.3.0/24 10.77.4.1 br
+routes_over_r
 signal p KILL
 killed_ms=$(now_ms)
 said_by_both 'path: from=[ab] to=[ab] nic=[ab]r .* via=routed '

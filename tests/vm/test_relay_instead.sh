@@ -16,14 +16,8 @@ rdma_nics() {
 FAULTS_ENV+=("${TRANSFER_PATIENT[@]}" MASTER_ADDR=127.0.0.1 MASTER_PORT=29500
 	"NCCL_MESH_NICS=ap,ar,bp,br,pa,pb")
 faults_init
-mesh_node a b p r
-mesh_link a ap 10.77.1.1/24 p pa 10.77.1.2/24
-mesh_link p pb 10.77.2.1/24 b bp 10.77.2.2/24
-mesh_link a ar 10.77.3.1/24 r ra 10.77.3.2/24
-mesh_link r rb 10.77.4.1/24 b br 10.77.4.2/24
-mesh_forward r
-mesh_route a 10.77.4.0/24 10.77.3.2 ar
-mesh_route b 10.77.3.0/24 10.77.4.1 br
+two_ways
+routes_over_r
 rdma_up
 transfer_while_away : "nic=ar .*via=routed provider=tcp" \
 	"relays p p" "nic=ap .*via=p provider=verbs" 12K 1M
