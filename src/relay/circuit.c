@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/random.h"
+#include "control/peer_send.h"
 #include "fabric/fence.h"
 #include "fabric/poll.h"
 #include "fabric/sink.h"
@@ -39,7 +40,8 @@ static bool side_misses(struct mesh_peer_user *user)
 {
 	const struct mesh_circuit_side *side = side_of_user(user);
 
-	return !side->circuit->opening && !side->circuit->shut && !side->closed;
+	return !side->circuit->opening && side->circuit->up.state < MESH_SIDE_SHUT &&
+	       side->state == MESH_SIDE_CARRIES;
 }
 
 static bool side_is_known(struct mesh_peer_user *user)
@@ -73,7 +75,7 @@ static void side_lost(struct mesh_peer_user *user)
 	struct mesh_circuit_side *side = side_of_user(user);
 
 	side->lost = true;
-	mesh_circuit_check_soon(side->circuit);
+	mesh_relay_wake(side->circuit->relay);
 }
 
 /* What the connecting end has written may arrive in our memory. */
@@ -82,7 +84,7 @@ static bool side_is_open(struct mesh_peer_user *user)
 {
 	const struct mesh_circuit_side *side = side_of_user(user);
 
-	return side == &side->circuit->up && !side->circuit->fenced_up;
+	return side == &side->circuit->up && side->state != MESH_SIDE_FENCED;
 }
 
 MESH_HOLDS(process)
@@ -101,11 +103,8 @@ static void side_fenced(struct mesh_peer_user *user)
 	struct mesh_circuit_side *side = side_of_user(user);
 
 	side_fence_end(side);
-	if (side == &side->circuit->up)
-		mesh_circuit_up_fenced(side->circuit);
-	else
-		side->circuit->fenced_down = true;
-	mesh_circuit_check_soon(side->circuit);
+	mesh_circuit_side_set(side, MESH_SIDE_FENCED);
+	mesh_relay_wake(side->circuit->relay);
 }
 
 static const struct mesh_peer_user_ops side_ops = {
@@ -119,20 +118,41 @@ static const struct mesh_peer_user_ops side_ops = {
 	.fenced = side_fenced,
 };
 
-void mesh_circuit_up_fenced(struct mesh_circuit *circuit)
+void mesh_circuit_side_set(struct mesh_circuit_side *side, enum mesh_side_state state)
 {
+	struct mesh_circuit *circuit = side->circuit;
+
 	mesh_process_assert_locked(circuit->relay->process);
-	circuit->fenced_up = true;
-	if (!circuit->shut)
+	if (side == &circuit->up && side->state < MESH_SIDE_SHUT && state >= MESH_SIDE_SHUT)
 		circuit->ending_ms = mesh_clock_ms();
-	circuit->shut = true;
+	if (state > side->state)
+		side->state = state;
+}
+
+void mesh_circuit_withdraw_send(const struct mesh_circuit *circuit)
+{
+	struct mesh_frame frame;
+
+	memset(&frame, 0, sizeof(frame));
+	frame.withdraw.cookie = circuit->cookie;
+	frame.withdraw.listen_id = circuit->listen_id;
+	frame.withdraw.comm_key = circuit->comm_key;
+	mesh_peer_send(circuit->down.peer, &frame, MESH_FRAME_WITHDRAW);
+}
+
+void mesh_circuit_event_send(struct mesh_peer *peer, uint32_t to, struct mesh_frame_circuit event)
+{
+	struct mesh_frame frame;
+
+	memset(&frame, 0, sizeof(frame));
+	frame.circuit = event;
+	frame.circuit.to_comm = to;
+	mesh_peer_send(peer, &frame, MESH_FRAME_CIRCUIT);
 }
 
 /* ---- making -------------------------------------------------------------------------------- */
 
-/* Attaches a side to its peer, with an id of ours. */
-MESH_HOLDS(process)
-static int side_open(struct mesh_circuit_side *side, struct mesh_peer *peer)
+int mesh_circuit_side_open(struct mesh_circuit_side *side, struct mesh_peer *peer)
 {
 	int ret = mesh_random(&side->sink.token, sizeof(side->sink.token));
 
@@ -140,31 +160,26 @@ static int side_open(struct mesh_circuit_side *side, struct mesh_peer *peer)
 		ret = mesh_sink_add(peer->domain, &side->sink);
 	if (ret)
 		return ret;
-	side->has_sink = true;
 	side->peer = peer;
 	side->domain = peer->domain;
 	side->remote = peer->remote;
 	side->lost = false;
+	side->state = MESH_SIDE_CARRIES;
 	side->user.ops = &side_ops;
 	mesh_peer_user_add(peer, &side->user);
-	side->is_user = true;
 	return 0;
 }
 
-MESH_HOLDS(process)
-static void side_close(struct mesh_circuit_side *side)
+void mesh_circuit_side_close(struct mesh_circuit_side *side)
 {
 	side_fence_end(side);
-	if (side->has_sink) {
-		mesh_domain_lock(side->domain);
-		mesh_sink_remove(side->domain, &side->sink);
-		mesh_domain_wait_cancel(side->domain, &side->waiter);
-		mesh_domain_unlock(side->domain);
-	}
-	if (side->is_user)
-		mesh_peer_user_remove(side->peer, &side->user);
-	side->has_sink = false;
-	side->is_user = false;
+	if (!side->peer)
+		return;
+	mesh_domain_lock(side->domain);
+	mesh_sink_remove(side->domain, &side->sink);
+	mesh_domain_wait_cancel(side->domain, &side->waiter);
+	mesh_domain_unlock(side->domain);
+	mesh_peer_user_remove(side->peer, &side->user);
 	side->known = false;
 	side->peer = NULL;
 }
@@ -199,7 +214,7 @@ static int memory_map(struct mesh_circuit *circuit)
 	size_t size, next = mesh_hop_least(&circuit->hop);
 	void *memory;
 
-	if (circuit->to_relay && next < circuit->bytes) {
+	if (circuit->down.is_relay && next < circuit->bytes) {
 		circuit->relay->memory -= circuit->bytes - next;
 		circuit->bytes = next;
 	}
@@ -279,11 +294,13 @@ int mesh_circuit_make(struct mesh_relay *relay, struct mesh_peer *peer,
 	made->down.waiter.resume = functions->resume_down;
 	made->up.remote_id = request->comm;
 	made->up.remote_token = request->token;
-	made->from_relay = request->at > 0;
+	made->up.is_relay = request->at > 0;
+	made->down.is_relay = request->at + 1 < request->num_relays;
+	made->shut_event = MESH_CIRCUIT_SHUT;
 	memcpy(made->origin, request->origin, sizeof(made->origin));
 	ret = memory_reserve(made);
 	if (!ret)
-		ret = side_open(&made->up, peer);
+		ret = mesh_circuit_side_open(&made->up, peer);
 	if (ret) {
 		memory_close(made);
 		mesh_lock_destroy(&made->lock);
@@ -337,16 +354,6 @@ static uint64_t counters_close(struct mesh_circuit *circuit)
 
 /* ---- the way on ---------------------------------------------------------------------------- */
 
-int mesh_circuit_down_open(struct mesh_circuit *circuit, struct mesh_peer *peer)
-{
-	return side_open(&circuit->down, peer);
-}
-
-void mesh_circuit_down_close(struct mesh_circuit *circuit)
-{
-	side_close(&circuit->down);
-}
-
 int mesh_circuit_memory_register(struct mesh_circuit *circuit)
 {
 	int ret = memory_map(circuit);
@@ -356,11 +363,6 @@ int mesh_circuit_memory_register(struct mesh_circuit *circuit)
 		ret = mesh_mr_open(circuit->up.domain, circuit->memory, size, &circuit->mr_up);
 	return ret ? ret
 		   : mesh_mr_open(circuit->down.domain, circuit->memory, size, &circuit->mr_down);
-}
-
-void mesh_circuit_check_soon(struct mesh_circuit *circuit)
-{
-	mesh_relay_wake(circuit->relay);
 }
 
 void mesh_circuits_domains_learn(struct mesh_relay *relay)
@@ -375,14 +377,14 @@ void mesh_circuits_domains_learn(struct mesh_relay *relay)
 	LIST_FOREACH(circuit, &relay->circuits, entry) {
 		for (i = 0; i < MESH_MAIN_DOMAINS; i++) {
 			domain = process->domains[i];
-			if ((circuit->up.has_sink && circuit->up.domain == domain) ||
-			    (circuit->down.has_sink && circuit->down.domain == domain)) {
+			if ((circuit->up.peer && circuit->up.domain == domain) ||
+			    (circuit->down.peer && circuit->down.domain == domain)) {
 				domains |= 1u << i;
 				mesh_readiness_open(domain); /* without it, it is polled */
 			}
 		}
 	}
-	mesh_relay_thread_domains_set(&relay->thread, domains);
+	mesh_relay_domains_set(relay, domains);
 }
 
 /* ---- freeing ------------------------------------------------------------------------------- */
@@ -417,8 +419,8 @@ void mesh_circuit_free(struct mesh_circuit *circuit)
 	mesh_process_assert_locked(relay->process);
 	LIST_REMOVE(circuit, entry);
 	mesh_engine_timer_cancel(&relay->process->engine, &circuit->timer);
-	side_close(&circuit->up);
-	side_close(&circuit->down);
+	mesh_circuit_side_close(&circuit->up);
+	mesh_circuit_side_close(&circuit->down);
 	mesh_circuits_domains_learn(relay);
 	mesh_circuit_lock(circuit);
 	unfinished = mesh_circuit_unfinished(circuit);

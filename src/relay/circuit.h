@@ -55,25 +55,38 @@ struct mesh_passing {
 	uint8_t payload[]; /* header.length bytes */
 };
 
+/* Between two looks at a peer that is dialled for a circuit, and at a fence that is in progress. */
+#define MESH_CIRCUIT_STEP_MS 5
+
 /*
  * Messages that wait for buffers towards one side. The eager credit is 48 DATA; with GRANT, POSTED
  * and WANT a correct end has fewer outstanding than this. One that sends more ends its circuit.
  */
 #define MESH_PASSING_MAX 256
 
+/* What still comes from a side, or goes there. It only moves on: mesh_circuit_side_set(). */
+enum mesh_side_state {
+	MESH_SIDE_CARRIES,
+	MESH_SIDE_CLOSED,  /* the comm's end there wants nothing more: CLOSED has passed */
+	MESH_SIDE_SHUT,	   /* up: the connecting end has ended the circuit */
+	MESH_SIDE_RETIRED, /* up: and what it has written before did not come */
+	MESH_SIDE_DRAINED, /* down: the receiving end knows that nothing arrives */
+	MESH_SIDE_FENCED
+};
+
 /* One direction: the node there. */
 struct mesh_circuit_side {
 	struct mesh_circuit *circuit;
 	struct mesh_circuit_side *other;
-	struct mesh_peer *peer; /* process->lock; NULL: not yet */
+	struct mesh_peer *peer; /* process->lock; NULL: it has no sink either, and is no user */
 	struct mesh_domain *domain;
 	struct mesh_remote *remote;
 	struct mesh_sink sink; /* what arrives from there */
 	struct mesh_peer_user user;
 	struct mesh_waiter waiter;
-	bool has_sink, is_user;
-	bool closed MESH_GUARDED_BY(process); /* the comm's end there: it wants nothing more */
-	_Atomic(bool) lost;		      /* written with process->lock held */
+	enum mesh_side_state state; /* process->lock */
+	bool is_relay;	    /* another relay is there; of down: hop leads into it; constant */
+	_Atomic(bool) lost; /* written with process->lock held */
 	struct mesh_silence silence MESH_GUARDED_BY(process); /* of the relay there, if it is one */
 	struct mesh_fence *
 		fence MESH_GUARDED_BY(process); /* in progress, on verbs; owned; or NULL */
@@ -88,13 +101,12 @@ struct mesh_circuit_side {
 
 /* A segment in our memory. */
 struct mesh_held {
-	struct mesh_op op; /* the write to the receiver */
-	struct mesh_circuit *circuit;
-	struct mesh_buffer *behind; /* WRITTEN, to be sent when the write is complete; or NULL */
+	struct mesh_op op;	      /* the write to the receiver */
+	struct mesh_circuit *circuit; /* NULL: the granule is free */
+	struct mesh_buffer *behind;   /* WRITTEN, to be sent when the write is complete; or NULL */
 	struct mesh_message_relayed what;
 	uint32_t seq, size; /* as in WRITTEN */
 	uint64_t posted_ns;
-	bool active;
 };
 
 /* What broke a circuit, if no link is lost; circuit->error is its errno. */
@@ -112,7 +124,6 @@ struct mesh_circuit_failure {
 struct mesh_circuit_opening {
 	struct mesh_frame_open request;
 	struct mesh_handle handle;
-	bool is_last; /* the listener's node is next */
 	struct mesh_next nexts[MESH_NEXTS_MAX];
 	int num_nexts, tried;	   /* of nexts */
 	struct mesh_dial dial;	   /* the last one of these */
@@ -120,24 +131,29 @@ struct mesh_circuit_opening {
 	enum mesh_refusal refusal; /* the last one */
 };
 
+/* Whether it is broken. It only moves on. */
+enum mesh_circuit_state {
+	MESH_CIRCUIT_WHOLE,
+	MESH_CIRCUIT_BROKEN, /* both ends know it */
+	MESH_CIRCUIT_OVER    /* and that the process at one of them has ended */
+};
+
 struct mesh_circuit {
 	LIST_ENTRY(mesh_circuit) entry; /* relay->circuits; process->lock */
 	struct mesh_relay *relay;
 	struct mesh_lock lock;
-	struct mesh_timer timer; /* expired() makes the next step of opening, or of ending */
+	/* expired() makes the next step of opening, or ending; mesh_relay_wake() calls it, too. */
+	struct mesh_timer timer;
 	/* Owned; NULL: the circuit is open, and both ends know it. */
 	struct mesh_circuit_opening *opening MESH_GUARDED_BY(process);
 	struct mesh_circuit_side up, down;
-	bool shut MESH_GUARDED_BY(process);	/* the connecting end has ended it, or is fenced */
-	bool reported MESH_GUARDED_BY(process); /* the ends know that it is broken */
-	bool over MESH_GUARDED_BY(process);	/* and that the process at one of them has ended */
+	enum mesh_circuit_state state MESH_GUARDED_BY(process);
 	/* When an operation failed, perhaps because that process has ended; 0: none has. */
 	uint64_t suspect_ms MESH_GUARDED_BY(process);
-	bool drained MESH_GUARDED_BY(process); /* the receiving end knows that nothing arrives */
+	uint64_t ending_ms MESH_GUARDED_BY(process); /* since when up is SHUT, or more */
+	/* The connecting end has shut it so: SHUT, or WITHDRAWN; after so many writes, ever. */
+	enum mesh_circuit_event shut_event MESH_GUARDED_BY(process);
 	uint32_t shut_writes MESH_GUARDED_BY(process);
-	uint64_t ending_ms MESH_GUARDED_BY(process);
-	bool fenced_up, fenced_down, withdrawn; /* process->lock */
-	bool retired MESH_GUARDED_BY(process);	/* what the connecting end has shut did not come */
 	/* For WITHDRAW, as in the handle and in CONNECT; constant. */
 	uint64_t cookie, comm_key;
 	uint32_t listen_id;
@@ -150,8 +166,6 @@ struct mesh_circuit {
 	unsigned int limit, shortages;
 	size_t bytes; /* of relay->memory. circuit->lock */
 	struct mesh_mr *mr_up, *mr_down;
-	bool from_relay; /* the one before is a relay; constant */
-	bool to_relay;	 /* the next one is a relay: hop is open */
 
 	_Atomic(int) error; /* negative errno: it is broken; set under the lock */
 	struct mesh_circuit_failure failure MESH_GUARDED_BY(circuit); /* set with error */
@@ -159,7 +173,7 @@ struct mesh_circuit {
 	uint32_t writing MESH_GUARDED_BY(circuit); /* writes to the listener's node */
 	bool unclean MESH_GUARDED_BY(circuit);	   /* one of those has failed */
 	uint64_t arrived MESH_GUARDED_BY(circuit); /* to be reported upward, by first granule */
-	struct mesh_hop hop;			   /* circuit->lock */
+	struct mesh_hop hop;			   /* circuit->lock; open if down.is_relay */
 	struct mesh_held held[MESH_GRANULES] MESH_GUARDED_BY(circuit);
 	/* Those that are not posted yet, in order: ring of first granules. */
 	uint8_t waiting[MESH_GRANULES] MESH_GUARDED_BY(circuit);
@@ -189,11 +203,13 @@ int mesh_circuit_make(struct mesh_relay *relay, struct mesh_peer *peer,
 		      const struct mesh_circuit_functions *functions,
 		      struct mesh_circuit **circuit);
 
-/** Attaches the way on. Returns 0, -ENOMEM or -ENOSPC. process->lock held. */
+/** Attaches a side to its peer, with an id of ours. Returns 0, -ENOMEM or -ENOSPC. */
 MESH_HOLDS(process)
-int mesh_circuit_down_open(struct mesh_circuit *circuit, struct mesh_peer *peer);
+int mesh_circuit_side_open(struct mesh_circuit_side *side, struct mesh_peer *peer);
+
+/** Idempotent. process->lock held. */
 MESH_HOLDS(process)
-void mesh_circuit_down_close(struct mesh_circuit *circuit);
+void mesh_circuit_side_close(struct mesh_circuit_side *side);
 
 /** Shows the circuit in the process's page of counters, until it is freed. process->lock held. */
 MESH_HOLDS(process)
@@ -207,9 +223,17 @@ int mesh_circuit_memory_register(struct mesh_circuit *circuit);
 MESH_HOLDS(circuit)
 void mesh_circuit_grow(struct mesh_circuit *circuit);
 
-/** The connecting end is fenced: nothing more comes from there, and it need not end the circuit. */
+/** Moves a side on: not back. That up is shut or fenced begins the end of the circuit. */
 MESH_HOLDS(process)
-void mesh_circuit_up_fenced(struct mesh_circuit *circuit);
+void mesh_circuit_side_set(struct mesh_circuit_side *side, enum mesh_side_state state);
+
+/** Withdraws what CONNECT has asked of the listener's process. process->lock held. */
+MESH_HOLDS(process)
+void mesh_circuit_withdraw_send(const struct mesh_circuit *circuit);
+
+/** Sends CIRCUIT about the peer's id @to. process->lock held. */
+MESH_HOLDS(process)
+void mesh_circuit_event_send(struct mesh_peer *peer, uint32_t to, struct mesh_frame_circuit event);
 
 /** Frees what only opening needs. Idempotent. process->lock held. */
 MESH_HOLDS(process)
@@ -218,9 +242,6 @@ void mesh_circuit_opening_end(struct mesh_circuit *circuit);
 /** Has the thread poll the NICs that circuits have now. process->lock held. */
 MESH_HOLDS(process)
 void mesh_circuits_domains_learn(struct mesh_relay *relay);
-
-/** Has circuit->timer.expired() called soon. Any lock but the engine's own may be held. */
-void mesh_circuit_check_soon(struct mesh_circuit *circuit);
 
 /** Closes and frees a circuit. process->lock held. */
 MESH_HOLDS(process)

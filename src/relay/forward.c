@@ -37,7 +37,7 @@ static void circuit_fail(const struct mesh_circuit_side *side, const char *what,
 	circuit->failure.what = what;
 	circuit->failure.side = side;
 	circuit->failure.status = op ? op->status : 0;
-	mesh_circuit_check_soon(circuit);
+	mesh_relay_wake(circuit->relay);
 }
 
 /* ---- messages ------------------------------------------------------------------------------ */
@@ -53,7 +53,7 @@ static void message_sent(struct mesh_buffer *buffer, int error)
 	if (error)
 		circuit_fail(to, "a message", error, &buffer->op);
 	if (circuit->error && !mesh_circuit_unfinished(circuit))
-		mesh_circuit_check_soon(circuit);
+		mesh_relay_wake(circuit->relay);
 	mesh_circuit_unlock(circuit);
 }
 
@@ -226,21 +226,21 @@ static void held_end(struct mesh_held *held, int error, const struct mesh_op *op
 {
 	struct mesh_circuit *circuit = held->circuit;
 
-	held->active = false;
+	held->circuit = NULL;
 	circuit->down.unfinished--;
 	mesh_count(&circuit->counters->bytes, held->what.length);
 	mesh_count(&circuit->counters->segments, 1);
 	slots_count(circuit, held, -1);
-	mesh_relay_thread_moved(&circuit->relay->thread, false);
+	mesh_relay_moved(circuit->relay, false);
 	if (error) {
 		circuit_fail(&circuit->down, "a write", error, op);
-		mesh_circuit_check_soon(circuit);
+		mesh_relay_wake(circuit->relay);
 	} else {
 		circuit->arrived |= (uint64_t)1 << held->what.granule;
 		arrived_push(circuit);
 	}
 	if (circuit->error && (!mesh_circuit_unfinished(circuit) || !circuit->writing))
-		mesh_circuit_check_soon(circuit);
+		mesh_relay_wake(circuit->relay);
 }
 
 MESH_HOLDS(domain)
@@ -304,8 +304,8 @@ static struct mesh_buffer *behind_prepare(const struct mesh_held *held)
 		.flag = held->what.flag,
 	};
 	struct mesh_message_header header = {
-		.type = circuit->to_relay ? MESH_MESSAGE_RELAYED : MESH_MESSAGE_WRITTEN,
-		.length = circuit->to_relay ? sizeof(held->what) : sizeof(written),
+		.type = circuit->down.is_relay ? MESH_MESSAGE_RELAYED : MESH_MESSAGE_WRITTEN,
+		.length = circuit->down.is_relay ? sizeof(held->what) : sizeof(written),
 		.comm = circuit->down.remote_id,
 		.token = circuit->down.remote_token,
 		.seq = held->seq,
@@ -313,7 +313,7 @@ static struct mesh_buffer *behind_prepare(const struct mesh_held *held)
 	};
 
 	return message_prepare(&circuit->down, &header,
-			       circuit->to_relay ? (const void *)&held->what : &written);
+			       circuit->down.is_relay ? (const void *)&held->what : &written);
 }
 
 /* Posts the write of a held segment. Returns 0, -EAGAIN, or another negative errno. */
@@ -333,9 +333,9 @@ static int held_post(struct mesh_held *held)
 	};
 	int ret;
 
-	if (!circuit->to_relay && held->what.more) {
+	if (!circuit->down.is_relay && held->what.more) {
 		write.silent = true;
-	} else if (!circuit->to_relay && !held->what.flag &&
+	} else if (!circuit->down.is_relay && !held->what.flag &&
 		   mesh_immediate_suffices(down->domain->immediate_bits, held->what.full)) {
 		write.immediate = immediate_make(held);
 	} else {
@@ -344,7 +344,7 @@ static int held_post(struct mesh_held *held)
 			return -EAGAIN;
 	}
 	held->posted_ns = write.now_ns;
-	if (circuit->to_relay)
+	if (circuit->down.is_relay)
 		ret = mesh_hop_write(&circuit->hop, &write, held);
 	else
 		ret = mesh_domain_write(down->domain, down->remote, &write, &held->op);
@@ -353,9 +353,9 @@ static int held_post(struct mesh_held *held)
 			mesh_buffer_put(write.behind);
 		return ret;
 	}
-	held->behind = !circuit->to_relay && ret == MESH_WRITE_ALONE ? write.behind : NULL;
+	held->behind = !circuit->down.is_relay && ret == MESH_WRITE_ALONE ? write.behind : NULL;
 	down->unfinished += write.behind ? 2 : 1;
-	circuit->writing += !circuit->to_relay;
+	circuit->writing += !circuit->down.is_relay;
 	return 0;
 }
 
@@ -375,7 +375,7 @@ static void segments_push(struct mesh_circuit *circuit)
 			return;
 		}
 		/* Without room in the next relay's memory the end of a segment there resumes. */
-		if (circuit->to_relay && !mesh_hop_has_room(&circuit->hop, held->what.length))
+		if (circuit->down.is_relay && !mesh_hop_has_room(&circuit->hop, held->what.length))
 			return;
 		ret = held_post(held);
 		if (ret == -EAGAIN) {
@@ -388,7 +388,7 @@ static void segments_push(struct mesh_circuit *circuit)
 		}
 		circuit->first_waiting = (circuit->first_waiting + 1) % MESH_GRANULES;
 		circuit->num_waiting--;
-		mesh_relay_thread_moved(&circuit->relay->thread, false);
+		mesh_relay_moved(circuit->relay, false);
 	}
 }
 
@@ -415,8 +415,8 @@ static bool segment_is_valid(const struct mesh_circuit *circuit,
 {
 	return circuit->down.known && what->granule < circuit->limit &&
 	       what->length <= (circuit->limit - what->granule) * circuit->granule &&
-	       !circuit->held[what->granule].active &&
-	       (!circuit->to_relay || what->length <= mesh_hop_least(&circuit->hop));
+	       !circuit->held[what->granule].circuit &&
+	       (!circuit->down.is_relay || what->length <= mesh_hop_least(&circuit->hop));
 }
 
 MESH_HOLDS(circuit)
@@ -439,7 +439,6 @@ static void segment_take(struct mesh_circuit *circuit, const struct mesh_message
 	held->what = *what;
 	held->seq = header->seq;
 	held->size = header->size;
-	held->active = true;
 	if (what->wants)
 		mesh_circuit_grow(circuit);
 	slots_count(circuit, held, 1);
@@ -456,7 +455,7 @@ static void segments_arrived(struct mesh_circuit *circuit,
 	unsigned int i;
 
 	mesh_hop_limit_raise(&circuit->hop, arrived);
-	for (i = 0; i < MESH_GRANULES && circuit->to_relay; i++) {
+	for (i = 0; i < MESH_GRANULES && circuit->down.is_relay; i++) {
 		segment = arrived->granules >> i & 1 ? mesh_hop_arrived(&circuit->hop, i) : NULL;
 		if (segment) {
 			struct mesh_held *held = segment->owner;
@@ -482,7 +481,7 @@ static void from_up(struct mesh_sink *sink, const struct mesh_message_header *he
 	struct mesh_circuit *circuit = circuit_of_sink(sink);
 
 	mesh_circuit_lock(circuit);
-	mesh_relay_thread_moved(&circuit->relay->thread, header->type == MESH_MESSAGE_DATA);
+	mesh_relay_moved(circuit->relay, header->type == MESH_MESSAGE_DATA);
 	switch ((enum mesh_message_type)header->type) {
 	case MESH_MESSAGE_RELAYED:
 		segment_take(circuit, header, payload);
@@ -509,7 +508,7 @@ static void from_down(struct mesh_sink *sink, const struct mesh_message_header *
 	struct mesh_message_arrived arrived;
 
 	mesh_circuit_lock(circuit);
-	mesh_relay_thread_moved(&circuit->relay->thread, false);
+	mesh_relay_moved(circuit->relay, false);
 	switch ((enum mesh_message_type)header->type) {
 	case MESH_MESSAGE_ARRIVED:
 		memcpy(&arrived, payload, sizeof(arrived));

@@ -27,20 +27,35 @@ void mesh_hop_close(struct mesh_hop *hop)
 	hop->granule = 0;
 }
 
-/* As mesh_area_take(), which finds the lowest ones; @area: what is taken then. */
-static int granules_find(const struct mesh_hop *hop, unsigned int count, struct mesh_area *area)
+/* @count bits from @first on. */
+static uint64_t bits_of(unsigned int first, unsigned int count)
 {
-	int first;
+	uint64_t bits = count < MESH_GRANULES ? ((uint64_t)1 << count) - 1 : UINT64_MAX;
 
-	*area = hop->area;
-	first = mesh_area_take(area, count);
-	return first < 0 || (unsigned int)first + count > hop->limit ? -EAGAIN : first;
+	return bits << first;
+}
+
+/* Granules for @size bytes, at least 1. */
+static unsigned int granules_of(const struct mesh_hop *hop, size_t size)
+{
+	return size ? (unsigned int)((size - 1) / hop->granule + 1) : 1;
+}
+
+/* The first of so many adjacent granules that are free, the lowest ones; -EAGAIN: no room. */
+static int granules_find(const struct mesh_hop *hop, unsigned int count)
+{
+	unsigned int first;
+
+	for (first = 0; first + count <= hop->limit; first++) {
+		if (!(hop->used & bits_of(first, count)))
+			return (int)first;
+	}
+	return -EAGAIN;
 }
 
 bool mesh_hop_has_room(struct mesh_hop *hop, size_t size)
 {
-	struct mesh_area area;
-	bool has_room = granules_find(hop, mesh_area_granules(size, hop->granule), &area) >= 0;
+	bool has_room = granules_find(hop, granules_of(hop, size)) >= 0;
 
 	hop->wants |= !has_room;
 	return has_room;
@@ -78,16 +93,13 @@ static void relayed_finish(const struct mesh_write *write, unsigned int granule,
 
 int mesh_hop_write(struct mesh_hop *hop, const struct mesh_write *write, void *owner)
 {
-	unsigned int count = mesh_area_granules(write->size, hop->granule);
+	unsigned int count = granules_of(hop, write->size);
 	struct mesh_write into = *write;
 	struct mesh_hop_segment *segment;
-	struct mesh_area area;
-	int first, ret;
+	int first = granules_find(hop, count), ret;
 
-	first = granules_find(hop, count, &area);
 	if (first < 0)
 		return first;
-	hop->area = area;
 	segment = &hop->segments[first];
 	memset(segment, 0, sizeof(*segment));
 	segment->op.complete = write_completed;
@@ -96,38 +108,33 @@ int mesh_hop_write(struct mesh_hop *hop, const struct mesh_write *write, void *o
 	segment->size = write->size;
 	segment->posted_ns = write->now_ns;
 	segment->granules = count;
-	segment->active = true;
 	relayed_finish(write, (unsigned int)first, hop->wants);
 	into.address = hop->address + (size_t)first * hop->granule;
 	into.key = hop->key;
 	into.delivery = false; /* ARRIVED says more */
 	ret = mesh_domain_write(hop->domain, hop->remote, &into, &segment->op);
-	if (ret < 0) {
-		segment->active = false;
-		mesh_area_give(&hop->area, (unsigned int)first, count);
+	if (ret < 0)
 		return ret;
-	}
+	segment->state = MESH_HOP_WRITING;
+	hop->used |= bits_of((unsigned int)first, count);
 	segment->behind = ret == MESH_WRITE_ALONE ? write->behind : NULL;
 	hop->writes++;
 	hop->wants = false;
 	return 0;
 }
 
-static bool is_done(const struct mesh_hop_segment *segment)
-{
-	return segment->written && (segment->arrived || segment->error);
-}
-
 bool mesh_hop_written(struct mesh_hop_segment *segment, int error, struct mesh_buffer **unsent)
 {
+	bool arrived = segment->state == MESH_HOP_ARRIVED;
+
 	*unsent = error ? segment->behind : NULL;
 	if (segment->behind && !error)
 		mesh_remote_send(segment->behind); /* what the provider did not accept before */
 	segment->behind = NULL;
-	segment->written = true;
+	segment->state = MESH_HOP_WRITTEN;
 	if (error)
 		segment->error = error;
-	return is_done(segment);
+	return arrived || segment->error;
 }
 
 struct mesh_hop_segment *mesh_hop_arrived(struct mesh_hop *hop, unsigned int granule)
@@ -137,10 +144,11 @@ struct mesh_hop_segment *mesh_hop_arrived(struct mesh_hop *hop, unsigned int gra
 	if (!hop->granule)
 		return NULL;
 	segment = &hop->segments[granule];
-	if (!segment->active || segment->arrived)
-		return NULL;
-	segment->arrived = true;
-	return is_done(segment) ? segment : NULL;
+	if (segment->state == MESH_HOP_WRITTEN)
+		return segment;
+	if (segment->state == MESH_HOP_WRITING)
+		segment->state = MESH_HOP_ARRIVED;
+	return NULL;
 }
 
 struct mesh_hop_segment *mesh_hop_abandon(struct mesh_hop *hop, int error)
@@ -150,10 +158,10 @@ struct mesh_hop_segment *mesh_hop_abandon(struct mesh_hop *hop, int error)
 	for (i = 0; hop->granule && i < MESH_GRANULES; i++) {
 		struct mesh_hop_segment *segment = &hop->segments[i];
 
-		if (!segment->active || segment->error)
+		if (segment->state == MESH_HOP_FREE || segment->error)
 			continue;
 		segment->error = error;
-		if (segment->written)
+		if (segment->state == MESH_HOP_WRITTEN)
 			return segment;
 	}
 	return NULL;
@@ -163,7 +171,7 @@ int mesh_hop_finish(struct mesh_hop_segment *segment)
 {
 	struct mesh_hop *hop = segment->hop;
 
-	segment->active = false;
-	mesh_area_give(&hop->area, (unsigned int)(segment - hop->segments), segment->granules);
+	segment->state = MESH_HOP_FREE;
+	hop->used &= ~bits_of((unsigned int)(segment - hop->segments), segment->granules);
 	return segment->error;
 }

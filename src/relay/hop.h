@@ -5,7 +5,13 @@
  *
  * A segment is a plain write with RELAYED behind it on the same path. Its granules are in use until
  * ARRIVED says that the receiver has the segment: then the write into them has ended as well, so
- * the next one cannot meet it.
+ * the next one cannot meet it. So the writer knows which granules are in use, and needs no message
+ * to find room.
+ *
+ * Each circuit has memory of its own in each relay, so no circuit waits for another, and none for
+ * itself: its last relay writes into what the receiver has granted, and of a segment that is cut
+ * into pieces only the last one waits, for those that are on their way. Nothing can deadlock, in
+ * any graph.
  *
  * Lock: the owner's (a comm's or a circuit's) covers a hop; domain->lock is held where noted.
  */
@@ -18,7 +24,6 @@
 #include "base/lock.h"
 #include "fabric/op.h"
 #include "fabric/remote.h"
-#include "relay/area.h"
 #include "wire/frame.h"
 #include "wire/message.h"
 
@@ -27,6 +32,14 @@ struct mesh_hop;
 /* The smallest granule of a circuit, in bytes, and what its memory has then. */
 #define MESH_GRANULE_MIN ((size_t)512)
 #define MESH_CIRCUIT_BYTES_MIN (MESH_GRANULE_MIN * MESH_GRANULES)
+
+/* Of a segment's write, and of ARRIVED for it, which may come first. */
+enum mesh_hop_state {
+	MESH_HOP_FREE,
+	MESH_HOP_WRITING,
+	MESH_HOP_ARRIVED, /* the receiver has it, and the write is not complete */
+	MESH_HOP_WRITTEN  /* the other way round */
+};
 
 /* One segment in the next relay's memory. */
 struct mesh_hop_segment {
@@ -37,10 +50,8 @@ struct mesh_hop_segment {
 	size_t size;		    /* bytes */
 	uint64_t posted_ns;
 	unsigned int granules;
-	bool active;  /* it is in use */
-	bool written; /* the write is complete */
-	bool arrived; /* the receiver has the segment */
-	int error;    /* of the write, or of the circuit; else 0 */
+	enum mesh_hop_state state;
+	int error; /* of the write, or of the circuit; else 0 */
 };
 
 struct mesh_hop {
@@ -50,13 +61,15 @@ struct mesh_hop {
 	size_t granule; /* bytes; 0: not open */
 	/* Granules that may be used, from the first on: at the beginning, and now. */
 	unsigned int least, limit;
-	bool wants; /* since the last write there was no room once */
-	struct mesh_area area;
+	bool wants;	 /* since the last write there was no room once */
+	uint64_t used;	 /* one bit a granule */
 	uint32_t writes; /* that were started, ever */
 	/* The write is complete; domain->lock held. The owner calls mesh_hop_written(). */
 	void (*written)(struct mesh_hop_segment *segment, int error);
 	struct mesh_hop_segment *segments; /* by first granule; owned */
 };
+
+_Static_assert(MESH_GRANULES == 64, "one bit a granule");
 
 /** Opens a hop; the caller has set domain, remote and written. Returns 0 or -ENOMEM. */
 int mesh_hop_open(struct mesh_hop *hop, const struct mesh_frame_opened *opened);

@@ -10,13 +10,11 @@
 #include "control/peer_send.h"
 #include "neighbours/neighbours.h"
 #include "relay/circuit.h"
-#include "relay/ending.h"
+#include "relay/circuits.h"
 #include "relay/forward.h"
 #include "relay/opening.h"
 #include "relay/relay.h"
 
-/* Between two looks at the peer that a circuit waits for. */
-#define STEP_MS 5
 /* The listener's answer to CONNECT, or the next relay's to OPEN. */
 #define ANSWER_MS 15000
 
@@ -71,54 +69,41 @@ static uint32_t eager_limit(const struct mesh_peer *down, uint32_t behind)
 MESH_HOLDS(process)
 static void accepted_end(struct mesh_peer *peer, uint32_t id)
 {
-	struct mesh_frame lost, drained;
+	const struct mesh_frame_circuit drained = {.event = MESH_CIRCUIT_DRAINED};
+	struct mesh_frame_circuit lost = {
+		.event = MESH_CIRCUIT_LOST,
+		.by_node = peer->process->node_id,
+		.lost = "?", /* the circuit that knew it is freed */
+	};
 
-	memset(&lost, 0, sizeof(lost));
-	lost.circuit.to_comm = id;
-	lost.circuit.event = MESH_CIRCUIT_LOST;
-	strcpy(lost.circuit.lost, "?"); /* the circuit that knew it is freed */
-	memcpy(lost.circuit.by, peer->process->name, sizeof(lost.circuit.by));
-	lost.circuit.by_node = peer->process->node_id;
-	mesh_peer_send(peer, &lost, MESH_FRAME_CIRCUIT);
-	memset(&drained, 0, sizeof(drained));
-	drained.circuit.to_comm = id;
-	drained.circuit.event = MESH_CIRCUIT_DRAINED;
-	mesh_peer_send(peer, &drained, MESH_FRAME_CIRCUIT);
+	memcpy(lost.by, peer->process->name, sizeof(lost.by));
+	mesh_circuit_event_send(peer, id, lost);
+	mesh_circuit_event_send(peer, id, drained);
 }
 
 /* The connecting end, or this relay, does not wait for what was asked. */
 MESH_HOLDS(process)
 static void way_withdraw(const struct mesh_circuit *circuit)
 {
-	const struct mesh_circuit_opening *opening = circuit->opening;
-	struct mesh_frame frame;
-
-	if (!opening->asked_ms || !opening->is_last || circuit->down.lost)
-		return; /* a relay that answers later learns it then: mesh_circuit_opened() */
-	memset(&frame, 0, sizeof(frame));
-	frame.withdraw.cookie = opening->handle.cookie;
-	frame.withdraw.listen_id = opening->handle.listen_id;
-	frame.withdraw.comm_key = opening->request.comm_key;
-	mesh_peer_send(circuit->down.peer, &frame, MESH_FRAME_WITHDRAW);
+	/* A relay that answers later learns it then: mesh_circuit_opened(). */
+	if (circuit->opening->asked_ms && !circuit->down.is_relay && !circuit->down.lost)
+		mesh_circuit_withdraw_send(circuit);
 }
 
 /* The next relay has opened a circuit, as @id, that does not come about. */
 MESH_HOLDS(process)
 static void opened_withdraw(struct mesh_peer *peer, uint32_t id)
 {
-	struct mesh_frame answer;
+	const struct mesh_frame_circuit withdrawn = {.event = MESH_CIRCUIT_WITHDRAWN};
 
-	memset(&answer, 0, sizeof(answer));
-	answer.circuit.to_comm = id;
-	answer.circuit.event = MESH_CIRCUIT_WITHDRAWN;
-	mesh_peer_send(peer, &answer, MESH_FRAME_CIRCUIT);
+	mesh_circuit_event_send(peer, id, withdrawn);
 }
 
 /* What the next node has accepted, or opened, does not come about because of this one. */
 MESH_HOLDS(process)
 static void next_end(const struct mesh_circuit *circuit)
 {
-	if (circuit->opening->is_last) {
+	if (!circuit->down.is_relay) {
 		way_withdraw(circuit); /* a comm that is new there ends with it */
 		accepted_end(circuit->down.peer, circuit->down.remote_id);
 	} else {
@@ -169,14 +154,13 @@ static void circuit_ready(struct mesh_circuit *circuit, const struct mesh_peer *
 MESH_HOLDS(process)
 static void connect_send(struct mesh_circuit *circuit)
 {
-	const struct mesh_circuit_opening *opening = circuit->opening;
-	const struct mesh_frame_open *request = &opening->request;
+	const struct mesh_frame_open *request = &circuit->opening->request;
 	struct mesh_frame frame;
 
 	memset(&frame, 0, sizeof(frame));
-	frame.connect.cookie = opening->handle.cookie;
-	frame.connect.comm_key = request->comm_key;
-	frame.connect.listen_id = opening->handle.listen_id;
+	frame.connect.cookie = circuit->cookie;
+	frame.connect.comm_key = circuit->comm_key;
+	frame.connect.listen_id = circuit->listen_id;
 	frame.connect.comm = circuit->down.sink.id;
 	frame.connect.token = circuit->down.sink.token;
 	frame.connect.path = request->path;
@@ -209,15 +193,15 @@ static void way_ask(struct mesh_circuit *circuit)
 {
 	struct mesh_circuit_opening *opening = circuit->opening;
 
-	if (mesh_circuit_down_open(circuit, opening->dial.peer)) {
+	if (mesh_circuit_side_open(&circuit->down, opening->dial.peer)) {
 		circuit_refuse(circuit, MESH_REFUSAL_RELAY_FULL);
 		return;
 	}
 	opening->asked_ms = mesh_clock_ms();
-	if (opening->is_last)
-		connect_send(circuit);
-	else
+	if (circuit->down.is_relay)
 		open_send(circuit);
+	else
+		connect_send(circuit);
 }
 
 /* Leaves the candidate, and begins with the next one, if there is one. */
@@ -227,7 +211,7 @@ static void way_next(struct mesh_circuit *circuit, uint64_t now_ms)
 	struct mesh_circuit_opening *opening = circuit->opening;
 	struct mesh_dial *dial = &opening->dial;
 
-	mesh_circuit_down_close(circuit);
+	mesh_circuit_side_close(&circuit->down);
 	mesh_dial_end(dial);
 	opening->asked_ms = 0;
 	do {
@@ -247,12 +231,13 @@ static void way_look(struct mesh_circuit *circuit, uint64_t now_ms)
 	enum mesh_dial_state state = mesh_dial_look(&opening->dial, now_ms);
 	const struct mesh_peer *peer = opening->dial.peer;
 
-	if (opening->is_last && mesh_circuits_target_is_over(circuit->relay, circuit->cookie))
+	if (!circuit->down.is_relay &&
+	    mesh_circuits_target_is_over(circuit->relay, circuit->cookie))
 		circuit_refuse(circuit, MESH_REFUSAL_COOKIE);
 	else if (state == MESH_DIAL_UP)
 		way_ask(circuit);
-	else if (opening->is_last && peer && peer->refusal == MESH_REFUSAL_COOKIE &&
-		 mesh_peer_refuses(peer, opening->handle.cookie))
+	else if (!circuit->down.is_relay && peer && peer->refusal == MESH_REFUSAL_COOKIE &&
+		 mesh_peer_refuses(peer, circuit->cookie))
 		/* No other way leads there: it has no such listener, and no such comm. */
 		circuit_refuse(circuit, MESH_REFUSAL_COOKIE);
 	else if (mesh_dial_is_vain(&opening->dial, now_ms))
@@ -272,7 +257,8 @@ static void opening_expired(struct mesh_timer *timer, uint64_t now_ms)
 		mesh_circuit_free(circuit);
 		return;
 	}
-	mesh_engine_timer_set(&circuit->relay->process->engine, &circuit->timer, now_ms + STEP_MS);
+	mesh_engine_timer_set(&circuit->relay->process->engine, &circuit->timer,
+			      now_ms + MESH_CIRCUIT_STEP_MS);
 	if (!opening->asked_ms) {
 		way_look(circuit, now_ms);
 	} else if (circuit->down.lost ||
@@ -314,15 +300,14 @@ static enum mesh_refusal ways_find(struct mesh_circuit *circuit)
 	circuit->listen_id = opening->handle.listen_id;
 	circuit->comm_key = request->comm_key;
 	memcpy(circuit->target, opening->handle.node, sizeof(circuit->target));
-	opening->is_last = request->at + 1 == request->num_relays;
-	if (opening->is_last)
-		opening->num_nexts = mesh_nexts_of_handle(relay->process, relay->neighbours,
-							  &opening->handle, opening->nexts,
-							  MESH_NEXTS_MAX);
-	else
+	if (circuit->down.is_relay)
 		opening->num_nexts = mesh_nexts_of_node(
 			relay->process, relay->neighbours, request->route[request->at + 1],
 			request->job, opening->nexts, MESH_NEXTS_MAX);
+	else
+		opening->num_nexts = mesh_nexts_of_handle(relay->process, relay->neighbours,
+							  &opening->handle, opening->nexts,
+							  MESH_NEXTS_MAX);
 	opening->refusal = MESH_REFUSAL_RELAY_LINK;
 	return opening->num_nexts ? 0 : MESH_REFUSAL_RELAY_LINK;
 }
@@ -338,7 +323,7 @@ static enum mesh_refusal open_take(struct mesh_peer *peer, const struct mesh_fra
 		return MESH_REFUSAL_RELAY_JOB;
 	if (request->route[request->at] != process->node_id)
 		return MESH_REFUSAL_RELAY_ROUTE;
-	if (mesh_relay_thread_start(&process->relay->thread) ||
+	if (mesh_relay_thread_start(process->relay) ||
 	    mesh_circuit_make(process->relay, peer, request, &mesh_circuit_forwarding, circuit))
 		return MESH_REFUSAL_RELAY_FULL;
 	(*circuit)->timer.expired = opening_expired;
@@ -396,7 +381,7 @@ bool mesh_circuit_accepted(struct mesh_peer *peer, const struct mesh_frame *fram
 	};
 	struct mesh_circuit *circuit = circuit_asking(peer, frame->accept.to_comm);
 
-	if (!circuit || !circuit->opening->is_last)
+	if (!circuit || circuit->down.is_relay)
 		return circuit;
 	down_learn(circuit, frame->accept.comm, frame->accept.token);
 	circuit_ready(circuit, peer, &behind);
@@ -427,7 +412,6 @@ static int hop_begin(struct mesh_circuit *circuit, const struct mesh_frame_opene
 	hop->remote = circuit->down.remote;
 	hop->written = mesh_circuit_hop_written;
 	ret = mesh_hop_open(hop, opened);
-	circuit->to_relay = !ret;
 	mesh_circuit_unlock(circuit);
 	return ret;
 }
@@ -437,7 +421,7 @@ bool mesh_circuit_opened(struct mesh_peer *peer, const struct mesh_frame *frame)
 	struct mesh_circuit *circuit = circuit_asking(peer, frame->opened.to_comm);
 	const struct mesh_frame_opened *opened = &frame->opened;
 
-	if (!circuit || circuit->opening->is_last)
+	if (!circuit || !circuit->down.is_relay)
 		return circuit;
 	down_learn(circuit, opened->comm, opened->token);
 	if (hop_begin(circuit, opened)) {

@@ -1,11 +1,239 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* relay.c - this process as a relay: for whom it relays, and what all circuits share. */
+/* relay.c - this process as a relay: for whom it relays, and the thread that polls for circuits. */
 #include <errno.h>
+#include <poll.h>
+#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/eventfd.h>
+#include <time.h>
+#include <unistd.h>
 
+#include "base/clock.h"
+#include "base/descriptors.h"
+#include "base/log.h"
+#include "base/threads.h"
+#include "fabric/poll.h"
 #include "relay/relay.h"
 #include "wire/frame.h"
+
+/*
+ * The longest sleep while there are circuits. Descriptors and mesh_relay_moved() wake the thread;
+ * this is for a completion that a post of another comm has made and no thread has read. The engine
+ * polls for such a one as well, until a second after the last poll by another thread: a shorter
+ * sleep would keep it awake.
+ */
+#define LOOK_S 2
+/* The thread polls for so long after a small message, and where no descriptor would wake it. */
+#define POLL_NS 200000ull
+/* And for so long, which is about the time of a wake-up, after a segment. A pause has this, too. */
+#define SEGMENT_POLL_NS 10000ull
+/* A pause is longer by this part of the time since something was forwarded, up to that. */
+#define PAUSE_PART 16
+#define PAUSE_MAX_NS 1000000ull
+/* Polls that find nothing have a credit, which grows by this part of the time, up to that. */
+#define CREDIT_PART 2
+#define CREDIT_MAX_NS (10 * POLL_NS)
+
+/* ---- when the thread polls, pauses and sleeps ---------------------------------------------- */
+
+/* Times in ns. */
+struct rest {
+	uint64_t moved_ns;	  /* when something was last forwarded */
+	uint64_t until_ns;	  /* it polls until then */
+	uint64_t turn_ns;	  /* of the last turn */
+	uint64_t credit_ns;	  /* of polls that find nothing */
+	uint64_t moved, messages; /* as in struct mesh_relay_thread, in that turn */
+	bool polls;		  /* what that turn ended with */
+	bool vain;		  /* a NIC has woken the thread since the last pause */
+};
+
+/* What the thread sleeps on. */
+struct wait_set {
+	struct pollfd fds[1 + MESH_MAIN_DOMAINS]; /* wake_fd is the first one */
+	int num;
+	bool complete; /* an event makes each of these domains readable */
+};
+
+static void credit_settle(struct rest *rest, uint64_t now_ns, bool moved)
+{
+	uint64_t elapsed_ns = now_ns - rest->turn_ns;
+	uint64_t spent_ns = rest->polls && !moved ? elapsed_ns : 0;
+
+	rest->credit_ns += elapsed_ns / CREDIT_PART;
+	if (rest->credit_ns > CREDIT_MAX_NS)
+		rest->credit_ns = CREDIT_MAX_NS;
+	rest->credit_ns -= spent_ns < rest->credit_ns ? spent_ns : rest->credit_ns;
+}
+
+/* Called after each poll. Returns true if the thread is to poll again at once. */
+static bool turn_polls(struct rest *rest, const struct mesh_relay_thread *thread,
+		       const struct wait_set *set)
+{
+	uint64_t now_ns = mesh_clock_ns(), moved = atomic_load(&thread->moved);
+	uint64_t messages = atomic_load_explicit(&thread->messages, memory_order_relaxed);
+	uint64_t until_ns = now_ns + (messages != rest->messages ? POLL_NS : SEGMENT_POLL_NS);
+	bool has_moved = moved != rest->moved || messages != rest->messages;
+
+	credit_settle(rest, now_ns, has_moved);
+	rest->turn_ns = now_ns;
+	if (has_moved) {
+		rest->moved_ns = now_ns;
+		rest->vain = false;
+		if (until_ns > rest->until_ns)
+			rest->until_ns = until_ns;
+	}
+	rest->moved = moved;
+	rest->messages = messages;
+	if (set->complete)
+		rest->polls = now_ns < rest->until_ns && rest->credit_ns;
+	else
+		rest->polls = now_ns - rest->moved_ns < POLL_NS;
+	return rest->polls;
+}
+
+/* How long to pause where no descriptor can wake the thread. */
+static uint64_t pause_ns(const struct rest *rest)
+{
+	uint64_t pause = SEGMENT_POLL_NS + (mesh_clock_ns() - rest->moved_ns) / PAUSE_PART;
+
+	return pause < PAUSE_MAX_NS ? pause : PAUSE_MAX_NS;
+}
+
+/* ---- the thread ---------------------------------------------------------------------------- */
+
+/* @domains: bits; the lowest one is cleared. Returns that domain; NULL: it is not open. */
+static struct mesh_domain *domain_next(const struct mesh_relay *relay, uint32_t *domains)
+{
+	int i = __builtin_ctz(*domains);
+
+	*domains &= *domains - 1;
+	return atomic_load(&relay->process->domains[i]);
+}
+
+/* Polls the domains, and prepares to sleep on them. */
+static void domains_poll(struct mesh_relay *relay, uint32_t domains, struct wait_set *set)
+{
+	uint32_t polled = domains;
+	struct mesh_domain *domain;
+	int fd;
+
+	while (polled) {
+		domain = domain_next(relay, &polled);
+		if (domain)
+			mesh_domain_poll(domain);
+	}
+	set->fds[0] = (struct pollfd){.fd = relay->thread.wake_fd, .events = POLLIN};
+	set->num = 1;
+	set->complete = true;
+	while (domains) {
+		domain = domain_next(relay, &domains);
+		fd = domain ? mesh_readiness_fd(domain) : -1;
+		if (fd >= 0)
+			set->fds[set->num++] = (struct pollfd){.fd = fd, .events = POLLIN};
+		if (fd < 0 || atomic_load_explicit(&domain->has_waiting, memory_order_relaxed))
+			set->complete = false;
+	}
+}
+
+/* Sleeps, unless something was forwarded since @rest. Returns true if a NIC has ended the sleep. */
+static bool thread_sleep(struct mesh_relay_thread *thread, const struct rest *rest,
+			 struct wait_set *set, const struct timespec *limit)
+{
+	uint64_t count;
+	int num = 0;
+
+	/* Both sides write, then read what the other one writes: one of them sees the other. */
+	atomic_store(&thread->sleeps, true);
+	if (atomic_load(&thread->moved) == rest->moved)
+		num = ppoll(set->fds, (nfds_t)set->num, limit, NULL);
+	atomic_store(&thread->sleeps, false);
+	if (num <= 0 || !set->fds[0].revents)
+		return num > 0;
+	if (read(thread->wake_fd, &count, sizeof(count)) < 0)
+		return false;
+	return false;
+}
+
+/* Sleeps until there may be something to do, or pauses. */
+static void thread_rest(struct mesh_relay_thread *thread, struct rest *rest, bool has_circuits,
+			struct wait_set *set)
+{
+	struct timespec limit = {.tv_sec = LOOK_S};
+
+	if (rest->vain)
+		set->num = 1; /* the NICs would end the pause at once */
+	if (rest->vain || !set->complete)
+		limit = (struct timespec){.tv_nsec = (long)pause_ns(rest)};
+	rest->vain = thread_sleep(thread, rest, set, has_circuits ? &limit : NULL);
+}
+
+static void *thread_run(void *arg)
+{
+	struct mesh_relay *relay = arg;
+	struct mesh_relay_thread *thread = &relay->thread;
+	uint64_t now_ns = mesh_clock_ns();
+	struct rest rest = {.moved_ns = now_ns,
+			    .until_ns = now_ns,
+			    .turn_ns = now_ns,
+			    .credit_ns = CREDIT_MAX_NS,
+			    .moved = atomic_load(&thread->moved),
+			    .messages = atomic_load(&thread->messages)};
+	struct wait_set set;
+	uint32_t domains;
+
+	while (!atomic_load(&thread->stop)) {
+		domains = atomic_load(&thread->domains);
+		domains_poll(relay, domains, &set);
+		if (turn_polls(&rest, thread, &set) && domains)
+			sched_yield();
+		else
+			thread_rest(thread, &rest, domains, &set);
+	}
+	return NULL;
+}
+
+static int start_fail(int error)
+{
+	mesh_warn("cannot start the thread that relays: %s", strerror(-error));
+	return error;
+}
+
+int mesh_relay_thread_start(struct mesh_relay *relay)
+{
+	struct mesh_relay_thread *thread = &relay->thread;
+	int ret;
+
+	if (thread->running)
+		return 0;
+	if (thread->wake_fd < 0)
+		thread->wake_fd = mesh_descriptor_hide(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+	if (thread->wake_fd < 0)
+		return start_fail(-errno);
+	ret = mesh_thread_create(&thread->thread, "mesh-relay", thread_run, relay);
+	if (ret)
+		return start_fail(ret);
+	thread->running = true;
+	return 0;
+}
+
+void mesh_relay_thread_wake(struct mesh_relay_thread *thread)
+{
+	const uint64_t one = 1;
+
+	atomic_store(&thread->sleeps, false); /* one write is enough */
+	/* A full counter also wakes the thread, so the result does not matter. */
+	if (write(thread->wake_fd, &one, sizeof(one)) < 0)
+		return;
+}
+
+void mesh_relay_domains_set(struct mesh_relay *relay, uint32_t domains)
+{
+	if (atomic_exchange(&relay->thread.domains, domains) != domains)
+		mesh_relay_thread_wake(&relay->thread);
+}
+
+/* ---- the relay ----------------------------------------------------------------------------- */
 
 int mesh_relay_open(struct mesh_process *process, uint64_t job)
 {
@@ -17,7 +245,7 @@ int mesh_relay_open(struct mesh_process *process, uint64_t job)
 	relay->process = process;
 	relay->job = job;
 	LIST_INIT(&relay->circuits);
-	mesh_relay_thread_init(&relay->thread, process);
+	relay->thread.wake_fd = -1;
 	process->relay = relay;
 	return 0;
 }
@@ -26,8 +254,16 @@ int mesh_relay_open(struct mesh_process *process, uint64_t job)
 MESH_NOT_ANALYSED
 void mesh_relay_stop(struct mesh_process *process)
 {
-	if (process->relay)
-		mesh_relay_thread_stop(&process->relay->thread);
+	struct mesh_relay_thread *thread = process->relay ? &process->relay->thread : NULL;
+
+	if (!thread)
+		return;
+	atomic_store(&thread->stop, true);
+	if (!thread->running)
+		return;
+	mesh_relay_thread_wake(thread);
+	pthread_join(thread->thread, NULL);
+	thread->running = false;
 }
 
 void mesh_relay_close(struct mesh_process *process)
@@ -37,7 +273,7 @@ void mesh_relay_close(struct mesh_process *process)
 	mesh_process_assert_locked(process);
 	if (!relay)
 		return;
-	mesh_relay_thread_finish(&relay->thread);
+	mesh_descriptor_close(relay->thread.wake_fd);
 	process->relay = NULL;
 	free(relay);
 }

@@ -1,19 +1,45 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* relay.h - this process as a relay: for whom it relays, and what all circuits share. */
+/*
+ * relay.h - this process as a relay: for whom it relays, what all circuits share, and the thread
+ * that polls their NICs, because NCCL's threads sleep between collectives. It takes no lock of
+ * set-up.
+ *
+ * For a while after something was forwarded the thread polls, because what comes next then costs no
+ * wake-up. After a small message of NCCL that while is long, because somebody waits for each one;
+ * after a segment it is as short as a wake-up, because the next segments are on their way while the
+ * thread sleeps. Polls that find nothing take half of the time at most. Otherwise it sleeps on the
+ * NICs' descriptors; where a provider has none it looks ever more seldom. They also wake it for
+ * what this process itself sends and receives, which NCCL's threads poll for: after such a wake-up
+ * it pauses.
+ */
 #ifndef MESH_RELAY_RELAY_H
 #define MESH_RELAY_RELAY_H
 
+#include <pthread.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/queue.h>
 
 #include "base/lock.h"
 #include "control/process.h"
-#include "relay/thread.h"
 
 struct mesh_circuit;
 struct mesh_frame_hello;
 struct mesh_neighbours;
+
+_Static_assert(MESH_MAIN_DOMAINS <= 32, "a bit for each");
+
+struct mesh_relay_thread {
+	pthread_t thread;
+	bool running;
+	int wake_fd; /* eventfd; -1 until the thread is started */
+	_Atomic(bool) stop;
+	_Atomic(uint32_t) domains;  /* a bit for each main domain that has a circuit */
+	_Atomic(uint64_t) moved;    /* counts what circuits forward */
+	_Atomic(uint64_t) messages; /* those of it that are small messages of NCCL */
+	_Atomic(bool) sleeps;	    /* what is forwarded now needs wake_fd */
+};
 
 struct mesh_relay {
 	struct mesh_process *process;
@@ -57,5 +83,30 @@ bool mesh_relay_admits(const struct mesh_process *process, const struct mesh_fra
  */
 MESH_HOLDS(process)
 bool mesh_relay_serves(const struct mesh_process *process, uint64_t job);
+
+/** Starts the thread if it does not run. Returns 0 or a negative errno after a WARN line. */
+int mesh_relay_thread_start(struct mesh_relay *relay);
+
+/** Sets what the thread polls: bit N for process->domains[N]; without any it sleeps. */
+void mesh_relay_domains_set(struct mesh_relay *relay, uint32_t domains);
+
+/** Ends the thread's sleep. Any lock may be held. */
+void mesh_relay_thread_wake(struct mesh_relay_thread *thread);
+
+/**
+ * A circuit has forwarded something, in whichever thread: completions of what was posted may make
+ * no event that would wake the relay's. Any lock may be held. @message: it was a small message of
+ * NCCL.
+ */
+static inline void mesh_relay_moved(struct mesh_relay *relay, bool message)
+{
+	struct mesh_relay_thread *thread = &relay->thread;
+
+	if (message)
+		atomic_fetch_add_explicit(&thread->messages, 1, memory_order_relaxed);
+	atomic_fetch_add(&thread->moved, 1);
+	if (atomic_load(&thread->sleeps))
+		mesh_relay_thread_wake(thread);
+}
 
 #endif

@@ -10,8 +10,6 @@
 
 /* As long as a link may be silent whose messages go on without it (control/link_watch.c). */
 #define LIMIT_MS 3000
-/* What an answer says of those behind the relay holds for so long: longer than any pause. */
-#define FRESH_MS 4000
 
 uint64_t mesh_silence_limit_ms(const struct mesh_process *process)
 {
@@ -75,7 +73,8 @@ bool mesh_silence_is_long(const struct mesh_silence *silence, const struct mesh_
 	bool is_long, behind;
 
 	mesh_process_assert_locked(process);
-	behind = silence->behind_ms && mesh_clock_elapsed_ms(silence->behind_ms, now_ms) < FRESH_MS;
+	behind = silence->behind_ms &&
+		 mesh_clock_elapsed_ms(silence->behind_ms, now_ms) < MESH_SILENCE_FRESH_MS;
 	is_long = silence->asked_ms && mesh_clock_elapsed_ms(silence->asked_ms, now_ms) >=
 					       mesh_silence_limit_ms(process);
 	if (!is_long && !behind)

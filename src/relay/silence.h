@@ -17,6 +17,9 @@
 #include "control/peer.h"
 #include "wire/frame.h"
 
+/* What an answer says of those behind the relay holds for so long: longer than any pause. */
+#define MESH_SILENCE_FRESH_MS 4000
+
 /* Of one direction of a circuit; process->lock covers it. Zeros: nothing was asked. */
 struct mesh_silence {
 	uint64_t sent_ms;   /* when the latest question was sent */

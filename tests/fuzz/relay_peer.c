@@ -135,7 +135,7 @@ void relay_step_answer(void)
 		frame.refuse.comm = id;
 		frame.refuse.refusal = take(1) % 20;
 		frame_come(peer, &frame, MESH_FRAME_REFUSE);
-	} else if ((circuit->opening && circuit->opening->is_last) != (way % 8 == 6)) {
+	} else if ((circuit->opening && !circuit->down.is_relay) != (way % 8 == 6)) {
 		frame.accept = (struct mesh_frame_accept){
 			.to_comm = id, .comm = take(1), .token = take(1)};
 		frame_come(peer, &frame, MESH_FRAME_ACCEPT);
@@ -227,7 +227,7 @@ static uint64_t granules_take(const struct mesh_circuit *circuit)
 		return UINT64_MAX;
 	if (way % 8 == 6)
 		return take(4) | (uint64_t)take(4) << 32;
-	return circuit->hop.area.used & ((uint64_t)way << way % 57 | 1);
+	return circuit->hop.used & ((uint64_t)way << way % 57 | 1);
 }
 
 /* A message from either side, or more of them than the circuit keeps. */
@@ -242,7 +242,7 @@ void relay_step_message(void)
 	int count = way & 64 && take(1) > 200 ? FLOOD : 1;
 
 	side = circuit && way & 1 ? &circuit->up : circuit ? &circuit->down : NULL;
-	if (!side || !side->has_sink)
+	if (!side || !side->peer)
 		return;
 	header.type = (uint8_t)(1 + take(1) % (MESH_MESSAGE_ARRIVED + 1));
 	header.seq = take(1);
@@ -275,7 +275,7 @@ void relay_step_segment(void)
 		.type = MESH_MESSAGE_RELAYED, .length = sizeof(what), .seq = take(1)};
 	uint32_t way = take(1), i, count;
 
-	if (!circuit || !circuit->up.has_sink)
+	if (!circuit || !circuit->up.peer)
 		return;
 	count = 1 + (way & 32 ? take(1) % MESH_GRANULES : 0);
 	what.granule = (uint8_t)(take(1) % MESH_GRANULES);
@@ -287,7 +287,7 @@ void relay_step_segment(void)
 		what.num_segments = take(2);
 		what.segment = take(2);
 	}
-	for (i = 0; i < count && circuit->up.has_sink; i++) {
+	for (i = 0; i < count && circuit->up.peer; i++) {
 		header.size = what.length;
 		message_come(&circuit->up, &header, &what);
 		what.granule = (uint8_t)((what.granule + 1) % MESH_GRANULES);

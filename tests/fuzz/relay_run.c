@@ -37,7 +37,7 @@ int __wrap_mesh_dial_begin(struct mesh_dial *dial, struct mesh_process *process,
 enum mesh_dial_state __real_mesh_dial_look(struct mesh_dial *dial, uint64_t now_ms);
 enum mesh_dial_state __wrap_mesh_dial_look(struct mesh_dial *dial, uint64_t now_ms);
 void __wrap_mesh_neighbours_ask(struct mesh_neighbours *neighbours);
-int __wrap_mesh_relay_thread_start(struct mesh_relay_thread *thread);
+int __wrap_mesh_relay_thread_start(struct mesh_relay *relay);
 int __wrap_mesh_readiness_open(struct mesh_domain *domain);
 int __wrap_mesh_thread_create(pthread_t *thread, const char *name, void *(*start)(void *),
 			      void *arg);
@@ -92,9 +92,9 @@ void __wrap_mesh_neighbours_ask(struct mesh_neighbours *neighbours)
 }
 
 /* The input says when the relay polls. */
-int __wrap_mesh_relay_thread_start(struct mesh_relay_thread *thread)
+int __wrap_mesh_relay_thread_start(struct mesh_relay *relay)
 {
-	(void)thread;
+	(void)relay;
 	return 0;
 }
 
@@ -204,23 +204,23 @@ static void side_check(const struct mesh_circuit_side *side)
 static void hop_check(const struct mesh_circuit *circuit)
 {
 	const struct mesh_hop_segment *segment;
-	struct mesh_area area = {0};
 	const struct mesh_held *held;
 	unsigned int i, k;
+	uint64_t used = 0;
 
 	for (i = 0; circuit->hop.segments && i < MESH_GRANULES; i++) {
 		segment = &circuit->hop.segments[i];
-		if (!segment->active)
+		if (segment->state == MESH_HOP_FREE)
 			continue;
 		held = segment->owner;
-		check(held->circuit == circuit && held->active);
+		check(held->circuit == circuit);
 		check(held == &circuit->held[held->what.granule]);
 		for (k = i; k < i + segment->granules; k++) {
-			check(k < MESH_GRANULES && !(area.used >> k & 1));
-			area.used |= (uint64_t)1 << k;
+			check(k < MESH_GRANULES && !(used >> k & 1));
+			used |= (uint64_t)1 << k;
 		}
 	}
-	check(area.used == circuit->hop.area.used);
+	check(used == circuit->hop.used);
 }
 
 static void circuit_check(const struct mesh_circuit *circuit)
@@ -230,11 +230,11 @@ static void circuit_check(const struct mesh_circuit *circuit)
 
 	check(!mesh_lock_held(&circuit->lock));
 	for (held = circuit->held; held < circuit->held + MESH_GRANULES; held++) {
-		if (!held->active)
+		if (!held->circuit)
 			continue;
 		check(held->what.length <= MESH_GRANULES * circuit->granule);
 		active++;
-		slots += mesh_area_granules(held->what.length, circuit->granule);
+		slots += (uint32_t)((held->what.length - 1) / circuit->granule + 1);
 	}
 	check(circuit->limit <= MESH_GRANULES);
 	check(circuit->num_waiting <= active && circuit->writing <= active);
@@ -258,11 +258,11 @@ static void write_check(const struct fake_post *write)
 			break;
 	}
 	check(circuit && at % circuit->granule == 0);
-	check(circuit->held[at / circuit->granule].active);
+	check(circuit->held[at / circuit->granule].circuit == circuit);
 	what = &circuit->held[at / circuit->granule].what;
 	check(write->size == what->length && write->size <= circuit->granule * MESH_GRANULES - at);
 	check(write->domain == circuit->down.domain->domain);
-	if (!circuit->to_relay) {
+	if (!circuit->down.is_relay) {
 		check(write->address == what->address && write->key == what->key);
 		return;
 	}

@@ -221,10 +221,10 @@ int __wrap_mesh_dial_begin(struct mesh_dial *dial, struct mesh_process *process,
 	return 0;
 }
 
-int __wrap_mesh_relay_thread_start(struct mesh_relay_thread *thread);
-int __wrap_mesh_relay_thread_start(struct mesh_relay_thread *thread)
+int __wrap_mesh_relay_thread_start(struct mesh_relay *relay);
+int __wrap_mesh_relay_thread_start(struct mesh_relay *relay)
 {
-	(void)thread;
+	(void)relay;
 	return 0;
 }
 

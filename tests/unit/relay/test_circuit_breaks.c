@@ -219,7 +219,7 @@ TEST(fence_fails)
 	chain_time_step(11000);
 	assert_int_equal(chain_circuits(1), 1);
 	assert_ptr_equal(LIST_FIRST(&chain.nodes[1].process.relay->circuits), circuit);
-	assert_false(circuit->fenced_up);
+	assert_true(circuit->up.state < MESH_SIDE_FENCED);
 	chain.fences_fail = false;
 	chain_time_step(11000);
 	settle();
