@@ -4,7 +4,6 @@
 #define MESH_FI_UTILS_NEIGHBOURS_ASK_H
 
 #include "neighbours/asking.h"
-#include "neighbours/self.h"
 #include "peer/self.h"
 
 /**

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/version.h"
-#include "neighbours/facts.h"
+#include "neighbours/asking.h"
 #include "nic/nic_select.h"
 
 #include "neighbours/judge.h"

@@ -60,7 +60,7 @@ int peer_search_run(struct peer_search *search, const struct peer_self *node)
 		ret = mesh_searching_begin(&search->searching, 0, LIMIT_MS, now_ms);
 	if (!ret)
 		mesh_searching_advance(&search->searching, now_ms);
-	while (!ret && search->searching.searches)
+	while (!ret && search->searching.until_ms)
 		ret = step(search);
 	return ret;
 }

@@ -4,7 +4,7 @@
 #define MESH_FI_UTILS_PEER_SELF_H
 
 #include "base/config.h"
-#include "neighbours/self.h"
+#include "neighbours/datagram.h"
 #include "nic/addr.h"
 #include "nic/endpoint_addr.h"
 #include "nic/nic.h"

@@ -3,7 +3,7 @@
 #include <errno.h>
 
 #include "common/relay_choice.h"
-#include "neighbours/self.h"
+#include "neighbours/datagram.h"
 #include "nic/endpoint_addr.h"
 
 #include "topo/relays.h"

@@ -18,99 +18,96 @@
 #define TAKE_BURST 4096
 /* In one call, which has the engine's lock. */
 #define TAKE_MAX 64
-#define PAUSE_MS 100
-/* Another program may have the port. */
-#define TRY_AGAIN_MS 50
-#define TRIES_MAX 10
 
 /* ---- answers ------------------------------------------------------------------------------- */
 
-/* Our address on that NIC from which the sender is reached. Returns false if there is none. */
+/*
+ * Our address on that NIC from which the sender is reached, or one of its family: then only a
+ * datagram to @all gets there. Returns false if there is none.
+ */
 static bool own_address(const struct mesh_neighbour *about, const struct mesh_addr *from,
-			struct mesh_addr *own, bool *reaches)
+			struct mesh_addr *own, bool *all)
 {
 	struct mesh_addr addr;
 	bool found = false;
 	int i;
 
-	*reaches = false;
-	for (i = 0; i < about->num_addrs && !*reaches; i++) {
+	for (i = 0; i < about->num_addrs; i++) {
 		mesh_neighbour_addr_get(&about->addrs[i], &addr);
 		if (addr.family != from->family ||
 		    (addr.family == MESH_FAMILY_IPV6 && !mesh_addr_is_link_local(&addr)))
 			continue;
-		*reaches = addr.family == MESH_FAMILY_IPV6 || mesh_addr_in_subnet(from, &addr);
-		if (!found || *reaches)
+		if (addr.family == MESH_FAMILY_IPV6 || mesh_addr_in_subnet(from, &addr)) {
+			*own = addr;
+			return true;
+		}
+		if (!found)
 			*own = addr;
 		found = true;
 	}
+	*all = true;
 	return found;
 }
 
-/*
- * How to send to an address from that NIC: describes it, and finds our address on it. IPv4 has no
- * route to an address of another subnet: then *@to becomes the group of all nodes of the link.
- *
- * Returns an open socket, or -1, also if the NIC is none of the mesh.
- */
-MESH_HOLDS(process)
-static int way_find(const struct mesh_answering *answering, unsigned int ifindex,
-		    struct mesh_neighbour_link *link, struct mesh_addr *own, struct mesh_addr *to)
+/* The descriptor of a socket for that NIC, or -1. */
+static int socket_of(const struct mesh_answering *answering, enum mesh_family family,
+		     unsigned int ifindex)
 {
 	const struct mesh_answering_socket *socket = answering->sockets;
-	const struct mesh_answering_socket *end = socket + answering->num_sockets;
-	bool reaches;
+	int i;
 
-	for (; socket < end; socket++) {
-		if (socket->family == to->family && socket->watch.fd >= 0 &&
-		    (!socket->ifindex || socket->ifindex == ifindex))
-			break;
+	for (i = 0; i < answering->num_sockets; i++, socket++) {
+		if (socket->family == family && (!socket->ifindex || socket->ifindex == ifindex))
+			return socket->watch.fd;
 	}
-	if (socket == end || !mesh_members_link(answering->members, ifindex, link) ||
-	    !own_address(&link->about, to, own, &reaches))
-		return -1;
-	if (!reaches)
-		*to = mesh_datagram_group(to->family);
-	return socket->watch.fd;
+	return -1;
+}
+
+/*
+ * Sends from our NIC @link. IPv4 has no route to an address of another subnet: what is for one, or
+ * for @all, goes to the group of all nodes of the link. Returns 0 or a negative errno.
+ */
+static int link_send(const struct mesh_answering *answering, const struct mesh_neighbour_link *link,
+		     struct mesh_addr to, bool all, uint16_t port, const void *datagram,
+		     size_t size)
+{
+	int fd = socket_of(answering, to.family, link->ifindex);
+	struct mesh_addr own;
+
+	if (fd < 0 || !own_address(&link->about, &to, &own, &all))
+		return -EADDRNOTAVAIL;
+	if (all)
+		to = mesh_datagram_group(to.family);
+	return mesh_datagram_send(fd, link->ifindex, &own, &to, port, datagram, size);
 }
 
 MESH_HOLDS(process)
-static void question_answer(struct mesh_answering *answering, const struct mesh_datagram *question)
+static void question_answer(struct mesh_answering *answering, const struct mesh_datagram *question,
+			    const struct mesh_neighbour_link *link)
 {
-	struct mesh_addr own, to = question->from;
-	struct mesh_neighbour_link link;
-	struct mesh_neighbour answer;
-	int fd = way_find(answering, question->ifindex, &link, &own, &to);
+	struct mesh_neighbour answer = link->about;
 
-	if (fd < 0)
-		return;
-	answer = link.about;
 	/* A question of another version gets an answer of ours: both have the names. */
 	answer.token = question->about.token;
 	answer.job = question->about.job;
 	mesh_members_list(answering->members, &answer);
 	mesh_neighbour_finish(&answer, MESH_NEIGHBOUR_ANSWER);
-	if (!mesh_datagram_send(fd, question->ifindex, &own, &to, question->port, &answer))
+	if (!link_send(answering, link, question->from, false, question->port, &answer,
+		       answer.length))
 		answering->answered++;
 }
 
 /* From our port, which the answer comes back to. */
 MESH_HOLDS(process)
-static void links_send(struct mesh_reporting *reporting, unsigned int ifindex, bool all,
-		       const struct mesh_addr *to, uint16_t port,
+static void links_send(struct mesh_reporting *reporting, const struct mesh_forwarding_asker *to,
 		       const struct mesh_links_head *links)
 {
-	struct mesh_answering *answering =
+	const struct mesh_answering *answering =
 		mesh_container_of(reporting, struct mesh_answering, reporting);
-	struct mesh_addr own, there = *to;
 	struct mesh_neighbour_link link;
-	int fd = way_find(answering, ifindex, &link, &own, &there);
 
-	if (fd < 0)
-		return;
-	if (all)
-		there = mesh_datagram_group(to->family);
-	mesh_datagram_links_send(fd, ifindex, &own, &there, port, links);
+	if (mesh_members_link(answering->members, to->ifindex, &link))
+		link_send(answering, &link, to->addr, to->all, to->port, links, links->length);
 }
 
 /* True for what may be answered: never what comes from another node's port. */
@@ -142,12 +139,13 @@ static void datagram_take(struct mesh_answering *answering, const struct mesh_da
 {
 	struct mesh_neighbour_link link;
 
-	if (!is_ours(answering, datagram))
+	if (!is_ours(answering, datagram) ||
+	    !mesh_members_link(answering->members, datagram->ifindex, &link))
 		return;
-	if (!datagram->is_links)
-		question_answer(answering, datagram);
-	else if (mesh_members_link(answering->members, datagram->ifindex, &link))
+	if (datagram->is_links)
 		mesh_reporting_take(&answering->reporting, datagram, mesh_clock_ms());
+	else
+		question_answer(answering, datagram, &link);
 }
 
 /* ---- pace ---------------------------------------------------------------------------------- */
@@ -176,7 +174,7 @@ static void pause_begin(struct mesh_answering *answering, uint64_t now_ms)
 		if (answering->sockets[i].watch.fd >= 0)
 			mesh_engine_rewatch(answering->engine, &answering->sockets[i].watch, 0);
 	}
-	mesh_engine_timer_set(answering->engine, &answering->timer, now_ms + PAUSE_MS);
+	mesh_engine_timer_set(answering->engine, &answering->timer, now_ms + MESH_MEMBERS_PAUSE_MS);
 }
 
 MESH_HOLDS(process)
@@ -235,7 +233,7 @@ static int socket_open(struct mesh_answering_socket *socket)
 MESH_HOLDS(process)
 static void sockets_open(struct mesh_answering *answering)
 {
-	bool last = answering->tries + 1 == TRIES_MAX, missing = false;
+	bool last = answering->tries + 1 == MESH_MEMBERS_TRIES, missing = false;
 	int i, ret;
 
 	for (i = 0; i < answering->num_sockets; i++) {
@@ -247,9 +245,10 @@ static void sockets_open(struct mesh_answering *answering)
 				  (int)answering->sockets[i].family, MESH_NEIGHBOUR_PORT,
 				  strerror(-ret));
 	}
-	if (missing && ++answering->tries < TRIES_MAX)
+	if (missing && ++answering->tries < MESH_MEMBERS_TRIES)
 		mesh_engine_timer_set(answering->engine, &answering->timer,
-				      mesh_clock_ms() + TRY_AGAIN_MS);
+				      mesh_clock_ms() +
+					      MESH_MEMBERS_AGAIN_MS * (uint64_t)answering->tries);
 }
 
 MESH_HOLDS(process)

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* asking.c - asks on each of our NICs which node is there, and keeps the answers. */
+/* asking.c - asks on each of our NICs which node is there; what the answers say. */
 #include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -14,15 +16,16 @@
 
 /*
  * A NIC that has no answer asks again after these times, in milliseconds from the begin of the
- * round. A node answers within a millisecond, unless its processor is busy.
+ * round; the last one is its end. A node answers within a millisecond, unless its processor is
+ * busy. No two questions follow more closely than the first two.
  */
-static const uint64_t question_ms[] = {0, 50, 200};
-#define QUESTIONS ((int)(sizeof(question_ms) / sizeof(question_ms[0])))
-#define ROUND_MS 1000
-#define PACE_MS 50
+static const uint64_t due_ms[] = {0, 50, 200, 1000};
+#define QUESTIONS ((int)(sizeof(due_ms) / sizeof(due_ms[0])) - 1)
 /* Datagrams taken in one call, and in one round. */
 #define TAKE_MAX 64
 #define ROUND_MAX 8192
+/* Neighbours that are named for each of our NICs; a switch may have many more. */
+#define NAMED_MAX 3
 
 /* ---- sockets ------------------------------------------------------------------------------- */
 
@@ -135,15 +138,15 @@ bool mesh_asking_links_set(struct mesh_asking *asking, const struct mesh_neighbo
 
 static int round_begin(struct mesh_asking *asking, uint64_t now_ms)
 {
-	uint64_t latest_ms;
+	uint64_t next_ms;
 	int i, fd, ret = 0, opened = 0;
 
 	if (asking->began_ms) {
 		if (!asking->sent)
 			return 0; /* its first question is still to come */
 		/* As if the round began now; a question that has just been sent counts. */
-		latest_ms = asking->began_ms + question_ms[asking->sent - 1];
-		asking->began_ms = latest_ms + PACE_MS > now_ms ? latest_ms + PACE_MS : now_ms;
+		next_ms = asking->began_ms + due_ms[asking->sent - 1] + due_ms[1];
+		asking->began_ms = next_ms > now_ms ? next_ms : now_ms;
 	} else {
 		ret = mesh_random(&asking->token, sizeof(asking->token));
 		asking->began_ms = now_ms ? now_ms : 1;
@@ -182,15 +185,24 @@ int mesh_asking_seek(struct mesh_asking *asking, uint64_t node_id, uint64_t now_
 	return mesh_asking_begin(asking, now_ms);
 }
 
-bool mesh_asked_has_heard(const struct mesh_asked *asked, uint64_t node_id)
+/* True if the NIC has heard that NIC of the node; NULL: any. */
+static bool is_heard(const struct mesh_asked *asked, uint64_t node_id, const char *netdev)
 {
+	const struct mesh_heard *heard;
 	int i;
 
 	for (i = 0; i < asked->num_heard; i++) {
-		if (!asked->heard[i]->error && asked->heard[i]->about.node_id == node_id)
+		heard = asked->heard[i];
+		if (!heard->error && heard->about.node_id == node_id &&
+		    (!netdev || !strcmp(heard->about.netdev, netdev)))
 			return true;
 	}
 	return false;
+}
+
+bool mesh_asked_has_heard(const struct mesh_asked *asked, uint64_t node_id)
+{
+	return is_heard(asked, node_id, NULL);
 }
 
 /* On a switch the first answer may be another node's. */
@@ -220,7 +232,8 @@ static void question_send(struct mesh_asking *asking, int i)
 	mesh_neighbour_finish(&question, MESH_NEIGHBOUR_QUESTION);
 	asking->asked[i].error = mesh_datagram_send(
 		mesh_asking_socket_of(asking, asking->sockets, link->ask_from.family),
-		link->ifindex, &link->ask_from, &group, MESH_NEIGHBOUR_PORT, &question);
+		link->ifindex, &link->ask_from, &group, MESH_NEIGHBOUR_PORT, &question,
+		question.length);
 }
 
 void mesh_asking_advance(struct mesh_asking *asking, uint64_t now_ms)
@@ -237,8 +250,7 @@ void mesh_asking_advance(struct mesh_asking *asking, uint64_t now_ms)
 				question_send(asking, i);
 		}
 		asking->sent++;
-		asking->due_ms = asking->began_ms +
-				 (asking->sent < QUESTIONS ? question_ms[asking->sent] : ROUND_MS);
+		asking->due_ms = asking->began_ms + due_ms[asking->sent];
 	}
 	if (asking->engine)
 		mesh_engine_timer_set(asking->engine, &asking->timer, asking->due_ms);
@@ -357,15 +369,17 @@ bool mesh_asking_all_answered(const struct mesh_asking *asking)
 	return true;
 }
 
-const struct mesh_heard *mesh_asking_heard_next(const struct mesh_asking *asking, uint64_t since_ms,
-						struct mesh_heard_at *at)
+const struct mesh_heard *mesh_asking_heard_next(const struct mesh_asking *asking, uint64_t node_id,
+						uint64_t since_ms, struct mesh_heard_at *at)
 {
 	const struct mesh_heard *heard;
 
 	for (; at->link < asking->num_links; at->link++, at->next = 0) {
 		while (at->next < asking->asked[at->link].num_heard) {
 			heard = asking->asked[at->link].heard[at->next++];
-			if (!heard->error && heard->heard_ms >= since_ms)
+			if (!heard->error && heard->heard_ms >= since_ms &&
+			    (node_id ? heard->about.node_id == node_id
+				     : heard->about.node_id != asking->self->node_id))
 				return heard;
 		}
 	}
@@ -383,4 +397,155 @@ void mesh_asking_init(struct mesh_asking *asking, const struct mesh_neighbour_se
 	asking->self = self;
 	asking->timer.expired = question_due;
 	mesh_asking_sockets_init(asking->sockets, answers_ready, asking);
+}
+
+/* ---- what they say ------------------------------------------------------------------------- */
+
+bool mesh_heard_is_own(const struct mesh_asking *asking, const struct mesh_heard *heard)
+{
+	return !heard->error && heard->about.node_id == asking->self->node_id;
+}
+
+const struct mesh_heard *mesh_asked_own(const struct mesh_asking *asking, int index, int *others)
+{
+	const struct mesh_asked *asked = &asking->asked[index];
+	const struct mesh_heard *own = NULL;
+	int i;
+
+	*others = 0;
+	for (i = 0; i < asked->num_heard; i++) {
+		if (mesh_heard_is_own(asking, asked->heard[i]))
+			own = asked->heard[i];
+		else
+			++*others;
+	}
+	return own;
+}
+
+/* The only NIC of another node that is heard here, or NULL. */
+static const struct mesh_neighbour *only_neighbour(const struct mesh_asking *asking, int index)
+{
+	const struct mesh_asked *asked = &asking->asked[index];
+	const struct mesh_heard *only = NULL;
+	int i;
+
+	for (i = 0; i < asked->num_heard; i++) {
+		if (mesh_heard_is_own(asking, asked->heard[i]))
+			continue;
+		if (only || asked->heard[i]->error)
+			return NULL;
+		only = asked->heard[i];
+	}
+	return only ? &only->about : NULL;
+}
+
+int mesh_asked_shared(const struct mesh_asking *asking, int index,
+		      const struct mesh_neighbour **about)
+{
+	int i;
+
+	*about = only_neighbour(asking, index);
+	for (i = 0; *about && i < asking->num_links; i++) {
+		if (i != index && is_heard(&asking->asked[i], (*about)->node_id, (*about)->netdev))
+			return i;
+	}
+	return -1;
+}
+
+/* ---- words --------------------------------------------------------------------------------- */
+
+struct words {
+	char *text;
+	size_t size, used;
+};
+
+__attribute__((format(printf, 2, 3))) static void words_add(struct words *words, const char *format,
+							    ...)
+{
+	va_list args;
+	int n;
+
+	if (words->used >= words->size)
+		return;
+	va_start(args, format);
+	n = vsnprintf(words->text + words->used, words->size - words->used, format, args);
+	va_end(args);
+	if (n > 0)
+		words->used += (size_t)n;
+}
+
+static void clause_begin(struct words *words)
+{
+	words_add(words, "%s", words->used ? "; " : "Neighbours: ");
+}
+
+static void neighbour_add(struct words *words, const struct mesh_neighbour *ours,
+			  const struct mesh_heard *heard)
+{
+	const struct mesh_neighbour *theirs = &heard->about;
+
+	clause_begin(words);
+	words_add(words, "%s leads to node %s", ours->netdev, theirs->node);
+	if (!heard->error)
+		words_add(words, " (%s)", theirs->netdev);
+	if (heard->error || theirs->protocol != ours->protocol) {
+		words_add(words, ", which has another version, nccl-net-mesh %s", theirs->product);
+		return;
+	}
+	if (theirs->mtu && ours->mtu && theirs->mtu != ours->mtu)
+		words_add(words, ", whose MTU is %u, that of %s is %u", theirs->mtu, ours->netdev,
+			  ours->mtu);
+}
+
+/* A NIC before @index is the other end of its cable, and has heard it. */
+static bool is_said(const struct mesh_asking *asking, int index, const char *netdev)
+{
+	int i;
+
+	for (i = 0; i < index; i++) {
+		if (!strcmp(asking->links[i].about.netdev, netdev))
+			return is_heard(&asking->asked[i], asking->self->node_id,
+					asking->links[index].about.netdev);
+	}
+	return false;
+}
+
+static void nic_add(struct words *words, const struct mesh_asking *asking, int index)
+{
+	const struct mesh_asked *asked = &asking->asked[index];
+	const struct mesh_neighbour *ours = &asking->links[index].about, *about;
+	int others, other, i, named = 0;
+	const struct mesh_heard *own = mesh_asked_own(asking, index, &others);
+
+	if (!asked->num_heard) {
+		clause_begin(words);
+		words_add(words, "%s has no answer", ours->netdev);
+	} else if (own && !others && !is_said(asking, index, own->about.netdev)) {
+		clause_begin(words);
+		words_add(words, "both ends of one cable are on this node: %s and %s", ours->netdev,
+			  own->about.netdev);
+	}
+	for (i = 0; i < asked->num_heard && named < NAMED_MAX; i++) {
+		if (mesh_heard_is_own(asking, asked->heard[i]))
+			continue;
+		neighbour_add(words, ours, asked->heard[i]);
+		named++;
+	}
+	if (others > named)
+		words_add(words, " and %d more", others - named);
+	other = mesh_asked_shared(asking, index, &about);
+	if (other > index)
+		words_add(words, ", and so does %s: two cables lead to one NIC",
+			  asking->links[other].about.netdev);
+}
+
+const char *mesh_asking_words(const struct mesh_asking *asking, char *text, size_t size)
+{
+	struct words words = {text, size, 0};
+	int i;
+
+	*text = '\0';
+	for (i = 0; i < asking->num_links; i++)
+		nic_add(&words, asking, i);
+	return text;
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * asking.h - asks on each of our NICs which node is there, and keeps the answers. It runs in an
- * engine. Without one, the caller waits on the sockets and until the next question is due.
+ * asking.h - asks on each of our NICs which node is there, keeps the answers, and says what they
+ * mean for our cables, also in words. It runs in an engine. Without one, the caller waits on the
+ * sockets and until the next question is due.
  */
 #ifndef MESH_NEIGHBOURS_ASKING_H
 #define MESH_NEIGHBOURS_ASKING_H
@@ -11,10 +12,14 @@
 
 #include "control/engine.h"
 #include "neighbours/datagram.h"
-#include "neighbours/self.h"
 
 /* Kept for one NIC: a cable has one, a switch may have many. The oldest answer is replaced. */
 #define MESH_HEARD_MAX 64
+/*
+ * Our neighbours are waited for so long: a NIC whose cable leads nowhere has no answer at all. The
+ * deputy of one whose speaker is stopped answers the second question, 50 ms after the first.
+ */
+#define MESH_ASKING_SETTLE_MS 80
 /* The sockets of a round, or a search: IPv6, and IPv4 for NICs that have no IPv6. */
 #define MESH_ASKING_SOCKETS 2
 
@@ -92,6 +97,7 @@ bool mesh_asking_all_answered(const struct mesh_asking *asking);
 /**
  * What our NICs have heard of nodes of this version since then, one after the other.
  *
+ * @node_id: of that one; 0: of all but our own
  * @at: zeros at first; @link is the NIC of the one that is returned
  *
  * Returns NULL behind the last one.
@@ -99,8 +105,8 @@ bool mesh_asking_all_answered(const struct mesh_asking *asking);
 struct mesh_heard_at {
 	int link, next;
 };
-const struct mesh_heard *mesh_asking_heard_next(const struct mesh_asking *asking, uint64_t since_ms,
-						struct mesh_heard_at *at);
+const struct mesh_heard *mesh_asking_heard_next(const struct mesh_asking *asking, uint64_t node_id,
+						uint64_t since_ms, struct mesh_heard_at *at);
 
 /** True if the NIC has heard this node; of one of another version the id is not known. */
 bool mesh_asked_has_heard(const struct mesh_asked *asked, uint64_t node_id);
@@ -128,5 +134,35 @@ int mesh_asking_socket_of(const struct mesh_asking *asking, struct mesh_asking_s
 
 void mesh_asking_sockets_close(const struct mesh_asking *asking,
 			       struct mesh_asking_socket *sockets);
+
+/** True if the answer is one of this node: a cable, or a switch, leads back. */
+bool mesh_heard_is_own(const struct mesh_asking *asking, const struct mesh_heard *heard);
+
+/**
+ * Both ends of the cable of our NIC @index are on this node: another of our NICs has answered, and
+ * no other node.
+ *
+ * @others: receives the number of other nodes' NICs that have answered
+ *
+ * Returns what our other NIC has answered, or NULL. If *@others is not 0, the two NICs share a wire
+ * with other nodes.
+ */
+const struct mesh_heard *mesh_asked_own(const struct mesh_asking *asking, int index, int *others);
+
+/**
+ * Two of our cables lead to one NIC, because their far ends are in one bridge, or on one switch.
+ *
+ * @about: receives that NIC
+ *
+ * Returns the index of our other NIC that hears it, or -1.
+ */
+int mesh_asked_shared(const struct mesh_asking *asking, int index,
+		      const struct mesh_neighbour **about);
+
+/**
+ * Writes where our cables lead, and what is wrong there, into @text of @size bytes: "Neighbours: ab
+ * leads to node c (ca); ac has no answer". "" if there are no NICs. Returns @text.
+ */
+const char *mesh_asking_words(const struct mesh_asking *asking, char *text, size_t size);
 
 #endif

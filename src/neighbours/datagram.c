@@ -1,16 +1,80 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* datagram.c - UDP sockets that see on which NIC a datagram arrives. */
+/* datagram.c - what this process says of itself and its NICs, and the UDP sockets for that. */
 #include <errno.h>
 #include <netinet/in.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include "base/descriptors.h"
+#include "base/hash.h"
+#include "base/version.h"
 #include "neighbours/datagram.h"
 
 /* Room for the NIC and the hop limit of either family. */
 #define CONTROL_BYTES 128
+
+/* ---- ourselves ----------------------------------------------------------------------------- */
+
+/* IPv6 first: its link-local address needs no subnet. */
+static const struct mesh_addr *asking_address(const struct mesh_nic *nic)
+{
+	int i;
+
+	for (i = 0; i < nic->num_addrs; i++) {
+		if (nic->addrs[i].family == MESH_FAMILY_IPV6 &&
+		    mesh_addr_is_link_local(&nic->addrs[i]))
+			return &nic->addrs[i];
+	}
+	for (i = 0; i < nic->num_addrs; i++) {
+		if (nic->addrs[i].family == MESH_FAMILY_IPV4)
+			return &nic->addrs[i];
+	}
+	return NULL;
+}
+
+void mesh_neighbour_site_set(struct mesh_neighbour_self *self, const char *setting)
+{
+	snprintf(self->site, sizeof(self->site), "%.*s", (int)sizeof(self->site) - 1, setting);
+}
+
+uint32_t mesh_neighbour_site_number(const char *site)
+{
+	return *site ? mesh_checksum(site, strlen(site)) : 0;
+}
+
+void mesh_neighbour_link_describe(const struct mesh_neighbour_self *self,
+				  const struct mesh_nic *nic, int index, uint8_t providers,
+				  struct mesh_neighbour_link *link)
+{
+	const struct mesh_addr *from = asking_address(nic);
+	struct mesh_neighbour *about = &link->about;
+	int i;
+
+	memset(link, 0, sizeof(*link));
+	link->ifindex = nic->ifindex;
+	if (from)
+		link->ask_from = *from;
+	snprintf(about->product, sizeof(about->product), "%s", mesh_version());
+	memcpy(about->node, self->node, sizeof(about->node));
+	memcpy(about->site, self->site, sizeof(about->site));
+	about->protocol = MESH_PROTOCOL_VERSION;
+	about->nic = (uint8_t)index;
+	about->providers = providers;
+	about->node_id = self->node_id;
+	about->mtu = (uint32_t)nic->mtu;
+	about->speed_mbps = (uint32_t)nic->speed_mbps;
+	memcpy(about->netdev, nic->netdev, sizeof(about->netdev));
+	if (nic->source.family != MESH_FAMILY_NONE)
+		mesh_neighbour_addr_add(about, &nic->source);
+	for (i = 0; i < nic->num_addrs; i++) {
+		if (!mesh_addr_equal(&nic->addrs[i], &nic->source))
+			mesh_neighbour_addr_add(about, &nic->addrs[i]);
+	}
+}
+
+/* ---- sockets ------------------------------------------------------------------------------- */
 
 static bool option_set(int fd, int level, int name, int value)
 {
@@ -78,36 +142,37 @@ int mesh_datagram_group_open(enum mesh_family family, unsigned int ifindex, uint
 	return socket_open(&group, port);
 }
 
-/* Adds the NIC and the source address. */
-static void control_add(struct msghdr *message, unsigned int ifindex, const struct mesh_addr *from)
+static void control_put(struct msghdr *message, int level, int type, const void *info, size_t size)
 {
 	struct cmsghdr *control = CMSG_FIRSTHDR(message);
 
+	control->cmsg_level = level;
+	control->cmsg_type = type;
+	control->cmsg_len = CMSG_LEN(size);
+	memcpy(CMSG_DATA(control), info, size);
+	message->msg_controllen = CMSG_SPACE(size);
+}
+
+/* Adds the NIC and the source address. */
+static void control_add(struct msghdr *message, unsigned int ifindex, const struct mesh_addr *from)
+{
+	struct in6_pktinfo ipv6 = {.ipi6_ifindex = ifindex};
+	struct in_pktinfo ipv4 = {.ipi_ifindex = (int)ifindex};
+
 	if (from->family == MESH_FAMILY_IPV6) {
-		struct in6_pktinfo info = {.ipi6_ifindex = ifindex};
-
-		memcpy(&info.ipi6_addr, from->bytes, sizeof(info.ipi6_addr));
-		control->cmsg_level = IPPROTO_IPV6;
-		control->cmsg_type = IPV6_PKTINFO;
-		control->cmsg_len = CMSG_LEN(sizeof(info));
-		memcpy(CMSG_DATA(control), &info, sizeof(info));
-		message->msg_controllen = CMSG_SPACE(sizeof(info));
+		memcpy(&ipv6.ipi6_addr, from->bytes, sizeof(ipv6.ipi6_addr));
+		control_put(message, IPPROTO_IPV6, IPV6_PKTINFO, &ipv6, sizeof(ipv6));
 	} else {
-		struct in_pktinfo info = {.ipi_ifindex = (int)ifindex};
-
-		memcpy(&info.ipi_spec_dst, from->bytes, sizeof(info.ipi_spec_dst));
-		control->cmsg_level = IPPROTO_IP;
-		control->cmsg_type = IP_PKTINFO;
-		control->cmsg_len = CMSG_LEN(sizeof(info));
-		memcpy(CMSG_DATA(control), &info, sizeof(info));
-		message->msg_controllen = CMSG_SPACE(sizeof(info));
+		memcpy(&ipv4.ipi_spec_dst, from->bytes, sizeof(ipv4.ipi_spec_dst));
+		control_put(message, IPPROTO_IP, IP_PKTINFO, &ipv4, sizeof(ipv4));
 	}
 }
 
-static int bytes_send(int fd, unsigned int ifindex, const struct mesh_addr *from,
-		      const struct mesh_addr *to, uint16_t port, struct iovec bytes)
+int mesh_datagram_send(int fd, unsigned int ifindex, const struct mesh_addr *from,
+		       const struct mesh_addr *to, uint16_t port, const void *datagram, size_t size)
 {
 	_Alignas(struct cmsghdr) char control[CONTROL_BYTES] = {0};
+	struct iovec bytes = {(void *)datagram, size};
 	struct mesh_addr scoped = *to;
 	struct sockaddr_storage sockaddr;
 	struct msghdr message = {
@@ -124,52 +189,26 @@ static int bytes_send(int fd, unsigned int ifindex, const struct mesh_addr *from
 	return sendmsg(fd, &message, MSG_DONTWAIT | MSG_NOSIGNAL) < 0 ? -errno : 0;
 }
 
-int mesh_datagram_send(int fd, unsigned int ifindex, const struct mesh_addr *from,
-		       const struct mesh_addr *to, uint16_t port,
-		       const struct mesh_neighbour *neighbour)
-{
-	return bytes_send(fd, ifindex, from, to, port,
-			  (struct iovec){(void *)neighbour, neighbour->length});
-}
-
-int mesh_datagram_links_send(int fd, unsigned int ifindex, const struct mesh_addr *from,
-			     const struct mesh_addr *to, uint16_t port,
-			     const struct mesh_links_head *links)
-{
-	return bytes_send(fd, ifindex, from, to, port,
-			  (struct iovec){(void *)links, links->length});
-}
-
-static int control_int(const struct cmsghdr *control)
-{
-	int value;
-
-	memcpy(&value, CMSG_DATA(control), sizeof(value));
-	return value;
-}
-
 /* Reads the NIC; returns the hop limit, -1 if the kernel does not say. */
 static int control_read(struct msghdr *message, unsigned int *ifindex)
 {
 	struct cmsghdr *control;
+	struct in6_pktinfo ipv6;
+	struct in_pktinfo ipv4;
 	int hops = -1;
 
 	*ifindex = 0;
 	for (control = CMSG_FIRSTHDR(message); control; control = CMSG_NXTHDR(message, control)) {
-		if (control->cmsg_level == IPPROTO_IPV6 && control->cmsg_type == IPV6_PKTINFO) {
-			struct in6_pktinfo info;
+		bool is_ipv6 = control->cmsg_level == IPPROTO_IPV6;
 
-			memcpy(&info, CMSG_DATA(control), sizeof(info));
-			*ifindex = (unsigned int)info.ipi6_ifindex;
-		} else if (control->cmsg_level == IPPROTO_IP && control->cmsg_type == IP_PKTINFO) {
-			struct in_pktinfo info;
-
-			memcpy(&info, CMSG_DATA(control), sizeof(info));
-			*ifindex = (unsigned int)info.ipi_ifindex;
-		} else if ((control->cmsg_level == IPPROTO_IPV6 &&
-			    control->cmsg_type == IPV6_HOPLIMIT) ||
-			   (control->cmsg_level == IPPROTO_IP && control->cmsg_type == IP_TTL)) {
-			hops = control_int(control);
+		if (is_ipv6 && control->cmsg_type == IPV6_PKTINFO) {
+			memcpy(&ipv6, CMSG_DATA(control), sizeof(ipv6));
+			*ifindex = ipv6.ipi6_ifindex;
+		} else if (!is_ipv6 && control->cmsg_type == IP_PKTINFO) {
+			memcpy(&ipv4, CMSG_DATA(control), sizeof(ipv4));
+			*ifindex = (unsigned int)ipv4.ipi_ifindex;
+		} else if (control->cmsg_type == (is_ipv6 ? IPV6_HOPLIMIT : IP_TTL)) {
+			memcpy(&hops, CMSG_DATA(control), sizeof(hops));
 		}
 	}
 	return hops;

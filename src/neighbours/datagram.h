@@ -1,15 +1,32 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * datagram.h - UDP sockets for questions and answers (wire/neighbour.h, wire/links.h). They see on
- * which NIC a datagram arrives, and drop what has passed a router.
+ * datagram.h - questions and answers (wire/neighbour.h, wire/links.h): what this process says of
+ * itself and its NICs, and the UDP sockets. These see on which NIC a datagram arrives, and drop
+ * what has passed a router.
  */
 #ifndef MESH_NEIGHBOURS_DATAGRAM_H
 #define MESH_NEIGHBOURS_DATAGRAM_H
 
+#include <stddef.h>
 #include <stdint.h>
 
-#include "nic/addr.h"
+#include "nic/nic.h"
 #include "wire/links.h"
+
+/* One of our NICs. */
+struct mesh_neighbour_link {
+	unsigned int ifindex;
+	struct mesh_addr ask_from;   /* IPv6 link-local, or IPv4 where it has none; else NONE */
+	struct mesh_neighbour about; /* all but type, token, job and processes */
+};
+
+struct mesh_neighbour_self {
+	uint64_t node_id;
+	char node[MESH_NODE_NAME_MAX];
+	char site[MESH_SITE_NAME_MAX]; /* "" where none is set */
+	uint64_t job;		       /* mesh_job_key() */
+	struct mesh_neighbour_process process;
+};
 
 /* A datagram that has arrived. */
 struct mesh_datagram {
@@ -21,6 +38,22 @@ struct mesh_datagram {
 	bool is_links;		     /* instead, it is about links: */
 	union mesh_links links;
 };
+
+/** Takes over the site's name from the settings, as far as it has room. */
+void mesh_neighbour_site_set(struct mesh_neighbour_self *self, const char *setting);
+
+/** A number for each site's name, the same on all nodes; 0 for "". */
+uint32_t mesh_neighbour_site_number(const char *site);
+
+/**
+ * Describes a NIC.
+ *
+ * @index: of the NIC in the node's stable order
+ * @providers: bit N: enum mesh_provider_id N
+ */
+void mesh_neighbour_link_describe(const struct mesh_neighbour_self *self,
+				  const struct mesh_nic *nic, int index, uint8_t providers,
+				  struct mesh_neighbour_link *link);
 
 /**
  * Opens a non-blocking socket of @family on @port of all NICs; 0: any port. A forked child does not
@@ -44,7 +77,7 @@ int mesh_datagram_group_open(enum mesh_family family, unsigned int ifindex, uint
 struct mesh_addr mesh_datagram_group(enum mesh_family family);
 
 /**
- * Sends a finished datagram out of one NIC.
+ * Sends a finished datagram of @size bytes out of one NIC.
  *
  * @from: one of the NIC's addresses, of the socket's family
  * @to: a neighbour's address, or the group
@@ -52,13 +85,8 @@ struct mesh_addr mesh_datagram_group(enum mesh_family family);
  * Returns 0 or a negative errno.
  */
 int mesh_datagram_send(int fd, unsigned int ifindex, const struct mesh_addr *from,
-		       const struct mesh_addr *to, uint16_t port,
-		       const struct mesh_neighbour *neighbour);
-
-/** The same for a datagram about links. */
-int mesh_datagram_links_send(int fd, unsigned int ifindex, const struct mesh_addr *from,
-			     const struct mesh_addr *to, uint16_t port,
-			     const struct mesh_links_head *links);
+		       const struct mesh_addr *to, uint16_t port, const void *datagram,
+		       size_t size);
 
 /**
  * Takes one datagram from the socket.

@@ -5,8 +5,8 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "neighbours/datagram.h"
 #include "neighbours/explore.h"
-#include "neighbours/self.h"
 
 /* A node with more entries than fit into these is cut. */
 #define ANSWERS_MAX 4
@@ -423,7 +423,6 @@ bool mesh_explore_answer(struct mesh_explore *explore, const struct mesh_links_a
 	if (node->state != MESH_EXPLORED_ASKED || answer->node_id != node->id ||
 	    answer->cursor != node->cursor)
 		return false;
-	explore->taken++;
 	memcpy(node->node, answer->head.node, sizeof(node->node));
 	memcpy(node->site, answer->site, sizeof(node->site));
 	node->flags = answer->flags;

@@ -70,7 +70,7 @@ struct mesh_explore {
 	int num_asked;
 	int depth_max; /* of nodes whose neighbours are still asked */
 	bool changed;  /* answers have come since it was last seen who is to be asked again */
-	uint64_t sent, taken; /* questions and answers so far */
+	uint64_t sent; /* questions so far */
 };
 
 /**

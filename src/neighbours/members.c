@@ -19,11 +19,6 @@ static const char *const post_names[MESH_POSTS] = {
 	[MESH_POST_DEPUTY] = "nccl-net-mesh deputy 3",
 };
 #define BACKLOG 128
-/* After a failure, in milliseconds times the number of tries. */
-#define TRY_AGAIN_MS 20
-#define TRIES_MAX 10
-/* The pause after accept() ran out of descriptors. */
-#define PAUSE_MS 1000
 
 static enum mesh_post_kind kind_of(const struct mesh_post *post)
 {
@@ -167,7 +162,7 @@ static void listener_pause(struct mesh_post *post)
 	struct mesh_engine *engine = post->members->engine;
 
 	mesh_engine_rewatch(engine, &post->listener, 0);
-	mesh_engine_timer_set(engine, &post->timer, mesh_clock_ms() + PAUSE_MS);
+	mesh_engine_timer_set(engine, &post->timer, mesh_clock_ms() + MESH_MEMBERS_PAUSE_MS);
 }
 
 MESH_HOLDS(process)
@@ -257,9 +252,10 @@ static void join_later(struct mesh_post *post, int error)
 {
 	struct mesh_engine *engine = post->members->engine;
 
-	if (++post->tries < TRIES_MAX)
+	if (++post->tries < MESH_MEMBERS_TRIES)
 		mesh_engine_timer_set(engine, &post->timer,
-				      mesh_clock_ms() + TRY_AGAIN_MS * (uint64_t)post->tries);
+				      mesh_clock_ms() +
+					      MESH_MEMBERS_AGAIN_MS * (uint64_t)post->tries);
 	else if (kind_of(post) == MESH_POST_SPEAKER)
 		mesh_info("this process is not listed among those of this node: %s",
 			  strerror(-error));

@@ -21,8 +21,13 @@
 
 #include "base/lock.h"
 #include "control/engine.h"
-#include "neighbours/self.h"
+#include "neighbours/datagram.h"
 
+/* What could not be opened is tried again so often, after this time times the number of tries. */
+#define MESH_MEMBERS_TRIES 10
+#define MESH_MEMBERS_AGAIN_MS 20
+/* Without a free descriptor, or in a flood, sockets are not read for so long. */
+#define MESH_MEMBERS_PAUSE_MS 100
 /* More processes of a node are not listed, and NICs that only these have do not answer. */
 #define MESH_MEMBERS_MAX 128
 

@@ -6,7 +6,6 @@
 #include "base/clock.h"
 #include "base/compiler.h"
 #include "base/log.h"
-#include "neighbours/facts.h"
 #include "neighbours/neighbours.h"
 
 /* ---- searching ----------------------------------------------------------------------------- */
@@ -44,43 +43,28 @@ int mesh_neighbours_search(struct mesh_neighbours *neighbours, uint64_t target, 
 	return ret;
 }
 
-/* The best route so far. Returns false if there is none. */
-MESH_HOLDS(process)
-static bool best_find(const struct mesh_neighbours *neighbours, uint64_t target,
-		      struct mesh_route *route)
-{
-	return mesh_neighbours_routes(neighbours, target, MESH_ROUTE_RELAYS_MAX, route, 1) == 1;
-}
-
-/* True if the best route so far leads over another site: a longer one may stay inside this one. */
-MESH_HOLDS(process)
-static bool route_leaves(const struct mesh_neighbours *neighbours, uint64_t target)
-{
-	struct mesh_route route;
-
-	return neighbours->self.site[0] && best_find(neighbours, target, &route) && route.leaves;
-}
-
 /*
- * True if the best route so far has a hop without RDMA, while both ends have RDMA: one that is not
- * known yet may have it on each hop.
+ * True if a longer route than the best one so far may be better: that one leads over another site,
+ * or has a hop without RDMA, while both ends have RDMA.
  */
 MESH_HOLDS(process)
-static bool misses_rdma(const struct mesh_neighbours *neighbours, uint64_t target)
+static bool best_is_poor(const struct mesh_neighbours *neighbours, uint64_t target)
 {
 	const struct mesh_graph *graph = &neighbours->searching.explore.graph;
-	struct mesh_route route;
+	struct mesh_route best;
 
-	return mesh_graph_has_rdma(graph, neighbours->self.node_id) &&
-	       mesh_graph_has_rdma(graph, target) && best_find(neighbours, target, &route) &&
-	       route.num_relays && !route.rdma;
+	if (mesh_neighbours_routes(neighbours, target, MESH_ROUTE_RELAYS_MAX, &best, 1) != 1)
+		return false;
+	return (best.leaves && neighbours->self.site[0]) ||
+	       (best.num_relays && !best.rdma && mesh_graph_has_rdma(graph, target) &&
+		mesh_graph_has_rdma(graph, neighbours->self.node_id));
 }
 
 bool mesh_neighbours_searches(const struct mesh_neighbours *neighbours, uint64_t target)
 {
-	return neighbours->searching.searches &&
+	return neighbours->searching.until_ms &&
 	       (!target || !mesh_explore_has_found(&neighbours->searching.explore, target) ||
-		route_leaves(neighbours, target) || misses_rdma(neighbours, target));
+		best_is_poor(neighbours, target));
 }
 
 int mesh_neighbours_routes_beside(const struct mesh_neighbours *neighbours, uint64_t target,
@@ -115,24 +99,6 @@ void mesh_neighbours_doubt(struct mesh_neighbours *neighbours, uint64_t a, uint6
 const char *mesh_neighbours_node_name(const struct mesh_neighbours *neighbours, uint64_t node_id)
 {
 	return mesh_explore_node_name(&neighbours->searching.explore, node_id);
-}
-
-const struct mesh_heard *mesh_neighbours_hop(const struct mesh_neighbours *neighbours,
-					     uint64_t node_id, int *next, unsigned int *ifindex)
-{
-	const struct mesh_asking *asking = &neighbours->asking;
-	const struct mesh_heard *heard;
-	struct mesh_heard_at at = {0};
-	int num = 0;
-
-	while ((heard = mesh_asking_heard_next(asking, 0, &at))) {
-		if (heard->about.node_id != node_id || num++ < *next)
-			continue;
-		++*next;
-		*ifindex = asking->links[at.link].ifindex;
-		return heard;
-	}
-	return NULL;
 }
 
 void mesh_neighbours_ask(struct mesh_neighbours *neighbours)

@@ -146,14 +146,4 @@ void mesh_neighbours_doubt(struct mesh_neighbours *neighbours, uint64_t a, uint6
 MESH_HOLDS(process)
 const char *mesh_neighbours_node_name(const struct mesh_neighbours *neighbours, uint64_t node_id);
 
-/**
- * What a neighbour has said on our NICs, as the first hop of a route needs it: NIC, address,
- * processes. @next: 0 at first; counts on
- *
- * Returns the next one, or NULL; @ifindex receives our NIC.
- */
-MESH_HOLDS(process)
-const struct mesh_heard *mesh_neighbours_hop(const struct mesh_neighbours *neighbours,
-					     uint64_t node_id, int *next, unsigned int *ifindex);
-
 #endif

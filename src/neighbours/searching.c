@@ -9,8 +9,6 @@
 #include "base/version.h"
 #include "neighbours/searching.h"
 
-/* Our own neighbours are waited for so long before "nothing is left to ask" means the end. */
-#define NEIGHBOURS_MS 100
 /* Datagrams taken in one call, and in one search: then they are noise. */
 #define TAKE_MAX 64
 #define SEARCH_MAX 16384
@@ -20,7 +18,7 @@ static void search_end(struct mesh_searching *searching)
 	mesh_asking_sockets_close(searching->asking, searching->sockets);
 	if (searching->asking->engine)
 		mesh_engine_timer_cancel(searching->asking->engine, &searching->timer);
-	searching->searches = false;
+	searching->until_ms = 0;
 }
 
 void mesh_searching_finish(struct mesh_searching *searching)
@@ -42,17 +40,16 @@ static void own_links_enter(struct mesh_searching *searching)
 	int num = 0;
 
 	while (num < MESH_GRAPH_LINKS_MAX &&
-	       (heard = mesh_asking_heard_next(asking, searching->began_ms, &at))) {
+	       (heard = mesh_asking_heard_next(asking, 0, searching->began_ms, &at))) {
 		ours = &asking->links[at.link].about;
-		if (heard->about.node_id != asking->self->node_id)
-			links[num++] = (struct mesh_graph_link){
-				.node_id = heard->about.node_id,
-				.speed_mbps = heard->about.speed_mbps,
-				.nic = ours->nic,
-				.peer_nic = heard->about.nic,
-				.rdma = mesh_providers_have_rdma(ours->providers),
-				.drained = ours->flags & MESH_NEIGHBOUR_DRAINED,
-			};
+		links[num++] = (struct mesh_graph_link){
+			.node_id = heard->about.node_id,
+			.speed_mbps = heard->about.speed_mbps,
+			.nic = ours->nic,
+			.peer_nic = heard->about.nic,
+			.rdma = mesh_providers_have_rdma(ours->providers),
+			.drained = ours->flags & MESH_NEIGHBOUR_DRAINED,
+		};
 	}
 	if (num == searching->num_own)
 		return;
@@ -62,7 +59,7 @@ static void own_links_enter(struct mesh_searching *searching)
 
 static bool neighbours_are_heard(const struct mesh_searching *searching, uint64_t now_ms)
 {
-	return now_ms >= searching->began_ms + NEIGHBOURS_MS ||
+	return now_ms >= searching->began_ms + MESH_ASKING_SETTLE_MS ||
 	       mesh_asking_all_answered(searching->asking);
 }
 
@@ -80,17 +77,17 @@ static void question_send(struct mesh_searching *searching, struct mesh_links_qu
 	memcpy(question->head.product, mesh_version(), strlen(mesh_version()));
 	memcpy(question->head.node, asking->self->node, sizeof(question->head.node));
 	mesh_links_question_finish(question);
-	while ((heard = mesh_asking_heard_next(asking, searching->began_ms, &at))) {
+	while ((heard = mesh_asking_heard_next(asking, question->route[0], searching->began_ms,
+					       &at))) {
 		link = &asking->links[at.link];
-		if (heard->about.node_id != question->route[0] ||
-		    heard->from.family != link->ask_from.family)
+		if (heard->from.family != link->ask_from.family)
 			continue;
 		to = question->tries || !mesh_addr_same_subnet(&link->ask_from, &heard->from)
 			     ? mesh_datagram_group(heard->from.family)
 			     : heard->from;
-		mesh_datagram_links_send(
-			mesh_asking_socket_of(asking, searching->sockets, to.family), link->ifindex,
-			&link->ask_from, &to, MESH_NEIGHBOUR_PORT, &question->head);
+		mesh_datagram_send(mesh_asking_socket_of(asking, searching->sockets, to.family),
+				   link->ifindex, &link->ask_from, &to, MESH_NEIGHBOUR_PORT,
+				   question, question->head.length);
 		return;
 	}
 }
@@ -126,7 +123,6 @@ int mesh_searching_begin(struct mesh_searching *searching, uint64_t target, uint
 	searching->began_ms = now_ms;
 	searching->until_ms = now_ms + limit_ms;
 	searching->num_own = searching->taken = 0;
-	searching->searches = true;
 	timer_set(searching, now_ms);
 	return 0;
 }
@@ -135,7 +131,7 @@ void mesh_searching_advance(struct mesh_searching *searching, uint64_t now_ms)
 {
 	struct mesh_links_question question;
 
-	if (!searching->searches)
+	if (!searching->until_ms)
 		return;
 	own_links_enter(searching);
 	while (mesh_explore_next(&searching->explore, now_ms, &question))
@@ -158,7 +154,7 @@ void mesh_searching_take(struct mesh_searching *searching, int fd, uint64_t now_
 	struct mesh_datagram datagram;
 	int i, ret;
 
-	for (i = 0; i < TAKE_MAX && searching->searches; i++) {
+	for (i = 0; i < TAKE_MAX && searching->until_ms; i++) {
 		ret = mesh_datagram_receive(fd, &datagram);
 		if (ret == -EAGAIN)
 			break;
@@ -174,11 +170,11 @@ uint64_t mesh_searching_due_ms(const struct mesh_searching *searching, uint64_t 
 {
 	uint64_t due_ms = mesh_explore_due_ms(&searching->explore);
 
-	if (!searching->searches)
+	if (!searching->until_ms)
 		return UINT64_MAX;
-	if (now_ms < searching->began_ms + NEIGHBOURS_MS &&
-	    due_ms > searching->began_ms + NEIGHBOURS_MS)
-		due_ms = searching->began_ms + NEIGHBOURS_MS;
+	if (now_ms < searching->began_ms + MESH_ASKING_SETTLE_MS &&
+	    due_ms > searching->began_ms + MESH_ASKING_SETTLE_MS)
+		due_ms = searching->began_ms + MESH_ASKING_SETTLE_MS;
 	return due_ms < searching->until_ms ? due_ms : searching->until_ms;
 }
 

@@ -18,10 +18,10 @@ struct mesh_searching {
 	struct mesh_explore explore; /* zeros before the first search; its result stays */
 	struct mesh_asking_socket sockets[MESH_ASKING_SOCKETS];
 	struct mesh_timer timer;
-	uint64_t began_ms, until_ms;
-	int num_own;   /* of our own links that are entered */
-	bool searches; /* it goes on */
-	int taken;     /* datagrams */
+	uint64_t began_ms;
+	uint64_t until_ms; /* it goes on; 0: it does not */
+	int num_own;	   /* of our own links that are entered */
+	int taken;	   /* datagrams */
 };
 
 /** @asking: must stay as long as @searching is used */

@@ -134,25 +134,21 @@ static void put_first(struct mesh_next *nexts, int num,
 	}
 }
 
-/*
- * Appends the process at place @at of each NIC that was heard. Returns how many NICs have one.
- */
+/* Appends the process at place @at of each NIC that was heard; returns how many NICs have one. */
 MESH_HOLDS(process)
-static int places_take(const struct mesh_process *process, const struct mesh_asked *asked,
+static int places_take(const struct mesh_process *process, const struct mesh_asking *asking,
 		       uint64_t node_id, uint64_t job, int at, struct mesh_next *nexts, int max)
 {
 	bool any = !strcmp(process->config.relay, "any");
 	const struct mesh_neighbour_process *found;
-	int k, num = 0;
+	const struct mesh_heard *heard;
+	struct mesh_heard_at place = {0};
+	int num = 0;
 
-	for (k = 0; k < asked->num_heard && num < max; k++) {
-		const struct mesh_neighbour *about = &asked->heard[k]->about;
-
-		if (asked->heard[k]->error || about->node_id == process->node_id ||
-		    (node_id && about->node_id != node_id))
-			continue;
-		found = process_find(about, job, any, at);
-		if (found && heard_take(process, asked->ifindex, about, &nexts[num]))
+	while (num < max && (heard = mesh_asking_heard_next(asking, node_id, 0, &place))) {
+		found = process_find(&heard->about, job, any, at);
+		if (found && heard_take(process, asking->links[place.link].ifindex, &heard->about,
+					&nexts[num]))
 			process_name(found, &nexts[num++]);
 	}
 	return num;
@@ -161,18 +157,15 @@ static int places_take(const struct mesh_process *process, const struct mesh_ask
 int mesh_nexts_of_node(const struct mesh_process *process, const struct mesh_neighbours *neighbours,
 		       uint64_t node_id, uint64_t job, struct mesh_next *nexts, int max)
 {
-	const struct mesh_asked *asked;
-	int i, at, before, num_asked, num = 0;
+	int at, before, num = 0;
 
 	mesh_process_assert_locked(process);
 	if (!neighbours)
 		return 0;
-	asked = mesh_neighbours_asked(neighbours, &num_asked);
 	for (at = 0; at < MESH_NEIGHBOUR_PROCESSES_MAX; at++) {
 		before = num;
-		for (i = 0; i < num_asked; i++)
-			num += places_take(process, &asked[i], node_id, job, at, &nexts[num],
-					   max - num);
+		num += places_take(process, &neighbours->asking, node_id, job, at, &nexts[num],
+				   max - num);
 		put_first(&nexts[before], num - before, is_over_rdma);
 		if (num == before || num == max)
 			break;
@@ -238,13 +231,14 @@ int mesh_nexts_of_handle(const struct mesh_process *process,
 {
 	struct mesh_next shared[MESH_NEXTS_MAX];
 	const struct mesh_heard *heard;
-	unsigned int ifindex;
-	int i, num = 0, num_shared, next = 0;
+	struct mesh_heard_at at = {0};
+	int i, num = 0, num_shared;
 
 	mesh_process_assert_locked(process);
-	while (neighbours && num < max &&
-	       (heard = mesh_neighbours_hop(neighbours, handle->node_id, &next, &ifindex))) {
-		if (heard_take(process, ifindex, &heard->about, &nexts[num]))
+	while (neighbours && handle->node_id && num < max &&
+	       (heard = mesh_asking_heard_next(&neighbours->asking, handle->node_id, 0, &at))) {
+		if (heard_take(process, neighbours->asking.links[at.link].ifindex, &heard->about,
+			       &nexts[num]))
 			num++;
 	}
 	put_first(nexts, num, is_over_rdma);

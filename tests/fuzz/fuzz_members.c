@@ -70,13 +70,12 @@ static void neighbours_answer(uint64_t job)
 	}
 }
 
-static void links_sent(struct mesh_reporting *sender, unsigned int ifindex, bool all,
-		       const struct mesh_addr *to, uint16_t port,
+static void links_sent(struct mesh_reporting *sender, const struct mesh_forwarding_asker *to,
 		       const struct mesh_links_head *head)
 {
 	union mesh_links links;
 
-	(void)sender, (void)ifindex, (void)all, (void)to, (void)port;
+	(void)sender, (void)to;
 	fuzz_check(!mesh_links_decode(head, head->length, &links));
 	next = links.answer.next;
 }

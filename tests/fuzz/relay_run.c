@@ -477,6 +477,8 @@ void relay_begin(uint32_t options)
 	process_open(options);
 	for (i = 0; i < RELAY_NICS; i++)
 		nic_open(i, providers[options & 3]);
+	relay_run.neighbours.self.node_id = relay_run.process->node_id;
+	relay_run.neighbours.asking.self = &relay_run.neighbours.self;
 	relay_run.neighbours.asking.num_links = RELAY_NICS;
 	mesh_lock_take(&relay_run.process->lock);
 	check_equal(mesh_relay_open(relay_run.process, RELAY_JOB), 0);

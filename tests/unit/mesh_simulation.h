@@ -10,7 +10,7 @@
 #include <stdint.h>
 
 #include "neighbours/explore.h"
-#include "neighbours/forwarding.h"
+#include "neighbours/reporting.h"
 
 /* Node i has the id SIMULATION_ID + i. */
 #define SIMULATION_ID 1000

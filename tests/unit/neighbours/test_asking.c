@@ -21,17 +21,18 @@ int __wrap_mesh_datagram_open(enum mesh_family family, uint16_t port)
 }
 
 int __wrap_mesh_datagram_send(int fd, unsigned int ifindex, const struct mesh_addr *from,
-			      const struct mesh_addr *to, uint16_t port,
-			      const struct mesh_neighbour *message);
+			      const struct mesh_addr *to, uint16_t port, const void *message,
+			      size_t size);
 int __wrap_mesh_datagram_send(int fd, unsigned int ifindex, const struct mesh_addr *from,
-			      const struct mesh_addr *to, uint16_t port,
-			      const struct mesh_neighbour *message)
+			      const struct mesh_addr *to, uint16_t port, const void *message,
+			      size_t size)
 {
 	(void)fd;
 	(void)from;
 	(void)to;
 	(void)port;
 	(void)message;
+	(void)size;
 	sent[ifindex - 1]++;
 	return 0;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* test_facts.c - where the cables lead, in the words of the plugin's errors. */
-#include "neighbours/facts.h"
+#include "neighbours/asking.h"
 
 #include "asking_fixture.h"
 #include "unit.h"

@@ -255,10 +255,10 @@ TEST(members)
 TEST(route)
 {
 	uint64_t deadline_ms = mesh_clock_ms() + LIMIT_MS, target = (uint64_t)(far_ns + 1);
+	const struct mesh_asked *asked;
 	const struct mesh_heard *hop;
 	struct mesh_route route;
-	unsigned int ifindex = 0;
-	int next = 0;
+	int num;
 
 	addresses_add();
 	rank_start(&far, far_ns, "far", "ba", 21, true);
@@ -281,16 +281,17 @@ TEST(route)
 	assert_null(mesh_neighbours_node_name(near.neighbours, 4242));
 	assert_int_equal(near.neighbours->searching.explore.graph.nodes[1].site,
 			 mesh_neighbour_site_number("east"));
-	hop = mesh_neighbours_hop(near.neighbours, target, &next, &ifindex);
-	assert_non_null(hop);
-	assert_int_equal(ifindex, if_nametoindex("ab"));
+	asked = mesh_neighbours_asked(near.neighbours, &num);
+	assert_true(num == 1 && asked->num_heard == 1);
+	hop = asked->heard[0];
+	assert_true(hop->about.node_id == target);
+	assert_int_equal(asked->ifindex, if_nametoindex("ab"));
 	assert_int_equal(hop->about.nic, 3);
 	assert_int_equal(hop->about.protocol, MESH_PROTOCOL_VERSION);
 	assert_int_equal(hop->about.providers, PROVIDERS);
 	assert_true(hop->about.processes[0].process_id == 21);
 	assert_true(hop->about.processes[0].job == 77);
 	assert_int_equal(hop->about.processes[0].control_port, 4711);
-	assert_null(mesh_neighbours_hop(near.neighbours, target, &next, &ifindex));
 	mesh_neighbours_doubt(near.neighbours, target, near.neighbours->self.node_id, LIMIT_MS);
 	assert_int_equal(mesh_neighbours_routes(near.neighbours, target, 15, &route, 1), 1);
 	assert_true(route.doubtful);
@@ -405,7 +406,7 @@ TEST(other_version)
 	ready = (struct pollfd){.fd = mesh_datagram_open(MESH_FAMILY_IPV6, 0), .events = POLLIN};
 	assert_int_equal(mesh_addr_parse("fe80::b", &from), 0);
 	assert_int_equal(mesh_datagram_send(ready.fd, if_nametoindex("ba"), &from, &group,
-					    MESH_NEIGHBOUR_PORT, &question),
+					    MESH_NEIGHBOUR_PORT, &question, question.length),
 			 0);
 	while (ret == -EAGAIN && poll(&ready, 1, LIMIT_MS) > 0)
 		ret = mesh_datagram_receive(ready.fd, &datagram);
