@@ -20,15 +20,14 @@ static const char *const post_names[MESH_POSTS] = {
 };
 #define BACKLOG 128
 
-static enum mesh_post_kind kind_of(const struct mesh_post *post)
+static bool is_speaker(const struct mesh_post *post)
 {
-	return post == &post->members->posts[MESH_POST_SPEAKER] ? MESH_POST_SPEAKER
-								: MESH_POST_DEPUTY;
+	return post == &post->members->posts[MESH_POST_SPEAKER];
 }
 
 static socklen_t name_fill(const struct mesh_post *post, struct sockaddr_un *address)
 {
-	const char *name = post_names[kind_of(post)];
+	const char *name = post_names[post - post->members->posts];
 
 	memset(address, 0, sizeof(*address));
 	address->sun_family = AF_UNIX;
@@ -191,16 +190,22 @@ static void listener_ready(struct mesh_watch *watch, uint32_t events)
 	socket_watch(members, &member->watch, fd, 0); /* if it fails, the slot is free again */
 }
 
-/* The deputy becomes the speaker: its members find the next deputy. */
 MESH_HOLDS(process)
-static void deputy_leave(struct mesh_members *members)
+static void post_close(struct mesh_post *post)
 {
-	struct mesh_post *deputy = &members->posts[MESH_POST_DEPUTY];
+	struct mesh_engine *engine = post->members->engine;
+
+	mesh_engine_timer_cancel(engine, &post->timer);
+	mesh_engine_unwatch(engine, &post->uplink);
+	mesh_engine_unwatch(engine, &post->listener);
+}
+
+/* Those of our post, which find who holds it next. */
+MESH_HOLDS(process)
+static void members_leave(struct mesh_members *members)
+{
 	int i;
 
-	mesh_engine_timer_cancel(members->engine, &deputy->timer);
-	mesh_engine_unwatch(members->engine, &deputy->listener);
-	mesh_engine_unwatch(members->engine, &deputy->uplink);
 	for (i = 0; i < MESH_MEMBERS_MAX && members->all[i]; i++) {
 		mesh_engine_unwatch(members->engine, &members->all[i]->watch);
 		members->all[i]->num_links = 0;
@@ -222,8 +227,10 @@ static int post_take(struct mesh_post *post)
 	ret = socket_watch(members, &post->listener, fd, ret);
 	if (ret)
 		return ret;
-	if (kind_of(post) == MESH_POST_SPEAKER)
-		deputy_leave(members);
+	if (is_speaker(post)) { /* the deputy is it no longer */
+		post_close(&members->posts[MESH_POST_DEPUTY]);
+		members_leave(members);
+	}
 	members->posted(members);
 	return 0;
 }
@@ -256,7 +263,7 @@ static void join_later(struct mesh_post *post, int error)
 		mesh_engine_timer_set(engine, &post->timer,
 				      mesh_clock_ms() +
 					      MESH_MEMBERS_AGAIN_MS * (uint64_t)post->tries);
-	else if (kind_of(post) == MESH_POST_SPEAKER)
+	else if (is_speaker(post))
 		mesh_info("this process is not listed among those of this node: %s",
 			  strerror(-error));
 }
@@ -300,12 +307,12 @@ static void uplink_ready(struct mesh_watch *watch, uint32_t events)
 	if (ret == -EAGAIN)
 		return;
 	if (!ret) {
-		if (kind_of(post) == MESH_POST_SPEAKER)
+		if (is_speaker(post))
 			members->speaker = report.process;
 		post->tries = 0;
 		return;
 	}
-	if (kind_of(post) == MESH_POST_SPEAKER)
+	if (is_speaker(post))
 		members->speaker.role = 0;
 	mesh_engine_unwatch(members->engine, watch);
 	join_later(post, ret);
@@ -348,16 +355,12 @@ void mesh_members_links_set(struct mesh_members *members, const struct mesh_neig
 
 void mesh_members_close(struct mesh_members *members)
 {
-	struct mesh_post *post;
 	int i;
 
-	for (post = members->posts; post < members->posts + MESH_POSTS; post++) {
-		mesh_engine_timer_cancel(members->engine, &post->timer);
-		mesh_engine_unwatch(members->engine, &post->uplink);
-		mesh_engine_unwatch(members->engine, &post->listener);
-	}
+	for (i = 0; i < MESH_POSTS; i++)
+		post_close(&members->posts[i]);
+	members_leave(members);
 	for (i = 0; i < MESH_MEMBERS_MAX && members->all[i]; i++) {
-		mesh_engine_unwatch(members->engine, &members->all[i]->watch);
 		free(members->all[i]);
 		members->all[i] = NULL;
 	}
@@ -474,17 +477,6 @@ static int turn_of(const struct mesh_neighbour_process *process, uint64_t job)
 	return mesh_neighbour_serves(process, job) ? 1 : 2;
 }
 
-/* Counts a process, and lists it if it belongs to this turn and there is room. */
-static void process_list(struct mesh_neighbour *answer,
-			 const struct mesh_neighbour_process *process, int turn)
-{
-	if (turn_of(process, answer->job) != turn)
-		return;
-	answer->total_processes++;
-	if (answer->num_processes < MESH_NEIGHBOUR_PROCESSES_MAX)
-		answer->processes[answer->num_processes++] = *process;
-}
-
 void mesh_members_list(const struct mesh_members *members, struct mesh_neighbour *answer)
 {
 	const struct mesh_neighbour_process *process;
@@ -493,7 +485,12 @@ void mesh_members_list(const struct mesh_members *members, struct mesh_neighbour
 	answer->num_processes = 0;
 	answer->total_processes = 0;
 	for (turn = 0; turn < 3; turn++) {
-		for (next = 0; (process = process_next(members, &next));)
-			process_list(answer, process, turn);
+		for (next = 0; (process = process_next(members, &next));) {
+			if (turn_of(process, answer->job) != turn)
+				continue;
+			answer->total_processes++;
+			if (answer->num_processes < MESH_NEIGHBOUR_PROCESSES_MAX)
+				answer->processes[answer->num_processes++] = *process;
+		}
 	}
 }

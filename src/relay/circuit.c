@@ -289,9 +289,9 @@ int mesh_circuit_make(struct mesh_relay *relay, struct mesh_peer *peer,
 	side_init(made, &made->up, &made->down);
 	side_init(made, &made->down, &made->up);
 	made->up.sink.message = functions->from_up;
-	made->up.waiter.resume = functions->resume_up;
+	made->up.waiter.resume = functions->resume;
 	made->down.sink.message = functions->from_down;
-	made->down.waiter.resume = functions->resume_down;
+	made->down.waiter.resume = functions->resume;
 	made->up.remote_id = request->comm;
 	made->up.remote_token = request->token;
 	made->up.is_relay = request->at > 0;

@@ -44,8 +44,7 @@ struct mesh_circuit_functions {
 			const void *payload);
 	void (*from_down)(struct mesh_sink *sink, const struct mesh_message_header *header,
 			  const void *payload);
-	void (*resume_up)(struct mesh_waiter *waiter);
-	void (*resume_down)(struct mesh_waiter *waiter);
+	void (*resume)(struct mesh_waiter *waiter);
 };
 
 /* A message that waits for a buffer. */

@@ -526,38 +526,28 @@ static void from_down(struct mesh_sink *sink, const struct mesh_message_header *
 	mesh_circuit_unlock(circuit);
 }
 
-static struct mesh_circuit *circuit_of_waiter(struct mesh_waiter *waiter)
-{
-	return mesh_container_of(waiter, struct mesh_circuit_side, waiter)->circuit;
-}
-
+/* There are buffers again, or room. */
 MESH_HOLDS(domain)
-static void resume_up(struct mesh_waiter *waiter)
+static void resume(struct mesh_waiter *waiter)
 {
-	struct mesh_circuit *circuit = circuit_of_waiter(waiter);
+	struct mesh_circuit_side *side =
+		mesh_container_of(waiter, struct mesh_circuit_side, waiter);
+	struct mesh_circuit *circuit = side->circuit;
 
 	mesh_circuit_lock(circuit);
-	if (!circuit->error && messages_push(&circuit->up))
-		arrived_push(circuit);
-	mesh_circuit_unlock(circuit);
-}
-
-MESH_HOLDS(domain)
-static void resume_down(struct mesh_waiter *waiter)
-{
-	struct mesh_circuit *circuit = circuit_of_waiter(waiter);
-
-	mesh_circuit_lock(circuit);
-	if (!circuit->error && messages_push(&circuit->down))
-		segments_push(circuit);
+	if (!circuit->error && messages_push(side)) {
+		if (side == &circuit->up)
+			arrived_push(circuit);
+		else
+			segments_push(circuit);
+	}
 	mesh_circuit_unlock(circuit);
 }
 
 const struct mesh_circuit_functions mesh_circuit_forwarding = {
 	.from_up = from_up,
 	.from_down = from_down,
-	.resume_up = resume_up,
-	.resume_down = resume_down,
+	.resume = resume,
 };
 
 struct mesh_circuit_side *mesh_circuit_side_find(struct mesh_peer *peer, uint32_t id)

@@ -401,30 +401,22 @@ void mesh_circuit_opened_in_vain(struct mesh_peer *peer, const struct mesh_frame
 		opened_withdraw(peer, frame->opened.comm);
 }
 
-/* Returns 0 or -ENOMEM. */
-static int hop_begin(struct mesh_circuit *circuit, const struct mesh_frame_opened *opened)
-{
-	struct mesh_hop *hop = &circuit->hop;
-	int ret;
-
-	mesh_circuit_lock(circuit);
-	hop->domain = circuit->down.domain;
-	hop->remote = circuit->down.remote;
-	hop->written = mesh_circuit_hop_written;
-	ret = mesh_hop_open(hop, opened);
-	mesh_circuit_unlock(circuit);
-	return ret;
-}
-
 bool mesh_circuit_opened(struct mesh_peer *peer, const struct mesh_frame *frame)
 {
 	struct mesh_circuit *circuit = circuit_asking(peer, frame->opened.to_comm);
 	const struct mesh_frame_opened *opened = &frame->opened;
+	int ret;
 
 	if (!circuit || !circuit->down.is_relay)
 		return circuit;
 	down_learn(circuit, opened->comm, opened->token);
-	if (hop_begin(circuit, opened)) {
+	mesh_circuit_lock(circuit);
+	circuit->hop.domain = circuit->down.domain;
+	circuit->hop.remote = circuit->down.remote;
+	circuit->hop.written = mesh_circuit_hop_written;
+	ret = mesh_hop_open(&circuit->hop, opened);
+	mesh_circuit_unlock(circuit);
+	if (ret) {
 		opened_withdraw(peer, opened->comm);
 		circuit_refuse(circuit, MESH_REFUSAL_RELAY_FULL);
 		return true;
