@@ -11,19 +11,8 @@
 #include "base/version.h"
 #include "wire/protocol.h"
 
-#include "check/command.h"
-#include "cluster/command.h"
-#include "common/exit_status.h"
-#include "config/command.h"
-#include "drain/command.h"
-#include "enable/command.h"
-#include "neighbours/command.h"
-#include "nics/command.h"
-#include "plan/command.h"
-#include "serve/command.h"
-#include "serve/relayed_child.h"
-#include "topo/command.h"
-#include "watch/command.h"
+#include "commands.h"
+#include "common/output.h"
 
 struct command {
 	const char *name;
@@ -32,7 +21,7 @@ struct command {
 	const char *summary; /* one line for `fi_mesh --help`; NULL: not for users */
 };
 
-/* A new subcommand is a folder with command.c and command.h, and one row here. */
+/* A new subcommand is a folder with command.c, a line in commands.h, and one row here. */
 static const struct command commands[] = {
 	{"nics", command_nics, "list the NICs of this node, which carry the mesh, and why"},
 	{"check", command_check, "find what keeps the mesh from working, and how to fix it"},

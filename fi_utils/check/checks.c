@@ -1,16 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* checks.c - the table of checks. */
 #include "check/checks.h"
-#include "check/firewall.h"
-#include "check/libfabric.h"
-#include "check/nccl.h"
-#include "check/neighbours.h"
-#include "check/nic.h"
-#include "check/ports.h"
-#include "check/rdma.h"
-#include "check/shared_subnet.h"
-#include "check/subnets.h"
-#include "check/tcp.h"
 
 /* One row for each check. */
 const struct check checks[] = {

@@ -6,18 +6,14 @@
 #include <sys/stat.h>
 
 #include "check/checks.h"
-#include "check/command.h"
 #include "check/context.h"
-#include "cluster/command.h"
-#include "common/arguments.h"
-#include "common/exit_status.h"
+#include "commands.h"
 #include "common/finding.h"
 #include "common/json.h"
 #include "common/options.h"
 #include "common/output.h"
 #include "common/progress.h"
 #include "common/report.h"
-#include "peer/command.h"
 
 static const char who[] = "fi_mesh check";
 
@@ -94,7 +90,7 @@ static const struct option_row option_rows[] = {
 	{"peer", 0, "ADDR",
 	 "check the links to the node with this address instead, which must run\n"
 	 "`fi_mesh serve` (`fi_mesh check --peer x --help` has more)",
-	 OPTION_HELP_ONLY}, /* peer_check_is_wanted() finds it */
+	 OPTION_HELP_ONLY}, /* check_peer_is_wanted() finds it */
 	{"all", 0, NULL,
 	 "check these hosts, over ssh, and all cables between them instead\n"
 	 "(`fi_mesh check --all --help` has more)",
@@ -172,8 +168,8 @@ int command_check(int argc, char **argv)
 
 	if (check_all_is_wanted(argc, argv))
 		return command_check_all(argc, argv);
-	if (peer_check_is_wanted(argc, argv))
-		return peer_check_command(argc, argv);
+	if (check_peer_is_wanted(argc, argv))
+		return command_check_peer(argc, argv);
 	status = options_parse(argc, argv, &options);
 	if (status >= 0)
 		return status;

@@ -6,14 +6,12 @@
 #include <string.h>
 
 #include "base/config.h"
+#include "check/checks.h"
+#include "common/child.h"
 #include "wire/neighbour.h"
 #include "check/context.h"
-#include "check/firewall.h"
-#include "check/firewall_iptables.h"
-#include "check/firewall_nft.h"
 #include "check/firewall_rules.h"
 #include "common/finding.h"
-#include "common/run_program.h"
 #include "common/subnet.h"
 
 #define PROGRAM_TIMEOUT_MS 10000

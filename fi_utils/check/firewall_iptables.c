@@ -5,7 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "check/firewall_iptables.h"
 #include "check/firewall_rules.h"
 
 /* More words than this in one line are read as "may match". */

@@ -6,7 +6,6 @@
 
 #include <jansson.h>
 
-#include "check/firewall_nft.h"
 #include "check/firewall_rules.h"
 
 /* The value that one side of a comparison has for our packet. */

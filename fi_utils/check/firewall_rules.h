@@ -75,6 +75,20 @@ struct firewall_rule *firewall_rule_add(struct firewall_rules *rules);
 
 void firewall_rules_free(struct firewall_rules *rules);
 
+/**
+ * Reads what `nft -j list ruleset` printed, for @packet.
+ *
+ * @skip_iptables: skip the tables of iptables-nft: iptables-save shows them in more detail
+ *
+ * Returns 0, -EINVAL if this is not such a text, or -ENOMEM; @rules must be freed in each case.
+ */
+int firewall_nft_read(const char *text, const struct firewall_packet *packet, bool skip_iptables,
+		      struct firewall_rules *rules);
+
+/** The same for iptables-save or ip6tables-save. */
+int firewall_iptables_read(const char *text, const struct firewall_packet *packet,
+			   struct firewall_rules *rules);
+
 /** Follows the packet for which @rules were read through all base chains that it visits. */
 void firewall_follow(const struct firewall_rules *rules, struct firewall_verdict *verdict);
 

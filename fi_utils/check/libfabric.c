@@ -8,8 +8,8 @@
 
 #include "fabric/provider.h"
 
+#include "check/checks.h"
 #include "check/context.h"
-#include "check/libfabric.h"
 #include "common/finding.h"
 
 #define LIST_MAX 400

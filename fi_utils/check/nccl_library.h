@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* nccl_library.h - finds the NCCL or RCCL of this machine, and reads what it wants of a plugin. */
+/* nccl_library.h - the NCCL or RCCL of this machine, what it wants of a plugin, what that has. */
 #ifndef MESH_FI_UTILS_CHECK_NCCL_LIBRARY_H
 #define MESH_FI_UTILS_CHECK_NCCL_LIBRARY_H
 
@@ -42,5 +42,21 @@ int nccl_library_find(const char *file, struct nccl_library *library);
 
 /** True if the library that nccl_library_find() would read is RCCL, which has other files. */
 bool nccl_library_is_rccl(const char *file);
+
+struct plugin_probe {
+	char path[PATH_MAX];		  /* of the file that the loader found */
+	char error[512];		  /* the loader's message, if there is none */
+	uint32_t exported;		  /* bit n: it has ncclNetPlugin_vn */
+	char names[NCCL_ABI_MAX + 1][32]; /* what each table calls itself: "Mesh" */
+};
+
+/**
+ * Loads @name in a child process, so that foreign code cannot damage this process.
+ *
+ * @probe: path "" if nothing was loaded; error has the reason
+ *
+ * Returns 0, also if nothing was loaded; or a negative errno if it could not be tried.
+ */
+int plugin_probe(const char *name, struct plugin_probe *probe);
 
 #endif

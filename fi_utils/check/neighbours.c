@@ -4,11 +4,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "check/checks.h"
 #include "check/context.h"
-#include "check/neighbours.h"
 #include "common/finding.h"
-#include "neighbours/ask.h"
 #include "neighbours/judge.h"
+#include "peer/search.h"
 #include "peer/self.h"
 
 /*
@@ -33,7 +33,7 @@ static void links_judge(const struct peer_self *node, struct check_result *resul
 {
 	struct mesh_asking *asking = calloc(1, sizeof(*asking));
 	struct mesh_neighbour_self self;
-	int i, ret = asking ? neighbours_ask(node, &self, asking) : -ENOMEM;
+	int i, ret = asking ? peer_neighbours_ask(node, &self, asking) : -ENOMEM;
 
 	if (ret)
 		check_say(result, CHECK_UNKNOWN, "the neighbours cannot be asked: %s",

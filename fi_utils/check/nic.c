@@ -7,8 +7,8 @@
 
 #include "nic/nic_select.h"
 
+#include "check/checks.h"
 #include "check/context.h"
-#include "check/nic.h"
 #include "common/finding.h"
 #include "common/pci_link.h"
 

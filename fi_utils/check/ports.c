@@ -8,8 +8,8 @@
 #include "nic/rdma_port.h"
 #include "system/sysfs.h"
 
+#include "check/checks.h"
 #include "check/context.h"
-#include "check/ports.h"
 #include "common/finding.h"
 
 #define CLASS "sys/class/infiniband"

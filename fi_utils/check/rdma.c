@@ -14,8 +14,8 @@
 #include "system/memlock.h"
 #include "system/sysfs.h"
 
+#include "check/checks.h"
 #include "check/context.h"
-#include "check/rdma.h"
 #include "common/finding.h"
 
 #define PCI_MELLANOX 0x15b3

@@ -4,8 +4,8 @@
 
 #include "nic/endpoint_addr.h"
 
+#include "check/checks.h"
 #include "check/context.h"
-#include "check/tcp.h"
 #include "common/finding.h"
 
 #define FILE_CONGESTION "proc/sys/net/ipv4/tcp_congestion_control"

@@ -7,8 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "cluster/command.h"
-#include "common/exit_status.h"
+#include "commands.h"
 #include "common/output.h"
 
 /* From the folder of fi_mesh: in the build folder, and where `scons install` puts it. */

@@ -34,6 +34,11 @@ json_t *output_json_addr(const struct mesh_addr *addr)
 						: json_string(mesh_addr_text_prefix(addr, text));
 }
 
+json_t *output_json_known(double value)
+{
+	return value < 0 ? json_null() : json_real(value);
+}
+
 json_t *output_json_hex(uint64_t value)
 {
 	char text[32];

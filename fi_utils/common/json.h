@@ -18,6 +18,9 @@ json_t *output_json_text(const char *text);
 /** "10.1.0.1/24", or null for no address. */
 json_t *output_json_addr(const struct mesh_addr *addr);
 
+/** A number; null if it is negative: it is not known. */
+json_t *output_json_known(double value);
+
 /** "0x0002c90300ef1234": JSON's own numbers end at 53 bits. */
 json_t *output_json_hex(uint64_t value);
 

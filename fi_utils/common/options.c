@@ -1,15 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* options.c - parses the options of a subcommand by its table, and prints the table as help. */
 #include <assert.h>
+#include <errno.h>
 #include <getopt.h>
+#include <stdarg.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
-#include "common/arguments.h"
-#include "common/exit_status.h"
 #include "common/options.h"
+#include "common/output.h"
 
 enum {
 	ROWS_MAX = 32,
@@ -279,4 +282,40 @@ int option_table_parse(const struct option_table *table, int argc, char **argv, 
 	return optind < argc
 		       ? arguments_misuse(table->who, "unexpected argument \"%s\"", argv[optind])
 		       : -1;
+}
+
+int arguments_misuse(const char *who, const char *format, ...)
+{
+	va_list args;
+
+	fprintf(stderr, "%s: ", who);
+	va_start(args, format);
+	vfprintf(stderr, format, args);
+	va_end(args);
+	fputc('\n', stderr);
+	return COMMAND_MISUSE;
+}
+
+bool argument_number(const char *text, unsigned long min, unsigned long max, unsigned long *number)
+{
+	unsigned long value;
+	char *end;
+
+	errno = 0;
+	value = strtoul(text, &end, 10);
+	/* strtoul() also accepts blanks and signs. */
+	if (*text < '0' || *text > '9' || *end || errno || value < min || value > max)
+		return false;
+	*number = value;
+	return true;
+}
+
+bool argument_is_folder(const char *who, const char *path)
+{
+	struct stat info;
+
+	if (!stat(path, &info) && S_ISDIR(info.st_mode))
+		return true;
+	fprintf(stderr, "%s: %s is not a folder\n", who, path);
+	return false;
 }

@@ -8,7 +8,6 @@
 #include <unistd.h>
 
 #include "base/memory.h"
-#include "common/exit_status.h"
 #include "common/output.h"
 
 bool output_is_coloured(FILE *file)

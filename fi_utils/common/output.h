@@ -1,10 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* output.h - colour for terminals, printable text, and the end of a subcommand. */
+/* output.h - colour for terminals, printable text, and the end of a subcommand with its status. */
 #ifndef MESH_FI_UTILS_COMMON_OUTPUT_H
 #define MESH_FI_UTILS_COMMON_OUTPUT_H
 
 #include <stdbool.h>
 #include <stdio.h>
+
+/* Exit statuses of fi_mesh. */
+enum command_status {
+	COMMAND_FINE = 0,
+	COMMAND_PROBLEM = 1, /* a problem was found */
+	COMMAND_MISUSE = 2,  /* unknown option or argument */
+};
 
 enum output_style {
 	OUTPUT_PLAIN,

@@ -3,7 +3,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "common/exit_status.h"
 #include "common/finding.h"
 #include "common/json.h"
 #include "common/output.h"

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* subnet.c - how the subnets of two NICs of one node conflict. */
+/* subnet.c - how the subnets of two NICs of one node conflict, and what the kernel does then. */
 #include <errno.h>
+#include <stdint.h>
 #include <string.h>
 
 #include "common/subnet.h"
@@ -69,4 +70,14 @@ int mesh_subnet_neighbour(const struct mesh_addr *addr, int number, struct mesh_
 		return 0;
 	}
 	return -EADDRNOTAVAIL;
+}
+
+int check_ipv4_setting(const struct mesh_sysfs *files, const char *netdev, const char *name)
+{
+	uint64_t all, own;
+
+	if (mesh_sysfs_read_number(files, 255, &all, "proc/sys/net/ipv4/conf/all/%s", name) ||
+	    mesh_sysfs_read_number(files, 255, &own, "proc/sys/net/ipv4/conf/%s/%s", netdev, name))
+		return -1;
+	return (int)(all > own ? all : own);
 }

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* subnet.h - how the subnets of two NICs of one node conflict. */
+/* subnet.h - how the subnets of two NICs of one node conflict, and what the kernel does then. */
 #ifndef MESH_FI_UTILS_COMMON_SUBNET_H
 #define MESH_FI_UTILS_COMMON_SUBNET_H
 
 #include "nic/addr.h"
+#include "system/sysfs.h"
 
 enum mesh_subnet_relation {
 	MESH_SUBNET_APART,
@@ -30,5 +31,13 @@ struct mesh_addr mesh_subnet_of(const struct mesh_addr *addr);
  * Returns 0, or -EADDRNOTAVAIL if there are fewer; at most 254 are counted.
  */
 int mesh_subnet_neighbour(const struct mesh_addr *addr, int number, struct mesh_addr *neighbour);
+
+/**
+ * What the kernel uses of net.ipv4.conf.*.NAME: the larger of "all" and the NIC's own
+ * (ip-sysctl.rst); -1 if it cannot be read.
+ *
+ * @files: opened at "/"
+ */
+int check_ipv4_setting(const struct mesh_sysfs *files, const char *netdev, const char *name);
 
 #endif

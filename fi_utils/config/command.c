@@ -10,11 +10,9 @@
 #include <jansson.h>
 
 #include "base/config.h"
-#include "common/arguments.h"
-#include "common/exit_status.h"
+#include "commands.h"
 #include "common/options.h"
 #include "common/output.h"
-#include "config/command.h"
 #include "config/files.h"
 #include "config/print.h"
 #include "fabric/provider.h"

@@ -14,12 +14,10 @@
 #include "system/drain_marks.h"
 #include "system/stats_file.h"
 
-#include "common/arguments.h"
-#include "common/exit_status.h"
+#include "commands.h"
 #include "common/interrupt.h"
 #include "common/options.h"
 #include "common/output.h"
-#include "drain/command.h"
 
 #define TIMEOUT_S 30
 /* Between two looks at the processes' pages. */

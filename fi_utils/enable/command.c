@@ -8,13 +8,11 @@
 #include <strings.h>
 #include <unistd.h>
 
-#include "common/arguments.h"
-#include "common/exit_status.h"
+#include "commands.h"
 #include "common/nccl_setting.h"
 #include "common/options.h"
 #include "common/output.h"
 #include "enable/block.h"
-#include "enable/command.h"
 #include "enable/conf_file.h"
 #include "enable/values.h"
 #include "system/sysfs.h"

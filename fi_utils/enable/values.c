@@ -8,8 +8,8 @@
 #include <unistd.h>
 
 #include "base/config.h"
+#include "common/child.h"
 #include "common/own_plugin.h"
-#include "common/run_program.h"
 #include "enable/values.h"
 #include "system/nic_table.h"
 

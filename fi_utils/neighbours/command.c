@@ -5,16 +5,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/exit_status.h"
+#include "commands.h"
 #include "common/finding.h"
 #include "common/interrupt.h"
 #include "common/options.h"
 #include "common/output.h"
 #include "common/report.h"
-#include "neighbours/ask.h"
-#include "neighbours/command.h"
 #include "neighbours/judge.h"
 #include "neighbours/show.h"
+#include "peer/search.h"
 #include "peer/self.h"
 
 static const char who[] = "fi_mesh neighbours";
@@ -71,7 +70,7 @@ static int neighbours_find(const struct options *options, const struct peer_self
 	if (!asking)
 		return output_failure(who, -ENOMEM);
 	interrupt_catch();
-	ret = neighbours_ask(node, &self, asking);
+	ret = peer_neighbours_ask(node, &self, asking);
 	if (ret && ret != -EINTR)
 		fprintf(stderr, "%s: cannot ask: %s\n", who, strerror(-ret));
 	else if (!ret && asking->num_links)

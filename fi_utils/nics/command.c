@@ -11,14 +11,10 @@
 #include "system/nic_table.h"
 #include "wire/handle.h"
 
-#include "common/arguments.h"
-#include "common/exit_status.h"
+#include "commands.h"
 #include "common/options.h"
 #include "common/output.h"
-#include "nics/command.h"
-#include "nics/json.h"
 #include "nics/print.h"
-#include "nics/provider.h"
 
 static const char who[] = "fi_mesh nics";
 

@@ -5,8 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/arguments.h"
-#include "common/exit_status.h"
+#include "commands.h"
 #include "common/finding.h"
 #include "common/interrupt.h"
 #include "common/json.h"
@@ -15,9 +14,7 @@
 #include "common/progress.h"
 #include "common/report.h"
 #include "peer/checker.h"
-#include "peer/command.h"
 #include "peer/dial.h"
-#include "peer/explain.h"
 #include "peer/facing.h"
 #include "peer/link.h"
 #include "peer/paths.h"
@@ -59,7 +56,7 @@ struct totals {
 
 /* ---- options ------------------------------------------------------------------------------ */
 
-bool peer_check_is_wanted(int argc, char **argv)
+bool check_peer_is_wanted(int argc, char **argv)
 {
 	int i;
 
@@ -161,11 +158,6 @@ static void section_end(const struct peer_checker *checker, struct totals *total
 	check_result_free(result);
 }
 
-static json_t *number_json(double value)
-{
-	return value < 0 ? json_null() : json_real(value);
-}
-
 static json_t *link_json(const struct peer_link *link)
 {
 	const struct peer_numbers *numbers = &link->numbers;
@@ -178,10 +170,11 @@ static json_t *link_json(const struct peer_link *link)
 		mesh_addr_text(&link->local, local), "remote",
 		mesh_addr_text(&link->remote, remote), "provider",
 		mesh_provider_id_text(link->provider), "routed", link->routed, "measured_over_tcp",
-		numbers->over_tcp, "half_rtt_us", number_json(numbers->half_rtt_us), "to_gbps",
-		number_json(numbers->to_gbps), "from_gbps", number_json(numbers->from_gbps),
-		"to_mtu", numbers->to_mtu > 0 ? json_integer(numbers->to_mtu) : json_null(),
-		"from_mtu", numbers->from_mtu > 0 ? json_integer(numbers->from_mtu) : json_null());
+		numbers->over_tcp, "half_rtt_us", output_json_known(numbers->half_rtt_us),
+		"to_gbps", output_json_known(numbers->to_gbps), "from_gbps",
+		output_json_known(numbers->from_gbps), "to_mtu",
+		numbers->to_mtu > 0 ? json_integer(numbers->to_mtu) : json_null(), "from_mtu",
+		numbers->from_mtu > 0 ? json_integer(numbers->from_mtu) : json_null());
 }
 
 /* ---- one peer ----------------------------------------------------------------------------- */
@@ -415,7 +408,7 @@ static int totals_end(const struct peer_checker *checker, struct totals *totals)
 	return status;
 }
 
-int peer_check_command(int argc, char **argv)
+int command_check_peer(int argc, char **argv)
 {
 	const struct peer_check_options *options;
 	struct peer_checker *checker;

@@ -1,18 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* dial.c - connects to `fi_mesh serve` of a peer, and exchanges HELLO. */
+/* dial.c - connects to `fi_mesh serve` of a peer and exchanges HELLO, or explains why not. */
 #include <errno.h>
 #include <poll.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "common/finding.h"
 #include "common/interrupt.h"
+#include "common/progress.h"
 #include "peer/checker.h"
 #include "peer/dial.h"
+#include "peer/facing.h"
 #include "peer/self.h"
-#include "peer/socket.h"
 #include "peer/stream.h"
 #include "peer/wire.h"
 
@@ -21,7 +24,11 @@
  * s.
  */
 #define CONNECT_MS 4000
-#define ANSWER_MS 5000
+/* Opening an endpoint takes 0.1 s; a slow machine with many cores, longer. */
+#define OPEN_MS 20000
+/* Another node is measuring at the peer: retry after this. */
+#define BUSY_MS 60000
+#define BUSY_AGAIN_MS 300
 
 static int connection_wait(int fd, uint64_t deadline_ms)
 {
@@ -74,8 +81,8 @@ static int hello_exchange(const struct peer_checker *checker, struct peer_stream
 
 	memset(&frame, 0, sizeof(frame));
 	peer_self_hello(&checker->self, &frame.hello);
-	ret = peer_stream_ask(stream, &frame, MESH_CHECK_HELLO, MESH_CHECK_HELLO, ANSWER_MS, NULL,
-			      text);
+	ret = peer_stream_ask(stream, &frame, MESH_CHECK_HELLO, MESH_CHECK_HELLO, PEER_ANSWER_MS,
+			      NULL, text);
 	if (!ret)
 		*hello = frame.hello;
 	if (ret == -EPROTONOSUPPORT && !*text)
@@ -116,7 +123,7 @@ static uint8_t version_ask(const struct peer_checker *checker, const struct mesh
 	frame.header.version = 1;
 	memcpy(frame.hello.node, checker->self.name, sizeof(frame.hello.node));
 	if (send(fd, &frame, sizeof(frame.header) + MESH_CHECK_HELLO_1_BYTES, MSG_NOSIGNAL) > 0 &&
-	    !interrupt_wait(fd, POLLIN, mesh_clock_ms() + ANSWER_MS) &&
+	    !interrupt_wait(fd, POLLIN, mesh_clock_ms() + PEER_ANSWER_MS) &&
 	    peer_stream_next(&stream, &frame) == -EPROTONOSUPPORT)
 		version = peer_stream_version(&stream);
 	peer_stream_close(&stream);
@@ -146,4 +153,115 @@ int peer_dial(const struct peer_checker *checker, const struct mesh_addr *local,
 	if (ret && !*text)
 		error_text(ret, text);
 	return ret;
+}
+
+int peer_ask_to_measure(const struct peer_checker *checker, const struct peer *peer,
+			struct peer_stream *stream, struct mesh_check_frame *frame,
+			enum mesh_check_type question, enum mesh_check_type answer,
+			struct mesh_domain *domain, char *text)
+{
+	const struct mesh_check_frame asked = *frame;
+	uint64_t until_ms = mesh_clock_ms() + BUSY_MS;
+	int ret;
+
+	for (;;) {
+		*frame = asked;
+		ret = peer_stream_ask(stream, frame, question, answer, OPEN_MS, domain, text);
+		if (ret != -EBUSY || mesh_clock_ms() >= until_ms)
+			return ret;
+		progress_say(checker->progress, "another node is checking node %s", peer->name);
+		if (interrupt_wait(-1, 0, mesh_clock_ms() + BUSY_AGAIN_MS) == -EINTR)
+			return -EINTR;
+	}
+}
+
+/* ---- why it failed ---------------------------------------------------------------------- */
+
+/* The NIC of the address's zone, or in whose subnet it lies, taken or not; NULL: there is none. */
+static const struct mesh_nic *nic_of_subnet(const struct peer_checker *checker,
+					    const struct mesh_addr *addr)
+{
+	const struct mesh_nic_table *table = &checker->self.table;
+	int i, k;
+
+	for (i = 0; i < table->num_nics; i++)
+		for (k = 0; k < table->nics[i].num_addrs; k++)
+			if (mesh_addr_in_subnet(addr, &table->nics[i].addrs[k]) &&
+			    (!addr->scope_id || addr->scope_id == table->nics[i].ifindex))
+				return &table->nics[i];
+	return NULL;
+}
+
+static const struct peer_facing *facing_of(const struct peer_checker *checker,
+					   const struct mesh_nic *nic)
+{
+	int i;
+
+	for (i = 0; i < checker->self.num_nics; i++)
+		if (&checker->self.table.nics[i] == nic)
+			return &checker->facing[i];
+	return NULL;
+}
+
+/* Adds to the error what the state of that NIC's cable shows. */
+static void cable_explain(const struct peer_checker *checker, const struct mesh_nic *nic,
+			  const char *addr, struct check_result *result)
+{
+	const struct peer_facing *facing = facing_of(checker, nic);
+
+	if (!nic->admin_up || !nic->carrier) {
+		check_seen(result, "%s has no carrier", nic->netdev);
+		check_fix(result,
+			  nic->admin_up ? "reseat the cable of %s at both ends; the far end must "
+					  "be up as well"
+					: "ip link set %s up",
+			  nic->netdev);
+		return;
+	}
+	if (!facing || !facing->num_heard) {
+		check_seen(result,
+			   "%s has a carrier; the node at its far end does not identify itself",
+			   nic->netdev);
+		check_fix(
+			result,
+			"on the node with %s: run `fi_mesh serve`, and let its firewall pass port "
+			"%u; else the cable of %s leads elsewhere",
+			addr, checker->options->port, nic->netdev);
+		return;
+	}
+	check_seen(result, "%s faces node %s (%s)", nic->netdev, facing->heard[0].peer,
+		   facing->heard[0].peer_netdev);
+	check_fix(result,
+		  "if %s is not node %s's, move the cable or change the address; if it is, let the "
+		  "firewall of node %s pass port %u",
+		  addr, facing->heard[0].peer, facing->heard[0].peer, checker->options->port);
+}
+
+void peer_explain(const struct peer_checker *checker, const struct mesh_addr *addr, int error,
+		  const char *text, struct check_result *result)
+{
+	const struct mesh_nic *nic = nic_of_subnet(checker, addr);
+	char at[MESH_ADDR_TEXT_MAX];
+
+	mesh_addr_text(addr, at);
+	check_say(result, CHECK_FAIL, "%s cannot be checked%s%s: %s", at, nic ? " over " : "",
+		  nic ? nic->netdev : "", text);
+	if (error == -ECONNREFUSED) {
+		check_fix(result, "run `fi_mesh serve` there; or a firewall there refuses port %u",
+			  checker->options->port);
+		return;
+	}
+	if (error == -EPROTO || error == -EPROTONOSUPPORT) {
+		check_fix(result, "run the same version of fi_mesh on both nodes");
+		return;
+	}
+	if (nic) {
+		cable_explain(checker, nic, at, result);
+		return;
+	}
+	check_seen(result, "no NIC of this node has an address in its subnet");
+	check_fix(
+		result,
+		"name an address that this node reaches, for example one of the management network "
+		"with `fi_mesh serve --listen` there; `fi_mesh plan` gives addresses that fit");
 }

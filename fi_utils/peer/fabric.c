@@ -27,13 +27,6 @@
 #define PAGE 4096
 /* Messages have headers only, but the domain needs a payload size. */
 #define PAYLOAD_MAX 64
-/* Round trips; the first ones, which make the connection, are not counted. */
-#define PINGS 500
-#define PINGS_WARM 20
-/*
- * On a busy node each round trip takes a turn of the scheduler: after this time, this many suffice.
- */
-#define PINGS_LEAST 20
 /* The time for writes in flight at the end of the measurement to complete. */
 #define DRAIN_MS 3000
 
@@ -59,7 +52,7 @@ struct peer_fabric {
 	int in_flight;
 	bool writing; /* new writes are posted */
 	uint64_t bytes, started_ns, ended_ns, until_ns;
-	uint64_t met_ns, met_cpu_ns; /* when both ends knew each other */
+	struct peer_since met; /* when both ends knew each other */
 };
 
 /* ---- messages ----------------------------------------------------------------------------- */
@@ -207,10 +200,7 @@ void peer_fabric_close(struct peer_fabric *fabric)
 
 double peer_fabric_cpu_share(const struct peer_fabric *fabric)
 {
-	uint64_t wall_ns = mesh_clock_ns() - fabric->met_ns;
-	uint64_t cpu_ns = mesh_clock_read_ns(CLOCK_THREAD_CPUTIME_ID) - fabric->met_cpu_ns;
-
-	return wall_ns ? (double)cpu_ns / (double)wall_ns : 1;
+	return peer_cpu_share(&fabric->met);
 }
 
 struct mesh_domain *peer_fabric_domain(struct peer_fabric *fabric)
@@ -244,15 +234,15 @@ int peer_fabric_meet(struct peer_fabric *fabric, const struct mesh_addr *remote,
 		address.scope_id = fabric->domain->nic->source.scope_id;
 	len = mesh_addr_to_sockaddr(&address, theirs->port, &name);
 	fabric->theirs = *theirs;
-	fabric->met_ns = mesh_clock_ns();
-	fabric->met_cpu_ns = mesh_clock_read_ns(CLOCK_THREAD_CPUTIME_ID);
+	fabric->met = peer_since_now();
 	return mesh_remote_open(fabric->domain, &name, len, &fabric->remote);
 }
 
 /* ---- there and back ----------------------------------------------------------------------- */
 
-static int ping_once(struct peer_fabric *fabric, uint32_t seq, uint64_t deadline_ms)
+int peer_fabric_ping(void *end, uint32_t seq, uint64_t deadline_ms)
 {
+	struct peer_fabric *fabric = end;
 	int ret = message_send(fabric, MESH_MESSAGE_WANT, seq);
 
 	while (!ret && fabric->answered != seq) {
@@ -265,24 +255,6 @@ static int ping_once(struct peer_fabric *fabric, uint32_t seq, uint64_t deadline
 			ret = -ETIMEDOUT;
 	}
 	return ret;
-}
-
-int peer_fabric_ping(struct peer_fabric *fabric, uint32_t ms, uint32_t limit_ms, uint64_t *half_ns)
-{
-	uint64_t times[PINGS], started, enough_ms = mesh_clock_ms() + ms;
-	uint32_t seq = 0;
-	int num = 0, ret;
-
-	while (num < PINGS && (num < PINGS_LEAST || mesh_clock_ms() < enough_ms)) {
-		started = mesh_clock_ns();
-		ret = ping_once(fabric, ++seq, mesh_clock_ms() + limit_ms);
-		if (ret)
-			return ret;
-		if (seq > PINGS_WARM)
-			times[num++] = mesh_clock_ns() - started;
-	}
-	*half_ns = peer_half_rtt(times, num);
-	return 0;
 }
 
 /* ---- writes ------------------------------------------------------------------------------- */
@@ -358,8 +330,9 @@ void peer_fabric_write(struct peer_fabric *fabric, uint32_t ms)
 	fabric->writing = true;
 }
 
-int peer_fabric_step(struct peer_fabric *fabric, uint64_t *bytes, uint64_t *ns)
+int peer_fabric_step(void *end, uint64_t *bytes, uint64_t *ns)
 {
+	struct peer_fabric *fabric = end;
 	uint64_t now = mesh_clock_ns();
 
 	if (now >= fabric->until_ns || fabric->error)

@@ -44,34 +44,16 @@ int peer_fabric_meet(struct peer_fabric *fabric, const struct mesh_addr *remote,
 /** The domain, to be polled. */
 struct mesh_domain *peer_fabric_domain(struct peer_fabric *fabric);
 
-/**
- * Sends small messages there and back, one at a time.
- *
- * @ms: for all of them; a few are sent however long they take
- * @limit_ms: for each of them
- * @half_ns: peer_half_rtt() of them
- *
- * Returns 0; -ETIMEDOUT if one was not returned; -EINTR; the error of a message.
- */
-int peer_fabric_ping(struct peer_fabric *fabric, uint32_t ms, uint32_t limit_ms, uint64_t *half_ns);
+/** A peer_ping_once: also returns -EINTR after Ctrl-C, and the error of a message. */
+int peer_fabric_ping(void *fabric, uint32_t seq, uint64_t deadline_ms);
 
 /** Begins to write into the other side's memory, for @ms. */
 void peer_fabric_write(struct peer_fabric *fabric, uint32_t ms);
 
-/**
- * Posts and polls.
- *
- * @bytes, @ns: what was written and is complete, and in which time; at the end
- *
- * Returns -EAGAIN while it is running; 0 at the end; -ETIMEDOUT if writes do not complete; the
- * error of a write.
- */
-int peer_fabric_step(struct peer_fabric *fabric, uint64_t *bytes, uint64_t *ns);
+/** A peer_send_step: posts and polls. Also returns -ETIMEDOUT if writes do not complete. */
+int peer_fabric_step(void *fabric, uint64_t *bytes, uint64_t *ns);
 
-/**
- * The share of a processor that this thread has had since peer_fabric_meet(), 0 to 1. It does not
- * sleep, so less than 1 means that the processor was shared with others.
- */
+/** peer_cpu_share() since peer_fabric_meet(). */
 double peer_fabric_cpu_share(const struct peer_fabric *fabric);
 
 #endif

@@ -3,6 +3,8 @@
  * measure.c - measures latency and bandwidth of one link, through libfabric as the plugin uses it.
  */
 #include <errno.h>
+#include <math.h>
+#include <poll.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -10,29 +12,126 @@
 
 #include "common/finding.h"
 #include "common/interrupt.h"
-#include "common/progress.h"
 #include "peer/checker.h"
+#include "peer/dial.h"
 #include "peer/fabric.h"
 #include "peer/figures.h"
 #include "peer/measure.h"
 #include "peer/stream.h"
-#include "peer/tcp.h"
 #include "peer/wire.h"
 
-#define ANSWER_MS 5000
-/* Opening an endpoint takes 0.1 s; a slow machine with many cores, longer. */
-#define OPEN_MS 20000
-#define PING_MS 5000
-/* Another node is measuring at the peer: retry after this. */
-#define BUSY_MS 60000
-#define BUSY_AGAIN_MS 300
+/* ---- TCP -------------------------------------------------------------------------------- */
+
+/* A peer_ping_once. */
+static int echo_once(void *end, uint32_t seq, uint64_t deadline_ms)
+{
+	struct peer_stream *stream = end;
+	char why[MESH_CHECK_TEXT_MAX];
+	struct mesh_check_frame frame;
+	int ret = peer_stream_send_opaque(stream, MESH_CHECK_ECHO, ++stream->number, &seq,
+					  sizeof(seq));
+
+	return ret ? ret
+		   : peer_stream_await(stream, MESH_CHECK_ECHO, stream->number, deadline_ms, NULL,
+				       &frame, why);
+}
+
+/* Waits until the queue is empty. */
+static int stream_drain(struct peer_stream *stream, uint64_t deadline_ms)
+{
+	int ret = peer_stream_flush(stream);
+
+	while (!ret && stream->out_size) {
+		ret = interrupt_wait(stream->fd, POLLOUT, deadline_ms);
+		if (!ret)
+			ret = peer_stream_flush(stream);
+	}
+	return ret;
+}
+
+static int bandwidth_forth(struct peer_link *link)
+{
+	static const uint8_t zeros[MESH_CHECK_PAYLOAD_MAX];
+	uint64_t until_ms = mesh_clock_ms() + link->checker->options->ms, started = mesh_clock_ns();
+	struct mesh_check_frame frame;
+	char why[MESH_CHECK_TEXT_MAX];
+	int ret = 0;
+
+	while (!ret && mesh_clock_ms() < until_ms) {
+		ret = stream_drain(&link->stream, until_ms + PEER_ANSWER_MS);
+		if (!ret)
+			ret = peer_stream_send_opaque(&link->stream, MESH_CHECK_BULK, 0, zeros,
+						      sizeof(zeros));
+	}
+	memset(&frame, 0, sizeof(frame));
+	if (!ret)
+		ret = peer_stream_ask(&link->stream, &frame, MESH_CHECK_BULK_END,
+				      MESH_CHECK_BULK_END, PEER_ANSWER_MS, NULL, why);
+	if (!ret)
+		link->numbers.to_gbps = peer_gbps(frame.bulk.bytes, mesh_clock_ns() - started);
+	return ret;
+}
+
+/* Counts the bytes up to BULK_END. */
+static int bulk_receive(struct peer_stream *stream, uint64_t deadline_ms, uint64_t *bytes)
+{
+	struct mesh_check_frame frame;
+	int ret = 0;
+
+	*bytes = 0;
+	while (!ret && mesh_clock_ms() < deadline_ms) {
+		ret = peer_stream_next(stream, &frame);
+		if (ret == -EAGAIN)
+			ret = interrupt_wait(stream->fd, POLLIN, deadline_ms);
+		else if (!ret && frame.header.type == MESH_CHECK_BULK_END)
+			return 0;
+		else if (!ret && frame.header.type == MESH_CHECK_BULK)
+			*bytes += frame.header.length;
+		else if (!ret)
+			ret = -EPROTO;
+	}
+	return ret ? ret : -ETIMEDOUT;
+}
+
+static int bandwidth_back(struct peer_link *link)
+{
+	uint64_t bytes, started = mesh_clock_ns();
+	struct mesh_check_frame frame;
+	int ret;
+
+	memset(&frame, 0, sizeof(frame));
+	frame.bulk.ms = link->checker->options->ms;
+	ret = peer_stream_send(&link->stream, &frame, MESH_CHECK_BULK_ASK, ++link->stream.number);
+	if (!ret)
+		ret = bulk_receive(&link->stream, mesh_clock_ms() + frame.bulk.ms + PEER_ANSWER_MS,
+				   &bytes);
+	if (!ret)
+		link->numbers.from_gbps = peer_gbps(bytes, mesh_clock_ns() - started);
+	return ret;
+}
+
+/*
+ * Measures through TCP, into link->numbers. The stream is open.
+ *
+ * Returns 0 or a negative errno.
+ */
+static int tcp_measure(struct peer_link *link)
+{
+	int ret = peer_ping(echo_once, &link->stream, link->checker->options->ms,
+			    &link->numbers.half_rtt_us);
+
+	if (!ret)
+		ret = bandwidth_forth(link);
+	if (!ret)
+		ret = bandwidth_back(link);
+	return ret;
+}
 
 /* ---- libfabric ---------------------------------------------------------------------------- */
 
 /* Opens both ends. @text receives what failed, and at which end. */
 static int fabric_open(struct peer_link *link, struct peer_fabric **fabric, char *text)
 {
-	uint64_t until_ms = mesh_clock_ms() + BUSY_MS;
 	struct mesh_check_frame frame;
 	char why[MESH_CHECK_TEXT_MAX] = "";
 	int ret;
@@ -42,39 +141,17 @@ static int fabric_open(struct peer_link *link, struct peer_fabric **fabric, char
 		snprintf(text, 2 * MESH_CHECK_TEXT_MAX, "%s", why);
 		return ret;
 	}
-	do {
-		memset(&frame, 0, sizeof(frame));
-		peer_fabric_offer(*fabric, &frame.fabric);
-		ret = peer_stream_ask(&link->stream, &frame, MESH_CHECK_FABRIC_OPEN,
-				      MESH_CHECK_FABRIC_READY, OPEN_MS, peer_fabric_domain(*fabric),
-				      why);
-		if (ret == -EBUSY) {
-			progress_say(link->checker->progress, "another node is checking node %s",
-				     link->peer->name);
-			if (interrupt_wait(-1, 0, mesh_clock_ms() + BUSY_AGAIN_MS) == -EINTR)
-				return -EINTR;
-		}
-	} while (ret == -EBUSY && mesh_clock_ms() < until_ms);
+	memset(&frame, 0, sizeof(frame));
+	peer_fabric_offer(*fabric, &frame.fabric);
+	ret = peer_ask_to_measure(link->checker, link->peer, &link->stream, &frame,
+				  MESH_CHECK_FABRIC_OPEN, MESH_CHECK_FABRIC_READY,
+				  peer_fabric_domain(*fabric), why);
 	if (!ret)
 		ret = peer_fabric_meet(*fabric, &link->remote, &frame.fabric);
 	if (ret)
 		snprintf(text, 2 * MESH_CHECK_TEXT_MAX, "on node %s: %s", link->peer->name,
 			 *why ? why : strerror(-ret));
 	return ret;
-}
-
-static int fabric_forth(struct peer_link *link, struct peer_fabric *fabric)
-{
-	uint64_t bytes = 0, ns = 0;
-	int ret;
-
-	peer_fabric_write(fabric, link->checker->options->ms);
-	do {
-		ret = peer_fabric_step(fabric, &bytes, &ns);
-	} while (ret == -EAGAIN && !interrupt_happened());
-	if (!ret)
-		link->numbers.to_gbps = peer_gbps(bytes, ns);
-	return ret == -EAGAIN ? -EINTR : ret;
 }
 
 static int fabric_back(struct peer_link *link, struct peer_fabric *fabric)
@@ -86,8 +163,8 @@ static int fabric_back(struct peer_link *link, struct peer_fabric *fabric)
 	memset(&frame, 0, sizeof(frame));
 	frame.fabric.ms = link->checker->options->ms;
 	ret = peer_stream_ask(&link->stream, &frame, MESH_CHECK_FABRIC_RUN, MESH_CHECK_FABRIC_RAN,
-			      link->checker->options->ms + ANSWER_MS, peer_fabric_domain(fabric),
-			      why);
+			      link->checker->options->ms + PEER_ANSWER_MS,
+			      peer_fabric_domain(fabric), why);
 	if (!ret)
 		link->numbers.from_gbps = peer_gbps(frame.fabric.bytes, frame.fabric.ns);
 	if (!ret && frame.fabric.cpu_permille < 1000)
@@ -99,16 +176,16 @@ static int fabric_back(struct peer_link *link, struct peer_fabric *fabric)
 /* Returns 0, or a negative errno, with the step that failed in @step. */
 static int fabric_measure(struct peer_link *link, struct peer_fabric *fabric, const char **step)
 {
-	uint64_t half_ns = 0;
+	uint32_t ms = link->checker->options->ms;
 	int ret;
 
 	*step = "messages do not come back";
-	ret = peer_fabric_ping(fabric, link->checker->options->ms, PING_MS, &half_ns);
+	ret = peer_ping(peer_fabric_ping, fabric, ms, &link->numbers.half_rtt_us);
 	if (ret)
 		return ret;
-	link->numbers.half_rtt_us = (double)half_ns / 1000;
 	*step = "writes to it do not complete";
-	ret = fabric_forth(link, fabric);
+	peer_fabric_write(fabric, ms);
+	ret = peer_send(peer_fabric_step, fabric, &link->numbers.to_gbps);
 	if (ret)
 		return ret;
 	*step = "its writes to us do not complete";
@@ -122,7 +199,7 @@ static void fabric_end(struct peer_link *link, struct peer_fabric *fabric)
 
 	memset(&frame, 0, sizeof(frame));
 	peer_stream_ask(&link->stream, &frame, MESH_CHECK_FABRIC_CLOSE, MESH_CHECK_FABRIC_RAN,
-			ANSWER_MS, peer_fabric_domain(fabric), why);
+			PEER_ANSWER_MS, peer_fabric_domain(fabric), why);
 	peer_fabric_close(fabric);
 }
 
@@ -131,9 +208,7 @@ static void fabric_end(struct peer_link *link, struct peer_fabric *fabric)
 /* TCP needs the processor: the smaller share of the two ends. */
 static double cpu_share(const struct peer_link *link)
 {
-	const struct peer_numbers *numbers = &link->numbers;
-
-	return numbers->cpu_here < numbers->cpu_there ? numbers->cpu_here : numbers->cpu_there;
+	return fmin(link->numbers.cpu_here, link->numbers.cpu_there);
 }
 
 /* The reason for a figure that the nodes' processors, and not the link, may have made. */
@@ -170,9 +245,7 @@ static double link_rate(const struct peer_link *link)
 {
 	double ours = link->nic->speed_mbps / 1000.0, theirs = link->theirs->speed_mbps / 1000.0;
 
-	if (ours <= 0 || theirs <= 0)
-		return ours > theirs ? ours : theirs;
-	return ours < theirs ? ours : theirs;
+	return ours <= 0 || theirs <= 0 ? fmax(ours, theirs) : fmin(ours, theirs);
 }
 
 static void bandwidth_say(const struct peer_link *link, const char *over,
@@ -180,11 +253,9 @@ static void bandwidth_say(const struct peer_link *link, const char *over,
 {
 	const struct peer_numbers *numbers = &link->numbers;
 	bool rdma = link->provider == MESH_PROVIDER_VERBS_RXM && !numbers->over_tcp;
-	double rate = link_rate(link), least;
-	enum check_verdict verdict;
+	double rate = link_rate(link), least = fmin(numbers->to_gbps, numbers->from_gbps);
+	enum check_verdict verdict = peer_bandwidth_verdict(least, rate, rdma, cpu_share(link));
 
-	least = numbers->to_gbps < numbers->from_gbps ? numbers->to_gbps : numbers->from_gbps;
-	verdict = peer_bandwidth_verdict(least, rate, rdma, cpu_share(link));
 	if (rate > 0)
 		check_say(result, verdict,
 			  "bandwidth %.2f Gbit/s to node %s, %.2f back: %.0f %% of the link's %.0f "
@@ -275,7 +346,7 @@ void peer_measure(struct peer_link *link, struct check_result *result)
 	if (ret == -EINTR || ret == -EBUSY)
 		return;
 	link->numbers.over_tcp = true;
-	ret = peer_tcp_measure(link);
+	ret = tcp_measure(link);
 	if (!ret) {
 		latency_say(link, "TCP", result);
 		bandwidth_say(link, "TCP without libfabric", result);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* relayed.c - measures latency and bandwidth over relays, by the plugin's own connections. */
 #include <errno.h>
+#include <math.h>
 #include <poll.h>
 #include <stdio.h>
 #include <string.h>
@@ -11,7 +12,6 @@
 #include "common/interrupt.h"
 #include "common/json.h"
 #include "common/output.h"
-#include "common/progress.h"
 #include "peer/checker.h"
 #include "peer/dial.h"
 #include "peer/figures.h"
@@ -22,12 +22,6 @@
 
 /* For an answer to RUN: what is in flight then may be on a slow link. */
 #define RAN_MS 12000
-#define ANSWER_MS 5000
-#define PING_MS 5000
-/* As in measure.c. */
-#define OPEN_MS 20000
-#define BUSY_MS 60000
-#define BUSY_AGAIN_MS 300
 /* Both ends give up before this, with the reason (relayed_end.c). */
 #define MEET_MS 25000
 #define VIA_TEXT_MAX 256
@@ -80,23 +74,14 @@ static int end_open(struct relayed *relayed)
 /* The peer listens as well. Returns -EBUSY if it measures with another node all the time. */
 static int peer_begin(struct relayed *relayed, struct mesh_check_frame *frame)
 {
-	uint64_t until_ms = mesh_clock_ms() + BUSY_MS;
 	char text[MESH_CHECK_TEXT_MAX];
 	int ret;
 
 	relayed->step = "it does not join the mesh";
-	do {
-		memset(frame, 0, sizeof(*frame));
-		frame->relayed.job = relayed->peer->routes.job;
-		ret = peer_stream_ask(&relayed->stream, frame, MESH_CHECK_RELAYED_BEGIN,
-				      MESH_CHECK_RELAYED_READY, OPEN_MS, NULL, text);
-		if (ret == -EBUSY) {
-			progress_say(relayed->checker->progress, "another node is checking node %s",
-				     relayed->peer->name);
-			if (interrupt_wait(-1, 0, mesh_clock_ms() + BUSY_AGAIN_MS) == -EINTR)
-				return -EINTR;
-		}
-	} while (ret == -EBUSY && mesh_clock_ms() < until_ms);
+	memset(frame, 0, sizeof(*frame));
+	frame->relayed.job = relayed->peer->routes.job;
+	ret = peer_ask_to_measure(relayed->checker, relayed->peer, &relayed->stream, frame,
+				  MESH_CHECK_RELAYED_BEGIN, MESH_CHECK_RELAYED_READY, NULL, text);
 	return ret ? peer_failed(relayed, ret, text) : 0;
 }
 
@@ -135,21 +120,6 @@ static int connections_await(struct relayed *relayed)
 }
 
 /* ---- measuring ---------------------------------------------------------------------------- */
-
-static int forth(struct relayed *relayed)
-{
-	uint64_t bytes = 0, ns = 0;
-	int ret;
-
-	relayed->step = "what is sent to it does not arrive";
-	peer_relayed_end_run(relayed->end, relayed->checker->options->ms);
-	do {
-		ret = peer_relayed_end_step(relayed->end, &bytes, &ns);
-	} while (ret == -EAGAIN && !interrupt_happened());
-	if (!ret)
-		relayed->numbers.to_gbps = peer_gbps(bytes, ns);
-	return ret == -EAGAIN ? -EINTR : ret;
-}
 
 static int back(struct relayed *relayed)
 {
@@ -208,15 +178,16 @@ static void paths_collect(struct relayed *relayed)
 
 static int figures_take(struct relayed *relayed)
 {
-	uint64_t half_ns = 0;
+	uint32_t ms = relayed->checker->options->ms;
 	int ret;
 
 	paths_collect(relayed);
 	relayed->step = "messages do not come back";
-	ret = peer_relayed_end_ping(relayed->end, relayed->checker->options->ms, PING_MS, &half_ns);
+	ret = peer_ping(peer_relayed_end_ping, relayed->end, ms, &relayed->numbers.half_rtt_us);
 	if (!ret) {
-		relayed->numbers.half_rtt_us = (double)half_ns / 1000;
-		ret = forth(relayed);
+		relayed->step = "what is sent to it does not arrive";
+		peer_relayed_end_run(relayed->end, ms);
+		ret = peer_send(peer_relayed_end_step, relayed->end, &relayed->numbers.to_gbps);
 	}
 	if (!ret)
 		ret = back(relayed);
@@ -239,7 +210,7 @@ static void relayed_end(struct relayed *relayed, int error)
 	memset(&frame, 0, sizeof(frame));
 	if (!error)
 		peer_stream_ask(&relayed->stream, &frame, MESH_CHECK_RELAYED_END,
-				MESH_CHECK_RELAYED_RAN, ANSWER_MS, NULL, text);
+				MESH_CHECK_RELAYED_RAN, PEER_ANSWER_MS, NULL, text);
 	peer_stream_close(&relayed->stream);
 }
 
@@ -272,7 +243,7 @@ static int relayed_measure(struct relayed *relayed)
 
 static double cpu_share(const struct peer_numbers *numbers)
 {
-	return numbers->cpu_here < numbers->cpu_there ? numbers->cpu_here : numbers->cpu_there;
+	return fmin(numbers->cpu_here, numbers->cpu_there);
 }
 
 /* A figure may be that of a processor at either end, or at a relay, which is not known here. */
@@ -305,8 +276,7 @@ static void bandwidth_say(const struct relayed *relayed, struct check_result *re
 {
 	const struct peer_numbers *numbers = &relayed->numbers;
 	const struct peer_routes *routes = &relayed->peer->routes;
-	double least = numbers->to_gbps < numbers->from_gbps ? numbers->to_gbps
-							     : numbers->from_gbps;
+	double least = fmin(numbers->to_gbps, numbers->from_gbps);
 	enum check_verdict verdict;
 
 	if (routes->gbps <= 0) {
@@ -350,11 +320,6 @@ static void failure_say(const struct relayed *relayed, int error, struct check_r
 		  peer);
 }
 
-static json_t *figure_json(double value)
-{
-	return value < 0 ? json_null() : json_real(value);
-}
-
 json_t *peer_relayed_check(struct peer_checker *checker, const struct peer *peer,
 			   struct check_result *result)
 {
@@ -376,7 +341,7 @@ json_t *peer_relayed_check(struct peer_checker *checker, const struct peer *peer
 	if (!ret)
 		bandwidth_say(&relayed, result);
 	return json_pack("{s:o, s:o, s:o, s:o}", "paths", relayed.paths, "half_rtt_us",
-			 figure_json(relayed.numbers.half_rtt_us), "to_gbps",
-			 figure_json(relayed.numbers.to_gbps), "from_gbps",
-			 figure_json(relayed.numbers.from_gbps));
+			 output_json_known(relayed.numbers.half_rtt_us), "to_gbps",
+			 output_json_known(relayed.numbers.to_gbps), "from_gbps",
+			 output_json_known(relayed.numbers.from_gbps));
 }

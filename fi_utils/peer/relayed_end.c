@@ -32,10 +32,6 @@
 #define MEMORY_BYTES ((MESSAGES + 1) * MESSAGE_BYTES + PAGE)
 /* A connection over relays that exist is there within 3 s. */
 #define CONNECT_S 15
-/* As in fabric.c. */
-#define PINGS 500
-#define PINGS_WARM 20
-#define PINGS_LEAST 20
 /* The time for messages in flight at the end of the measurement to arrive. */
 #define DRAIN_MS 10000
 
@@ -68,7 +64,7 @@ struct peer_relayed_end {
 	int error;	   /* sticky; negative errno */
 	bool sending;	   /* large messages are posted */
 	uint64_t bytes, started_ns, ended_ns, until_ns;
-	uint64_t up_ns, up_cpu_ns; /* since when both are up; 0: they are not */
+	struct peer_since up; /* since when both are up; 0: they are not */
 };
 
 /* ---- the guest --------------------------------------------------------------------------- */
@@ -313,20 +309,19 @@ int peer_relayed_end_poll(struct peer_relayed_end *end)
 	if (!ret)
 		ret = receive_accept(end);
 	if (!ret && end->send && end->receive) {
-		if (!end->up_ns) {
-			end->up_ns = mesh_clock_ns();
-			end->up_cpu_ns = mesh_clock_read_ns(CLOCK_THREAD_CPUTIME_ID);
-		}
+		if (!end->up.wall_ns)
+			end->up = peer_since_now();
 		ret = messages_move(end);
 	}
 	end->error = ret;
-	return ret || end->up_ns ? ret : -EAGAIN;
+	return ret || end->up.wall_ns ? ret : -EAGAIN;
 }
 
 /* ---- there and back ----------------------------------------------------------------------- */
 
-static int ping_once(struct peer_relayed_end *end, uint32_t seq, uint64_t deadline_ms)
+int peer_relayed_end_ping(void *arg, uint32_t seq, uint64_t deadline_ms)
 {
+	struct peer_relayed_end *end = arg;
 	const struct ping ping = {.seq = seq};
 	int ret = message_send(end, &ping);
 
@@ -340,25 +335,6 @@ static int ping_once(struct peer_relayed_end *end, uint32_t seq, uint64_t deadli
 	return ret;
 }
 
-int peer_relayed_end_ping(struct peer_relayed_end *end, uint32_t ms, uint32_t limit_ms,
-			  uint64_t *half_ns)
-{
-	uint64_t times[PINGS], started, enough_ms = mesh_clock_ms() + ms;
-	uint32_t seq = 0;
-	int num = 0, ret;
-
-	while (num < PINGS && (num < PINGS_LEAST || mesh_clock_ms() < enough_ms)) {
-		started = mesh_clock_ns();
-		ret = ping_once(end, ++seq, mesh_clock_ms() + limit_ms);
-		if (ret)
-			return ret;
-		if (seq > PINGS_WARM)
-			times[num++] = mesh_clock_ns() - started;
-	}
-	*half_ns = peer_half_rtt(times, num);
-	return 0;
-}
-
 /* ---- large messages ----------------------------------------------------------------------- */
 
 void peer_relayed_end_run(struct peer_relayed_end *end, uint32_t ms)
@@ -369,8 +345,9 @@ void peer_relayed_end_run(struct peer_relayed_end *end, uint32_t ms)
 	end->sending = true;
 }
 
-int peer_relayed_end_step(struct peer_relayed_end *end, uint64_t *bytes, uint64_t *ns)
+int peer_relayed_end_step(void *arg, uint64_t *bytes, uint64_t *ns)
 {
+	struct peer_relayed_end *end = arg;
 	uint64_t now = mesh_clock_ns();
 	int ret = peer_relayed_end_poll(end);
 
@@ -391,10 +368,7 @@ int peer_relayed_end_step(struct peer_relayed_end *end, uint64_t *bytes, uint64_
 
 double peer_relayed_end_cpu_share(const struct peer_relayed_end *end)
 {
-	uint64_t wall_ns = mesh_clock_ns() - end->up_ns;
-	uint64_t cpu_ns = mesh_clock_read_ns(CLOCK_THREAD_CPUTIME_ID) - end->up_cpu_ns;
-
-	return wall_ns ? (double)cpu_ns / (double)wall_ns : 1;
+	return peer_cpu_share(&end->up);
 }
 
 int peer_relayed_end_num_paths(const struct peer_relayed_end *end)

@@ -54,32 +54,16 @@ void peer_relayed_end_meet(struct peer_relayed_end *end, const uint8_t *handle);
  */
 int peer_relayed_end_poll(struct peer_relayed_end *end);
 
-/**
- * Sends small messages there and back, one at a time. Both connections are up.
- *
- * @ms: for all of them; a few are sent however long they take
- * @limit_ms: for each of them
- * @half_ns: peer_half_rtt() of them
- *
- * Returns 0; -ETIMEDOUT if one was not returned; -EINTR; the error of a connection.
- */
-int peer_relayed_end_ping(struct peer_relayed_end *end, uint32_t ms, uint32_t limit_ms,
-			  uint64_t *half_ns);
+/** A peer_ping_once: also returns -EINTR after Ctrl-C. Both connections are up. */
+int peer_relayed_end_ping(void *end, uint32_t seq, uint64_t deadline_ms);
 
 /** Begins to send large messages, for @ms. */
 void peer_relayed_end_run(struct peer_relayed_end *end, uint32_t ms);
 
-/**
- * Sends, as peer_relayed_end_poll() polls.
- *
- * @bytes, @ns: what was sent and has arrived at the other side, and in which time; at the end
- *
- * Returns -EAGAIN while it is running; 0 at the end; -ETIMEDOUT if messages do not arrive; the
- * error of a connection.
- */
-int peer_relayed_end_step(struct peer_relayed_end *end, uint64_t *bytes, uint64_t *ns);
+/** A peer_send_step: polls, too. Also returns -ETIMEDOUT if messages do not arrive. */
+int peer_relayed_end_step(void *end, uint64_t *bytes, uint64_t *ns);
 
-/** As peer_fabric_cpu_share(), since both connections are up. */
+/** peer_cpu_share() since both connections are up. */
 double peer_relayed_end_cpu_share(const struct peer_relayed_end *end);
 
 /** The number of paths of the connection to the other side, which is up. */

@@ -85,18 +85,6 @@ static struct hop_end end_of(const struct relays *relays, uint64_t id, int nic)
 	return (struct hop_end){"?", 0};
 }
 
-/* The best one of both ends; RDMA comes first. */
-static enum mesh_provider_id provider_of(const struct hop *hop)
-{
-	int id;
-
-	for (id = MESH_PROVIDER_NONE + 1; id <= MESH_PROVIDER_ID_MAX; id++) {
-		if (hop->near.providers & hop->far.providers & 1u << id)
-			return (enum mesh_provider_id)id;
-	}
-	return MESH_PROVIDER_NONE;
-}
-
 static bool has_rdma(struct hop_end near, struct hop_end far)
 {
 	return mesh_providers_have_rdma(near.providers & far.providers);
@@ -131,7 +119,7 @@ static void hop_find(const struct relays *relays, uint64_t from, uint64_t to, st
 		hop->near = near;
 		hop->far = far;
 	}
-	hop->provider = provider_of(hop);
+	hop->provider = peer_best_provider(hop->near.providers & hop->far.providers);
 }
 
 /* "a ab - ba b: tcp, 10 Gb/s" */

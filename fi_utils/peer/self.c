@@ -115,6 +115,17 @@ uint8_t peer_self_providers(const struct peer_self *self, int index)
 			 (peer_self_also_tcp(self, best) ? 1u << MESH_PROVIDER_TCP : 0));
 }
 
+enum mesh_provider_id peer_best_provider(uint8_t providers)
+{
+	int id;
+
+	for (id = MESH_PROVIDER_NONE + 1; id <= MESH_PROVIDER_ID_MAX; id++) {
+		if (providers & 1u << id)
+			return (enum mesh_provider_id)id;
+	}
+	return MESH_PROVIDER_NONE;
+}
+
 const struct mesh_nic *peer_self_nic(const struct peer_self *self, const struct mesh_addr *addr)
 {
 	int i;

@@ -48,6 +48,9 @@ bool peer_self_also_tcp(const struct peer_self *self, enum mesh_provider_id prov
 /** What the NIC @index offers, bit N: enum mesh_provider_id N. */
 uint8_t peer_self_providers(const struct peer_self *self, int index);
 
+/** The best of the providers with these bits; RDMA comes first. */
+enum mesh_provider_id peer_best_provider(uint8_t providers);
+
 /** The NIC whose source address is @addr, or NULL. */
 const struct mesh_nic *peer_self_nic(const struct peer_self *self, const struct mesh_addr *addr);
 

@@ -9,6 +9,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "nic/addr.h"
+
 #include "peer/wire.h"
 
 struct mesh_domain;
@@ -16,6 +18,9 @@ struct mesh_domain;
 /* One whole frame of the largest size fits; an outgoing BULK, and an answer behind it. */
 #define PEER_STREAM_IN_MAX (sizeof(struct mesh_check_header) + MESH_CHECK_PAYLOAD_MAX)
 #define PEER_STREAM_OUT_MAX (2 * PEER_STREAM_IN_MAX)
+
+/* Within this a peer answers a question that is answered at once. */
+#define PEER_ANSWER_MS 5000
 
 struct peer_stream {
 	int fd;	     /* -1: closed; owned */
@@ -106,5 +111,15 @@ int peer_stream_await_polling(struct peer_stream *stream, enum mesh_check_type t
 int peer_stream_ask(struct peer_stream *stream, struct mesh_check_frame *frame,
 		    enum mesh_check_type question, enum mesh_check_type answer, uint32_t ms,
 		    struct mesh_domain *domain, char *text);
+
+/**
+ * Starts to connect to @remote from @local's address; NULL: the kernel's routes decide. Returns a
+ * non-blocking descriptor, or a negative errno.
+ */
+int peer_socket_connect(const struct mesh_addr *local, const struct mesh_addr *remote,
+			uint16_t port);
+
+/** A listening socket, or a negative errno. */
+int peer_socket_listen(const struct mesh_addr *local, uint16_t port);
 
 #endif

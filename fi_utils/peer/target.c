@@ -8,7 +8,7 @@
 #include <string.h>
 #include <sys/socket.h>
 
-#include "common/arguments.h"
+#include "common/options.h"
 #include "peer/target.h"
 
 /* ---- what the user wrote ------------------------------------------------------------------ */

@@ -4,17 +4,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/arguments.h"
-#include "common/exit_status.h"
+#include "commands.h"
 #include "common/file.h"
 #include "common/json.h"
 #include "common/options.h"
 #include "common/output.h"
 #include "common/progress.h"
 #include "plan/cable_list.h"
-#include "plan/command.h"
 #include "plan/files.h"
-#include "plan/format.h"
 #include "plan/formats.h"
 #include "plan/json.h"
 #include "plan/make.h"

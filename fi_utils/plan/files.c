@@ -15,7 +15,6 @@
 #include "common/json.h"
 #include "common/progress.h"
 #include "plan/files.h"
-#include "plan/format.h"
 #include "plan/formats.h"
 #include "plan/json.h"
 #include "plan/plan.h"

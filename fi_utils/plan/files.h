@@ -5,7 +5,7 @@
 
 #include <stdio.h>
 
-#include "plan/format.h"
+#include "plan/formats.h"
 #include "plan/plan.h"
 #include "plan/ports.h"
 

@@ -36,4 +36,17 @@ int mesh_rank_order_find(const struct mesh_topology *topology, const int *hint,
 
 void mesh_rank_order_free(struct mesh_rank_order *order);
 
+/**
+ * Finds an order in which the nodes of each site are behind each other, so that a ring crosses
+ * between two sites twice. Inside a site it is the best one that rank_order.h finds; where cables
+ * join sites, each site is turned so that the order follows them, if it can be.
+ *
+ * @sites: the site of each node, numbers from 0 to @num_sites - 1, each of which has nodes
+ *
+ * Returns 0; -ENOMEM. order->proven only says that each rank is cabled to the next. Free @order
+ * with mesh_rank_order_free().
+ */
+int mesh_site_order_find(const struct mesh_topology *topology, const int *sites, int num_sites,
+			 struct mesh_rank_order *order);
+
 #endif

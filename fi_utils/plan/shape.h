@@ -69,4 +69,14 @@ int mesh_shape_build(const struct mesh_shape *shape, int num_nodes, struct mesh_
 const char *mesh_shapes_fitting(int num_nodes, int num_ports, int parallel, char *text,
 				size_t size);
 
+/**
+ * An order of the nodes in which each is cabled to the next, and the last to the first where the
+ * shape has such a ring at all.
+ *
+ * @order: num_nodes numbers
+ *
+ * Returns 0; -EINVAL for MESH_SHAPE_CABLES, whose order must be searched (rank_order.h); -ENOMEM.
+ */
+int mesh_shape_order(const struct mesh_shape *shape, int num_nodes, int *order);
+
 #endif

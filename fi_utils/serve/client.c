@@ -1,8 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* client.c - answers one checking node. Its frames are not trusted: see peer/wire.c. */
 #include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -19,8 +24,6 @@
 #include "peer/udp.h"
 #include "peer/wire.h"
 #include "serve/client.h"
-#include "serve/relayed.h"
-#include "serve/state.h"
 
 /* Frames handled in one call, so that one client does not block the others. */
 #define FRAMES_MAX 64
@@ -219,6 +222,51 @@ static int bulk_push(struct serve_client *client)
 	return ret;
 }
 
+/* ---- the child that measures over relays ------------------------------------------------- */
+
+bool serve_relayed_runs(struct serve *serve)
+{
+	if (serve->relayed_pid > 0 && waitpid(serve->relayed_pid, NULL, WNOHANG))
+		serve->relayed_pid = 0;
+	return serve->relayed_pid > 0;
+}
+
+/* In the child: other threads held what locks they held, so only system calls are made. */
+__attribute__((noreturn)) static void child_become(int fd, char *const *argv)
+{
+	prctl(PR_SET_PDEATHSIG, SIGTERM);
+	if (!fcntl(fd, F_SETFD, 0))
+		execv("/proc/self/exe", argv);
+	_exit(127);
+}
+
+/*
+ * The process joins the mesh as a guest for that, which one does once: a child takes the connection
+ * over that has asked RELAYED_BEGIN, `fi_mesh serve-relayed`, and answers. Returns 0: the caller
+ * closes its end. A negative errno: nothing has changed.
+ */
+static int child_begin(struct serve *serve, const struct serve_client *client,
+		       const struct mesh_check_frame *asked)
+{
+	char fd[16], number[16], job[32], program[] = "fi_mesh", command[] = "serve-relayed";
+	char *const argv[] = {program, command, fd, number, job, NULL};
+	pid_t pid;
+
+	/* What was read, or is to be written, is in this process. */
+	if (client->stream.in_size != client->stream.in_taken || client->stream.out_size)
+		return -EPROTO;
+	snprintf(fd, sizeof(fd), "%d", client->stream.fd);
+	snprintf(number, sizeof(number), "%" PRIu32, asked->header.number);
+	snprintf(job, sizeof(job), "%" PRIu64, asked->relayed.job);
+	pid = fork();
+	if (!pid)
+		child_become(client->stream.fd, argv);
+	if (pid < 0)
+		return -errno;
+	serve->relayed_pid = pid;
+	return 0;
+}
+
 /* ---- libfabric ---------------------------------------------------------------------------- */
 
 static bool fabric_is_taken(struct serve *serve, const struct serve_client *client)
@@ -317,7 +365,7 @@ static int relayed_begin(struct serve *serve, struct serve_client *client,
 
 	if (fabric_is_taken(serve, client) || client->fabric)
 		return error_send(client, number, -EBUSY, "another node is measuring");
-	ret = serve_relayed_begin(serve, client, asked);
+	ret = child_begin(serve, client, asked);
 	return ret ? error_send(client, number, ret, strerror(-ret)) : -ECONNRESET;
 }
 

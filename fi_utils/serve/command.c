@@ -11,24 +11,48 @@
 
 #include "base/clock.h"
 #include "base/descriptors.h"
+#include "setup/net.h"
 #include "wire/neighbour.h"
 
-#include "common/arguments.h"
-#include "common/exit_status.h"
+#include "commands.h"
 #include "common/interrupt.h"
 #include "common/options.h"
 #include "common/output.h"
 #include "peer/facing.h"
 #include "peer/self.h"
-#include "peer/socket.h"
+#include "peer/stream.h"
 #include "peer/wire.h"
 #include "serve/client.h"
-#include "serve/command.h"
 #include "serve/http.h"
 #include "serve/neighbours.h"
-#include "serve/relay.h"
-#include "serve/relayed.h"
-#include "serve/state.h"
+
+static const char *reason_text(int error)
+{
+	if (error == -EPERM)
+		return "NCCL_MESH_RELAY=off or NCCL_MESH_NEIGHBOURS=off is set";
+	if (error == -ENODEV)
+		return "no NIC of this node can carry the mesh; `fi_mesh nics` says why";
+	return strerror(-error);
+}
+
+/*
+ * Begins to relay, in threads of the plugin's own, and says for whom.
+ *
+ * Returns 0; then mesh_net_close() ends it, within 2 s. A negative errno (reported).
+ */
+static int serve_relay_open(struct mesh_net **relay)
+{
+	int ret = mesh_net_relay_open(relay);
+
+	if (ret)
+		fprintf(stderr, "fi_mesh serve: cannot relay: %s\n", reason_text(ret));
+	else
+		printf("relaying for %s\n",
+		       mesh_net_relays_all(*relay)
+			       ? "all jobs"
+			       : "the job that the environment names, and for no other");
+	return ret;
+}
 
 static const char who[] = "fi_mesh serve";
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* http.c - `fi_mesh serve --http`: answers requests for the page and its documents. */
+#include <dlfcn.h>
 #include <errno.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -12,10 +13,70 @@ static const char who[] = "fi_mesh serve";
 
 #ifdef MESH_HAVE_MICROHTTPD
 
-#include "serve/host_name.h"
-#include "serve/http_library.h"
+#include <microhttpd.h>
+
 #include "serve/page.h"
 #include "serve/request.h"
+
+/* ---- libmicrohttpd ---------------------------------------------------------------------- */
+
+/* Its functions of these names. */
+struct http_library {
+	void *handle;
+	__typeof__(&MHD_start_daemon) start_daemon;
+	__typeof__(&MHD_stop_daemon) stop_daemon;
+	__typeof__(&MHD_create_response_from_buffer) create_response;
+	__typeof__(&MHD_destroy_response) destroy_response;
+	__typeof__(&MHD_add_response_header) add_header;
+	__typeof__(&MHD_queue_response) queue_response;
+	__typeof__(&MHD_lookup_connection_value) lookup_value;
+};
+
+/* The ABI of the header that this was built with: all of its 0.9.x and 1.0.x have this name. */
+#define LIBRARY "libmicrohttpd.so.12"
+
+static int function_find(void *handle, const char *name, void *function)
+{
+	void *found = dlsym(handle, name);
+
+	/* POSIX: a function's address fits into a pointer to data. */
+	memcpy(function, &found, sizeof(found));
+	return found ? 0 : -ENOENT;
+}
+
+/* Loads it. Returns 0 or -ENOENT (reported). It stays loaded: its threads may still end. */
+static int http_library_load(struct http_library *library)
+{
+	struct {
+		const char *name;
+		void *function;
+	} functions[] = {
+		{"MHD_start_daemon", &library->start_daemon},
+		{"MHD_stop_daemon", &library->stop_daemon},
+		{"MHD_create_response_from_buffer", &library->create_response},
+		{"MHD_destroy_response", &library->destroy_response},
+		{"MHD_add_response_header", &library->add_header},
+		{"MHD_queue_response", &library->queue_response},
+		{"MHD_lookup_connection_value", &library->lookup_value},
+	};
+	size_t i;
+
+	library->handle = dlopen(LIBRARY, RTLD_NOW | RTLD_LOCAL);
+	if (!library->handle) {
+		fprintf(stderr,
+			"fi_mesh serve: --http needs %s: %s (Debian 12: libmicrohttpd12; Debian "
+			"13, Ubuntu 24.04: libmicrohttpd12t64; Fedora, Arch: libmicrohttpd)\n",
+			LIBRARY, dlerror());
+		return -ENOENT;
+	}
+	for (i = 0; i < sizeof(functions) / sizeof(functions[0]); i++) {
+		if (!function_find(library->handle, functions[i].name, functions[i].function))
+			continue;
+		fprintf(stderr, "fi_mesh serve: %s has no %s\n", LIBRARY, functions[i].name);
+		return -ENOENT;
+	}
+	return 0;
+}
 
 /* Connections at once, of all browsers and of one host; a browser has six. */
 #define CONNECTIONS_MAX 32

@@ -39,16 +39,11 @@ void serve_neighbours_refresh(struct serve_neighbours *neighbours, const struct 
 {
 	struct mesh_neighbour_link links[MESH_NICS_MAX];
 	const struct mesh_nic *down[MESH_NICS_MAX];
-	int i, num_links = 0, num_down = 0;
+	int i, num_links, num_down = 0;
 
 	if (!neighbours)
 		return;
-	for (i = 0; i < self->num_nics; i++) {
-		if (self->table.nics[i].kind != MESH_NIC_LOOPBACK)
-			mesh_neighbour_link_describe(
-				&neighbours->neighbours->self, &self->table.nics[i], i,
-				peer_self_providers(self, i), &links[num_links++]);
-	}
+	num_links = peer_self_links(self, &neighbours->neighbours->self, links);
 	for (i = 0; i < self->table.num_nics && num_down < MESH_NICS_MAX; i++) {
 		if (self->table.nics[i].link_down)
 			down[num_down++] = &self->table.nics[i];

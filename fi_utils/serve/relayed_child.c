@@ -15,13 +15,13 @@
 
 #include "base/clock.h"
 
-#include "common/exit_status.h"
+#include "commands.h"
 #include "common/interrupt.h"
+#include "common/output.h"
 #include "peer/relayed_end.h"
 #include "peer/stream.h"
 #include "peer/wire.h"
-#include "serve/relayed_child.h"
-#include "serve/state.h"
+#include "serve/client.h"
 
 /* Between two looks at a connection that is being made. */
 #define CONNECT_PAUSE_MS 2

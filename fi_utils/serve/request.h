@@ -6,6 +6,7 @@
 #ifndef MESH_FI_UTILS_SERVE_REQUEST_H
 #define MESH_FI_UTILS_SERVE_REQUEST_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 struct serve_page;
@@ -43,5 +44,24 @@ struct serve_answer {
 /** Answers a request, after some seconds at most. Any thread may call it. */
 void serve_request_answer(const struct serve_site *site, const struct serve_request *request,
 			  struct serve_answer *answer);
+
+/**
+ * True if a request for @host comes from a page of this node. A page elsewhere may let a name of
+ * its own lead to our address, and read with the browser of somebody who reaches us (DNS
+ * rebinding). It owns all names of its domain, NODE.ITS.DOMAIN as well. So @host, without its port,
+ * must be an address, localhost, @node, the first label of @node, that with ".local" (which no
+ * name server delegates), or what full() returns.
+ *
+ * @host: the value of the request's header; NULL: it has none
+ * @full: this node's name with its domain, as the resolver has it, or ""; called only if nothing
+ * else decides
+ */
+bool serve_host_is_ours(const char *host, const char *node, const char *(*full)(void));
+
+/**
+ * This host's name with its domain, as `hostname --fqdn` prints it; "" if it has none. The first
+ * call asks the resolver and may wait for it. Thread-safe.
+ */
+const char *serve_host_full_name(void);
 
 #endif

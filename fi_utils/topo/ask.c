@@ -5,7 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/config.h"
 #include "neighbours/explore.h"
+#include "system/stats_file.h"
 #include "plan/cable_list.h"
 
 #include "common/interrupt.h"
@@ -13,21 +15,62 @@
 #include "peer/search.h"
 #include "peer/self.h"
 #include "topo/ask.h"
+#include "topo/map.h"
+#include "watch/rates.h"
+#include "watch/sample.h"
 
 #define WHO "fi_mesh topo"
 
-/* ---- the map ------------------------------------------------------------------------------- */
+/* ---- what the NICs of this node move now ------------------------------------------------ */
 
-static enum mesh_provider_id best_provider(uint8_t providers)
+/* Time in which the rates are measured, while the neighbours are asked. */
+#define RATES_MS 1000
+
+static int sample_read(struct watch_sample *sample)
 {
-	int id;
+	struct watch_filter filter = {.pid = 0};
+	struct mesh_config config;
 
-	for (id = MESH_PROVIDER_NONE + 1; id <= MESH_PROVIDER_ID_MAX; id++) {
-		if (providers & 1u << id)
-			return (enum mesh_provider_id)id;
-	}
-	return MESH_PROVIDER_NONE;
+	mesh_config_load(NULL, NULL, &config);
+	/* The counters of processes are not needed here. */
+	snprintf(config.stats_dir, sizeof(config.stats_dir), "%s", MESH_STATS_NONE);
+	return watch_sample_read("/sys", &config, &filter, sample);
 }
+
+static void nic_enter(struct topo_map *map, const struct watch_nic *now,
+		      const struct watch_nic *before, double seconds)
+{
+	int nic = topo_map_nic_find(map, 0, now->netdev);
+
+	if (nic < 0 || !before || !(now->netdev_known || now->rdma_known))
+		return;
+	map->nics[nic].rates_known = true;
+	map->nics[nic].sends = watch_rate(now->netdev_tx, before->netdev_tx, seconds) +
+			       watch_rate(now->rdma_tx, before->rdma_tx, seconds);
+	map->nics[nic].receives = watch_rate(now->netdev_rx, before->netdev_rx, seconds) +
+				  watch_rate(now->rdma_rx, before->rdma_rx, seconds);
+}
+
+/* Waits until RATES_MS have passed since @before, and enters the rates of this node's NICs. */
+static int rates_enter(const struct watch_sample *before, struct topo_map *map)
+{
+	uint64_t due_ms = before->time_ns / 1000000 + RATES_MS;
+	struct watch_sample now;
+	int i, ret;
+
+	if (interrupt_wait(-1, 0, due_ms) == -EINTR)
+		return -EINTR;
+	ret = sample_read(&now);
+	if (ret)
+		return ret;
+	for (i = 0; i < now.num_nics; i++)
+		nic_enter(map, &now.nics[i], watch_nic_find(before, &now.nics[i]),
+			  watch_seconds(&now, before));
+	watch_sample_free(&now);
+	return 0;
+}
+
+/* ---- the map ------------------------------------------------------------------------------- */
 
 static int nic_add(struct topo_map *map, const struct mesh_links_nic *from)
 {
@@ -35,7 +78,7 @@ static int nic_add(struct topo_map *map, const struct mesh_links_nic *from)
 	struct topo_nic nic = {
 		.rate_mbps = from->speed_mbps <= INT32_MAX ? (int)from->speed_mbps : 0,
 		.state = down ? TOPO_DOWN : TOPO_UP,
-		.provider = best_provider(from->providers),
+		.provider = peer_best_provider(from->providers),
 	};
 
 	if (down)
@@ -184,8 +227,9 @@ static int links_join(const struct mesh_explore *explore, struct topo_map *map,
 	return topo_map_wires_join(map);
 }
 
-int topo_explored_map(const struct mesh_explore *explore, const struct peer_self *node,
-		      struct topo_map *map)
+/* Links are those that both of their ends have reported; @node has answered no question itself. */
+static int explored_map(const struct mesh_explore *explore, const struct peer_self *node,
+			struct topo_map *map)
 {
 	int *map_nodes = calloc((size_t)explore->num_nodes + 1, sizeof(*map_nodes));
 	int i, ret = map_nodes ? own_node_add(map, node) : -ENOMEM;
@@ -222,7 +266,7 @@ static void silence_report(const struct mesh_explore *explore)
 	}
 }
 
-int topo_ask(struct topo_map *map)
+static int mesh_ask(struct topo_map *map)
 {
 	struct peer_search *search = calloc(1, sizeof(*search));
 	struct peer_self node;
@@ -239,12 +283,29 @@ int topo_ask(struct topo_map *map)
 	if (!ret)
 		ret = peer_search_run(search, &node);
 	if (!ret)
-		ret = topo_explored_map(&search->searching.explore, &node, map);
+		ret = explored_map(&search->searching.explore, &node, map);
 	if (!ret)
 		silence_report(&search->searching.explore);
 	peer_search_finish(search);
 	peer_self_close(&node);
 free_search:
 	free(search);
+	return ret;
+}
+
+int topo_ask(struct topo_map *map, bool with_rates)
+{
+	struct watch_sample before;
+	int ret;
+
+	if (!with_rates)
+		return mesh_ask(map);
+	ret = sample_read(&before);
+	if (ret)
+		return ret;
+	ret = mesh_ask(map);
+	if (!ret)
+		ret = rates_enter(&before, map);
+	watch_sample_free(&before);
 	return ret;
 }

@@ -7,23 +7,17 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "common/arguments.h"
-#include "common/exit_status.h"
+#include "commands.h"
 #include "common/file.h"
 #include "common/options.h"
 #include "common/output.h"
 #include "common/progress.h"
 #include "plan/cable_list.h"
 #include "topo/ask.h"
-#include "topo/command.h"
-#include "topo/dot.h"
-#include "topo/json.h"
 #include "topo/map.h"
 #include "topo/path.h"
-#include "topo/rates.h"
+#include "topo/print.h"
 #include "topo/read.h"
-#include "topo/svg.h"
-#include "topo/text.h"
 
 #define WHO "fi_mesh topo"
 
@@ -151,24 +145,6 @@ static int folder_load(const char *folder, struct topo_map *map)
 	return ret;
 }
 
-/* The rates are measured while the neighbours are asked. */
-static int mesh_ask(struct topo_map *map, bool with_rates)
-{
-	struct topo_rates rates;
-	int ret;
-
-	if (!with_rates)
-		return topo_ask(map);
-	ret = topo_rates_begin(&rates);
-	if (ret)
-		return ret;
-	ret = topo_ask(map);
-	if (!ret)
-		ret = topo_rates_enter(&rates, map, 0);
-	topo_rates_end(&rates);
-	return ret;
-}
-
 static int files_load(int num, char **paths, struct topo_map *map)
 {
 	struct stat info;
@@ -237,7 +213,7 @@ int command_topo(int argc, char **argv)
 		return status;
 	progress = progress_begin(files < argc ? "reading the mesh" : "asking the neighbours");
 	ret = files < argc ? files_load(argc - files, argv + files, &map)
-			   : mesh_ask(&map, options.rates);
+			   : topo_ask(&map, options.rates);
 	progress_end(progress);
 	status = ret ? output_failure(WHO, ret) : map_show(&options, &map);
 	topo_map_free(&map);

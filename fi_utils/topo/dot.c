@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* dot.c - a map for Graphviz: `fi_mesh topo --dot plan.json | neato -Tpdf`. */
 #include "nic/nic_select.h"
-#include "topo/dot.h"
 #include "topo/map.h"
 #include "topo/path.h"
+#include "topo/print.h"
 
 /* A quoted string of DOT; in the label of a record more characters are special. */
 static void text_put(FILE *file, const char *text)

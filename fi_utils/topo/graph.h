@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* graph.h - the elements that a layout places: sizes and positions, no text. */
+/*
+ * graph.h - the elements that a layout places: sizes and positions, no text; y grows downward,
+ * the unit is a pixel.
+ */
 #ifndef MESH_FI_UTILS_TOPO_GRAPH_H
 #define MESH_FI_UTILS_TOPO_GRAPH_H
 
 #include <stdbool.h>
-
-#include "topo/geometry.h"
 
 /* Radius of the numbered dot at the end of a cable. */
 #define LAYOUT_DOT_RADIUS 8.0
@@ -14,6 +15,14 @@
 #define LAYOUT_TAG_HEIGHT 18.0
 /* Room around the drawing. */
 #define LAYOUT_MARGIN 30.0
+
+struct layout_point {
+	double x, y;
+};
+
+struct layout_rect {
+	double x, y, width, height; /* x, y: the upper left corner */
+};
 
 /* A node, or a switch. */
 struct layout_vertex {
@@ -57,5 +66,14 @@ struct layout {
 	struct layout_rect *boxes;   /* owned, one for each vertex */
 	struct layout_cable *cables; /* owned, one for each edge */
 };
+
+/** True if the two, each widened by @margin / 2, have a point in common. */
+bool layout_rects_overlap(const struct layout_rect *a, const struct layout_rect *b, double margin);
+
+/** True if a part of the line from @a to @b lies inside @rect. */
+bool layout_line_crosses(struct layout_point a, struct layout_point b,
+			 const struct layout_rect *rect);
+
+struct layout_point layout_centre(const struct layout_rect *rect);
 
 #endif

@@ -5,9 +5,9 @@
 
 #include "common/json.h"
 #include "plan/shape.h"
-#include "topo/json.h"
 #include "topo/map.h"
 #include "topo/path.h"
+#include "topo/print.h"
 
 /* Of the document. */
 #define TOPO_VERSION 1

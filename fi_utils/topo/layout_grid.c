@@ -7,7 +7,6 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "topo/geometry.h"
 #include "topo/graph.h"
 #include "topo/layout_grid.h"
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* path.c - the path that the plugin takes between two nodes of a map, and why. */
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,10 +9,131 @@
 
 #include "common/relay_choice.h"
 #include "common/subnet.h"
+#include "neighbours/datagram.h"
+#include "nic/endpoint_addr.h"
+#include "nic/graph.h"
+#include "nic/graph_routes.h"
 #include "nic/path_choice.h"
 #include "system/route.h"
 #include "topo/map.h"
 #include "topo/path.h"
+
+/* ---- relays ----------------------------------------------------------------------------- */
+
+/* Of a larger mesh only single pairs are looked at. */
+#define RELAYS_NODES_MAX 64
+
+/* The plugin has as many NICs at most; further ones are no part of the graph. */
+static int nic_index(const struct topo_map *map, int nic)
+{
+	return nic - map->nodes[map->nics[nic].node].first_nic;
+}
+
+/* Adds the links of one NIC, to each other NIC on its wire or subnet. */
+static int nic_report(const struct topo_map *map, int nic, struct mesh_graph *graph)
+{
+	const struct topo_link *link = &map->links[map->nics[nic].link];
+	int i, ret = 0;
+
+	for (i = link->first; i < link->first + link->num && ret >= 0; i++) {
+		const struct topo_nic *other = &map->nics[map->members[i]];
+		const struct mesh_graph_link found = {
+			.node_id = (uint64_t)other->node + 1,
+			.speed_mbps = (uint32_t)other->rate_mbps,
+			.nic = (uint8_t)nic_index(map, nic),
+			.peer_nic = (uint8_t)nic_index(map, map->members[i]),
+			.rdma = map->nics[nic].provider == MESH_PROVIDER_VERBS_RXM,
+		};
+
+		if (other->node == map->nics[nic].node || other->state == TOPO_DOWN ||
+		    nic_index(map, map->members[i]) >= MESH_NICS_MAX)
+			continue;
+		ret = mesh_graph_report(graph, (uint64_t)map->nics[nic].node + 1, true, true,
+					&found, 1);
+	}
+	return ret;
+}
+
+/*
+ * Makes the graph of the links that are not down, as the plugin's own search does. Ids are the
+ * nodes' numbers plus one.
+ *
+ * Returns 0, then mesh_graph_finish() it; -ENOSPC for too many nodes; -ENOMEM.
+ */
+static int relays_graph(const struct topo_map *map, struct mesh_graph *graph)
+{
+	int i, ret = 0;
+
+	mesh_graph_init(graph);
+	for (i = 0; i < map->num_nodes && ret >= 0; i++) {
+		ret = mesh_graph_report(graph, (uint64_t)i + 1, true, false, NULL, 0);
+		if (ret >= 0)
+			mesh_graph_site_set(graph, ret,
+					    mesh_neighbour_site_number(map->nodes[i].site));
+	}
+	for (i = 0; i < map->num_nics && ret >= 0; i++) {
+		if (map->nics[i].link >= 0 && map->nics[i].state != TOPO_DOWN &&
+		    nic_index(map, i) < MESH_NICS_MAX)
+			ret = nic_report(map, i, graph);
+	}
+	if (ret < 0)
+		mesh_graph_finish(graph);
+	return ret < 0 ? ret : 0;
+}
+
+/*
+ * Finds the routes between two nodes without a path of their own.
+ *
+ * @before_tcp: only those that go before routed tcp, which is the path of the two
+ */
+static void relays_find(const struct mesh_graph *graph, int from, int to, bool before_tcp,
+			struct topo_routes *routes)
+{
+	struct mesh_route found[MESH_ROUTES_MAX];
+	int i, k, num;
+
+	*routes = (struct topo_routes){.num = 0};
+	num = mesh_graph_routes(graph, (uint64_t)from + 1, (uint64_t)to + 1, MESH_ROUTE_RELAYS_MAX,
+				0, found, MESH_ROUTES_MAX);
+	routes->num = relays_together(found, num, before_tcp);
+	for (i = 0; i < routes->num; i++) {
+		routes->num_relays = found[i].num_relays;
+		for (k = 0; k < found[i].num_relays; k++)
+			routes->relays[i][k] = (int)found[i].hops[k] - 1;
+	}
+}
+
+static bool joins(const struct topo_map *map, int link, int a, int b)
+{
+	const struct topo_link *at = &map->links[link];
+	bool has_a = false, has_b = false;
+	int i;
+
+	for (i = at->first; i < at->first + at->num; i++) {
+		has_a |= map->nics[map->members[i]].node == a;
+		has_b |= map->nics[map->members[i]].node == b;
+	}
+	return has_a && has_b;
+}
+
+/* True if the link joins two nodes that follow each other on one of the routes. */
+static bool routes_have_link(const struct topo_map *map, const struct topo_routes *routes, int from,
+			     int to, int link)
+{
+	int route, i, node;
+
+	for (route = 0; route < routes->num; route++) {
+		node = from;
+		for (i = 0; i < routes->num_relays; i++) {
+			if (joins(map, link, node, routes->relays[route][i]))
+				return true;
+			node = routes->relays[route][i];
+		}
+		if (joins(map, link, node, to))
+			return true;
+	}
+	return false;
+}
 
 /* The beginning of a reason. */
 #define NO_PATH "none: "
@@ -294,7 +416,7 @@ static void relays_add(const struct mesh_graph *graph, struct topo_path *path)
 	char lead[TOPO_REASON_MAX] = "no link in common";
 	struct topo_routes via;
 
-	topo_relays_find(graph, path->from, path->to, path->yields, &via);
+	relays_find(graph, path->from, path->to, path->yields, &via);
 	if (!via.num)
 		return;
 	if (path->link_down)
@@ -315,7 +437,7 @@ void topo_path_find(const struct topo_map *map, int from, int to, struct topo_pa
 {
 	struct mesh_graph graph;
 
-	if (direct_find(map, from, to, path) || topo_relays_graph(map, &graph))
+	if (direct_find(map, from, to, path) || relays_graph(map, &graph))
 		return;
 	relays_add(&graph, path);
 	mesh_graph_finish(&graph);
@@ -327,7 +449,7 @@ bool topo_path_has_link(const struct topo_map *map, const struct topo_path *path
 		return false;
 	if (path->local >= 0)
 		return link == map->nics[path->local].link;
-	return topo_routes_have_link(map, &path->via, path->from, path->to, link);
+	return routes_have_link(map, &path->via, path->from, path->to, link);
 }
 
 struct topo_path *topo_paths_find(const struct topo_map *map, long max, long *num)
@@ -341,7 +463,7 @@ struct topo_path *topo_paths_find(const struct topo_map *map, long max, long *nu
 	*num = pairs;
 	if (pairs > max)
 		return NULL;
-	relays = map->num_nodes <= TOPO_RELAYS_NODES_MAX && !topo_relays_graph(map, &graph);
+	relays = map->num_nodes <= RELAYS_NODES_MAX && !relays_graph(map, &graph);
 	paths = calloc((size_t)pairs + 1, sizeof(*paths));
 	for (from = 0; paths && from < map->num_nodes; from++) {
 		for (to = from + 1; to < map->num_nodes; to++, count++) {

@@ -3,13 +3,23 @@
 #ifndef MESH_FI_UTILS_TOPO_PATH_H
 #define MESH_FI_UTILS_TOPO_PATH_H
 
+#include "nic/graph_routes.h"
 #include "nic/path_choice.h"
 #include "topo/map.h"
-#include "topo/relays.h"
 
 /* Paths of all pairs are listed up to so many: 128 nodes have 8,128. */
 #define TOPO_PATHS_MAX 8128
 #define TOPO_REASON_MAX 200
+
+/*
+ * The best routes of one length, which share no relay: one connection uses them together
+ * (nic/graph_routes.h).
+ */
+struct topo_routes {
+	int num;	/* 0: there is none, or none is needed */
+	int num_relays; /* of each */
+	int relays[MESH_ROUTES_MAX][MESH_ROUTE_RELAYS_MAX]; /* nodes, in the order of each route */
+};
 
 struct topo_path {
 	int from, to;			/* nodes */

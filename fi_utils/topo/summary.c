@@ -7,7 +7,7 @@
 #include "plan/shape.h"
 #include "topo/map.h"
 #include "topo/path.h"
-#include "topo/summary.h"
+#include "topo/print.h"
 
 const char *topo_summary(const struct topo_map *map, char *text, size_t size)
 {

@@ -8,12 +8,10 @@
 #include "nic/nic_select.h"
 
 #include "topo/drawing.h"
-#include "topo/geometry.h"
 #include "topo/graph.h"
 #include "topo/map.h"
 #include "topo/path.h"
-#include "topo/summary.h"
-#include "topo/svg.h"
+#include "topo/print.h"
 
 /* Up to this many paths are listed below the drawing: 9 nodes have 36. */
 #define LISTED_PATHS_MAX 36

@@ -9,8 +9,7 @@
 #include "nic/nic_select.h"
 #include "topo/map.h"
 #include "topo/path.h"
-#include "topo/summary.h"
-#include "topo/text.h"
+#include "topo/print.h"
 #include "watch/rates.h"
 
 /* Paths of all pairs are listed up to so many: 16 nodes have 120. */

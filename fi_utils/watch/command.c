@@ -13,16 +13,12 @@
 
 #include "base/clock.h"
 
-#include "common/arguments.h"
-#include "common/exit_status.h"
+#include "commands.h"
 #include "common/file.h"
 #include "common/interrupt.h"
 #include "common/options.h"
 #include "common/output.h"
-#include "watch/command.h"
-#include "watch/json.h"
 #include "watch/print.h"
-#include "watch/prometheus.h"
 #include "watch/sample.h"
 
 static const char who[] = "fi_mesh watch";

@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "watch/prometheus.h"
+#include "watch/print.h"
 #include "watch/sample.h"
 
 static void head(FILE *file, const char *name, const char *type, const char *help)

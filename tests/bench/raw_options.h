@@ -3,7 +3,6 @@
 #ifndef MESH_BENCH_RAW_OPTIONS_H
 #define MESH_BENCH_RAW_OPTIONS_H
 
-#include "common/arguments.h"
 #include "common/options.h"
 
 #include "raw_flow.h"

@@ -6,9 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/arguments.h"
-#include "common/exit_status.h"
 #include "common/options.h"
+#include "common/output.h"
 
 #include "list.h"
 #include "options.h"

@@ -5,8 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "check/firewall_iptables.h"
-#include "check/firewall_nft.h"
 #include "check/firewall_rules.h"
 
 #include "fuzz_text.h"

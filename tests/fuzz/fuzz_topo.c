@@ -4,13 +4,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "topo/dot.h"
-#include "topo/json.h"
 #include "topo/map.h"
 #include "topo/path.h"
+#include "topo/print.h"
 #include "topo/read.h"
-#include "topo/svg.h"
-#include "topo/text.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 int LLVMFuzzerInitialize(int *argc, char ***argv);

@@ -134,7 +134,7 @@ def main():
     os.chdir(sys.argv[1] if len(sys.argv) > 1 else TOP)
     # Docs name the settings of nccl-mesh-plugin, too, to say what replaces them.
     settings = set(SETTING.findall(read("src/base/config.c")) +
-                   SETTING.findall(read("fi_utils/check/old_settings.c")))
+                   SETTING.findall(read("fi_utils/check/nccl.c")))
     rows = {command: [row for path in paths for row in OPTION_ROW.findall(read(path))]
             for command, paths in COMMANDS.items()}
     for command in "up", "down":

@@ -6,7 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/arguments.h"
 #include "common/options.h"
 
 #include "lifecycle.h"

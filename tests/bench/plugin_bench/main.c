@@ -5,9 +5,8 @@
 #include <string.h>
 #include <sys/resource.h>
 
-#include "common/arguments.h"
-#include "common/exit_status.h"
 #include "common/options.h"
+#include "common/output.h"
 
 #include "bench.h"
 #include "clock.h"

@@ -15,7 +15,6 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "common/arguments.h"
 #include "common/options.h"
 
 #include "clock.h"

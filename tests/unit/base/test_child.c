@@ -4,7 +4,6 @@
 #include <sys/wait.h>
 
 #include "common/child.h"
-#include "common/run_program.h"
 
 #include "unit.h"
 

@@ -5,9 +5,8 @@
  */
 #include <limits.h>
 
-#include "common/arguments.h"
-#include "common/exit_status.h"
 #include "common/options.h"
+#include "common/output.h"
 
 #include "printed.h"
 #include "unit.h"

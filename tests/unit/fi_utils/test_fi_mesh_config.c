@@ -3,8 +3,8 @@
 #include <fcntl.h>
 
 #include "base/config.h"
-#include "common/exit_status.h"
-#include "config/command.h"
+#include "commands.h"
+#include "common/output.h"
 #include "config/print.h"
 
 #include "printed.h"

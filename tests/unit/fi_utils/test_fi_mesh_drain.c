@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* test_fi_mesh_drain.c - what `fi_mesh drain` makes of the pages of the processes. */
-#include "common/exit_status.h"
-#include "drain/command.h"
+#include "commands.h"
+#include "common/output.h"
 #include "system/drain_marks.h"
 #include "system/stats_file.h"
 

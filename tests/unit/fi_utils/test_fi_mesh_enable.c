@@ -2,11 +2,11 @@
 /* test_fi_mesh_enable.c - the block in NCCL's files: foreign bytes stay as they are. */
 #include <sys/stat.h>
 
-#include "common/exit_status.h"
+#include "commands.h"
 #include "common/nccl_setting.h"
+#include "common/output.h"
 #include "common/own_plugin.h"
 #include "enable/block.h"
-#include "enable/command.h"
 #include "enable/conf_file.h"
 #include "enable/values.h"
 

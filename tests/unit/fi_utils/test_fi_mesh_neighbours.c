@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* test_fi_mesh_neighbours.c - what is wrong with a link, in words, and the output. */
-#include "common/exit_status.h"
+#include "commands.h"
 #include "common/finding.h"
-#include "neighbours/command.h"
+#include "common/output.h"
 #include "neighbours/judge.h"
 #include "neighbours/show.h"
 

@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* test_fi_mesh_nics.c - what `fi_mesh nics` prints, and its exit statuses. */
-#include "common/exit_status.h"
+#include "commands.h"
+#include "common/output.h"
 #include "nic/nic_order.h"
-#include "nics/command.h"
-#include "nics/json.h"
 #include "nics/print.h"
-#include "nics/provider.h"
 
 #include "printed.h"
 #include "unit.h"

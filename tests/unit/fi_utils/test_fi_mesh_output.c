@@ -3,7 +3,6 @@
 #include <poll.h>
 #include <signal.h>
 
-#include "common/exit_status.h"
 #include "common/finding.h"
 #include "common/interrupt.h"
 #include "common/json.h"

@@ -2,8 +2,8 @@
 /* test_fi_mesh_plan.c - arguments, output and exit status of `fi_mesh plan`. */
 #include <sys/stat.h>
 
-#include "common/exit_status.h"
-#include "plan/command.h"
+#include "commands.h"
+#include "common/output.h"
 #include "plan/files.h"
 #include "plan/formats.h"
 #include "plan/json.h"

@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* test_fi_mesh_watch.c - what `fi_mesh watch` makes of counters, and how it prints them. */
-#include "common/exit_status.h"
-#include "watch/command.h"
-#include "watch/json.h"
+#include "commands.h"
+#include "common/output.h"
 #include "watch/print.h"
-#include "watch/prometheus.h"
 #include "watch/rates.h"
 #include "watch/sample.h"
 

@@ -2,8 +2,6 @@
 /* test_firewall.c - one packet through rule sets as firewalld, ufw and people write them. */
 #include <time.h>
 
-#include "check/firewall_iptables.h"
-#include "check/firewall_nft.h"
 #include "check/firewall_rules.h"
 
 #include "unit.h"

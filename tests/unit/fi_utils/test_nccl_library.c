@@ -2,7 +2,6 @@
 /* test_nccl_library.c - what NCCL's file contains, its settings files, and loading plugins. */
 #include "check/nccl_library.h"
 #include "common/nccl_setting.h"
-#include "check/plugin_probe.h"
 #include "nccl/plugin.h"
 
 #include "sysfs_fixture.h"

@@ -4,7 +4,6 @@
  * one site follow each other, over cables where there are some.
  */
 #include "plan/rank_order.h"
-#include "plan/site_order.h"
 #include "plan/topology.h"
 
 #include "unit.h"

@@ -2,7 +2,6 @@
 /* test_shape.c - shapes: what they need, their cables, and the walk along these. */
 #include "base/log.h"
 #include "plan/shape.h"
-#include "plan/shape_order.h"
 #include "plan/topology.h"
 
 #include "log_capture.h"

@@ -7,7 +7,6 @@
 #include "plan/subnet_range.h"
 #include "plan/topology.h"
 #include "topo/drawing.h"
-#include "topo/geometry.h"
 #include "topo/graph.h"
 #include "topo/map.h"
 

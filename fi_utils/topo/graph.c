@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* geometry.c - where rectangles and lines meet. */
+/* graph.c - where the elements of a layout meet. */
 #include <math.h>
 
-#include "topo/geometry.h"
+#include "topo/graph.h"
 
 bool layout_rects_overlap(const struct layout_rect *a, const struct layout_rect *b, double margin)
 {
