@@ -13,7 +13,6 @@
 #include "common/options.h"
 #include "common/output.h"
 #include "common/progress.h"
-#include "common/report.h"
 
 static const char who[] = "fi_mesh check";
 

@@ -15,6 +15,7 @@
 #include "check/nccl_library.h"
 #include "common/finding.h"
 #include "common/nccl_setting.h"
+#include "common/output.h"
 #include "common/own_plugin.h"
 
 /* ---- settings of nccl-mesh-plugin, whose prefix is the same ----------------------------- */
@@ -153,14 +154,12 @@ void check_environment(const struct check_context *context, struct check_result 
 /* "v6 v7 v8" */
 static const char *versions_text(uint32_t versions, char *text, size_t size)
 {
-	size_t len = 0;
 	int version;
 
 	*text = '\0';
-	for (version = 1; version <= NCCL_ABI_MAX && len + 5 < size; version++)
+	for (version = 1; version <= NCCL_ABI_MAX; version++)
 		if (versions >> version & 1)
-			len += (size_t)snprintf(text + len, size - len, "%sv%d", len ? " " : "",
-						version);
+			output_add(text, size, "%sv%d", *text ? " " : "", version);
 	return text;
 }
 

@@ -11,6 +11,7 @@
 #include "check/checks.h"
 #include "check/context.h"
 #include "common/finding.h"
+#include "common/output.h"
 
 #define CLASS "sys/class/infiniband"
 #define PORT_MAX 255
@@ -68,15 +69,16 @@ static void port_guid_text(const struct check_context *context, const struct por
 {
 	char gid[64];
 	uint8_t bytes[16];
-	int i, len = snprintf(text, size, "0x");
+	int i;
 
 	port_file(context, port, "gids/0", gid, sizeof(gid));
 	if (mesh_sysfs_gid_parse(gid, bytes)) {
 		snprintf(text, size, "PORT_GUID (ibstat -p)");
 		return;
 	}
+	snprintf(text, size, "0x");
 	for (i = 8; i < 16; i++)
-		len += snprintf(text + len, size - (size_t)len, "%02x", bytes[i]);
+		output_add(text, size, "%02x", bytes[i]);
 }
 
 static void port_without_manager(const struct check_context *context, const struct port *port,
@@ -189,14 +191,12 @@ struct exports {
 
 static void exports_add(struct exports *exports, const struct mesh_nic *nic, int index)
 {
-	size_t len = strlen(exports->hcas);
-
 	if (!exports->num)
 		exports->index = index;
 	exports->differ |= index != exports->index;
 	exports->num++;
-	snprintf(exports->hcas + len, sizeof(exports->hcas) - len, "%s%s:%d", len ? "," : "",
-		 nic->rdma.device, nic->rdma.port);
+	output_add(exports->hcas, sizeof(exports->hcas), "%s%s:%d", *exports->hcas ? "," : "",
+		   nic->rdma.device, nic->rdma.port);
 }
 
 static void exports_say(const struct exports *exports, struct check_result *result)

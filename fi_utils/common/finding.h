@@ -6,7 +6,9 @@
 #ifndef MESH_FI_UTILS_COMMON_FINDING_H
 #define MESH_FI_UTILS_COMMON_FINDING_H
 
+#include <jansson.h>
 #include <stdbool.h>
+#include <stdio.h>
 
 /* From the best to the worst; a check is as good as its worst finding. */
 enum check_verdict {
@@ -46,5 +48,30 @@ enum check_verdict check_verdict_of(const struct check_result *result);
 const char *check_verdict_text(enum check_verdict verdict);
 
 void check_result_free(struct check_result *result);
+
+/* How many checks, or sections, have which verdict. */
+struct check_totals {
+	int counts[CHECK_FAIL + 1];
+};
+
+#define CHECK_TOTALS_TEXT_MAX 80
+
+/** Prints the findings for people; @quiet omits what passes. */
+void check_print(FILE *file, const char *id, const struct check_result *result, bool quiet);
+
+/** {"id", "title", "verdict", "findings": [...]}, or NULL without memory. */
+json_t *check_json(const char *id, const char *title, const struct check_result *result);
+
+/** COMMAND_PROBLEM if anything warns or fails, else COMMAND_FINE. */
+int check_totals_status(const struct check_totals *totals);
+
+/**
+ * Writes "3 pass, 0 unknown, 1 warn, 0 fail" into @text (CHECK_TOTALS_TEXT_MAX bytes); returns
+ * @text.
+ */
+const char *check_totals_text(const struct check_totals *totals, char *text);
+
+/** {"pass", "unknown", "warn", "fail", @key: @list}, which takes @list; NULL without memory. */
+json_t *check_totals_json(const struct check_totals *totals, const char *key, json_t *list);
 
 #endif

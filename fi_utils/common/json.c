@@ -57,6 +57,16 @@ json_t *output_json_append(json_t *list, json_t *value)
 	return NULL;
 }
 
+json_t *output_json_join(json_t *object, json_t *more)
+{
+	if (!object || !more || json_object_update(object, more)) {
+		json_decref(object);
+		object = NULL;
+	}
+	json_decref(more);
+	return object;
+}
+
 static int json_print(const char *who, FILE *file, json_t *root, size_t flags)
 {
 	int ret = root ? json_dumpf(root, file, flags) : -1;

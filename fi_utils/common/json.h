@@ -30,6 +30,9 @@ json_t *output_json_hex(uint64_t value);
  */
 json_t *output_json_append(json_t *list, json_t *value);
 
+/** Adds the members of @more to @object, and returns it; if either is NULL, the result is NULL. */
+json_t *output_json_join(json_t *object, json_t *more);
+
 /**
  * Prints @root and a newline, and releases it.
  *

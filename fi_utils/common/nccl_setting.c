@@ -43,7 +43,7 @@ bool nccl_conf_next(const char **at, int *number, struct nccl_conf_line *line)
 	return false;
 }
 
-bool nccl_conf_line_sets(const struct nccl_conf_line *line, const char *name)
+static bool line_sets(const struct nccl_conf_line *line, const char *name)
 {
 	return line->name_len == strlen(name) && !memcmp(line->name, name, line->name_len);
 }
@@ -54,7 +54,7 @@ int nccl_conf_find(const char *text, const char *name, char *value, size_t size)
 	int number = 0;
 
 	while (nccl_conf_next(&text, &number, &line)) {
-		if (!nccl_conf_line_sets(&line, name))
+		if (!line_sets(&line, name))
 			continue;
 		if (line.value_len >= size)
 			return 0;

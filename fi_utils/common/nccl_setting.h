@@ -33,9 +33,6 @@ struct nccl_conf_line {
  */
 bool nccl_conf_next(const char **at, int *number, struct nccl_conf_line *line);
 
-/** True if the line sets the variable @name. */
-bool nccl_conf_line_sets(const struct nccl_conf_line *line, const char *name);
-
 /**
  * Finds the first line that sets @name, which is the one that counts.
  *

@@ -40,6 +40,16 @@ char *output_clean(char *text)
 	return text;
 }
 
+void output_add(char *text, size_t size, const char *format, ...)
+{
+	size_t used = strlen(text);
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(text + used, size - used, format, args);
+	va_end(args);
+}
+
 int output_finish(const char *who, int status)
 {
 	if (!fflush(stdout) && !ferror(stdout))

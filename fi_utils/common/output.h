@@ -4,6 +4,7 @@
 #define MESH_FI_UTILS_COMMON_OUTPUT_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdio.h>
 
 /* Exit statuses of fi_mesh. */
@@ -36,6 +37,10 @@ bool output_is_coloured(FILE *file);
  * file or another node: names of interfaces and nodes. Returns @text.
  */
 char *output_clean(char *text);
+
+/** Adds to @text, of @size bytes, as much as there is room for. */
+void output_add(char *text, size_t size, const char *format, ...)
+	__attribute__((format(printf, 3, 4)));
 
 /**
  * Flushes standard output at the end of a subcommand.

@@ -23,9 +23,10 @@ struct output_table {
 	bool incomplete; /* memory ran out */
 };
 
-struct output_table *output_table_new(int num_columns)
+struct output_table *output_table_new(const char *const *titles, int num_columns)
 {
 	struct output_table *table = calloc(1, sizeof(*table));
+	int i;
 
 	if (!table)
 		return NULL;
@@ -35,6 +36,8 @@ struct output_table *output_table_new(int num_columns)
 		free(table);
 		return NULL;
 	}
+	for (i = 0; titles && i < num_columns; i++)
+		output_table_cell(table, OUTPUT_STRONG, "%s", titles[i]);
 	return table;
 }
 
@@ -74,12 +77,14 @@ void output_table_cell(struct output_table *table, enum output_style style, cons
 	*width = len > *width ? len : *width;
 }
 
-void output_table_titles(struct output_table *table, const char *const *titles)
+void output_table_text(struct output_table *table, const char *text)
 {
-	int i;
+	output_table_cell(table, OUTPUT_PLAIN, "%s", text);
+}
 
-	for (i = 0; table && i < table->num_columns; i++)
-		output_table_cell(table, OUTPUT_STRONG, "%s", titles[i]);
+void output_table_number(struct output_table *table, unsigned long long number)
+{
+	output_table_cell(table, OUTPUT_PLAIN, "%llu", number);
 }
 
 static void row_print(const struct output_table *table, FILE *file, int first, int indent)
@@ -103,19 +108,7 @@ static void row_print(const struct output_table *table, FILE *file, int first, i
 	fputc('\n', file);
 }
 
-void output_table_print(const struct output_table *table, FILE *file, int indent)
-{
-	int first;
-
-	if (!table || table->incomplete) {
-		fprintf(file, "%*s(out of memory)\n", indent, "");
-		return;
-	}
-	for (first = 0; first + table->num_columns <= table->num_cells; first += table->num_columns)
-		row_print(table, file, first, indent);
-}
-
-void output_table_free(struct output_table *table)
+static void table_free(struct output_table *table)
 {
 	int i;
 
@@ -126,4 +119,17 @@ void output_table_free(struct output_table *table)
 		free(table->widths);
 	}
 	free(table);
+}
+
+void output_table_end(struct output_table *table, FILE *file, int indent)
+{
+	int first;
+
+	if (!table || table->incomplete)
+		fprintf(file, "%*s(out of memory)\n", indent, "");
+	else
+		for (first = 0; first + table->num_columns <= table->num_cells;
+		     first += table->num_columns)
+			row_print(table, file, first, indent);
+	table_free(table);
 }

@@ -10,19 +10,25 @@
 /* Rows of cells, printed with each column as wide as its widest cell. */
 struct output_table;
 
-/** Returns a table of @num_columns, or NULL without memory; every call below allows NULL. */
-struct output_table *output_table_new(int num_columns);
-
-/** Adds a row of titles: one for each column. */
-void output_table_titles(struct output_table *table, const char *const *titles);
+/**
+ * Returns a table of @num_columns, or NULL without memory; every call below allows NULL.
+ *
+ * @titles: the first row, one for each column; NULL: there is none
+ */
+struct output_table *output_table_new(const char *const *titles, int num_columns);
 
 /** Adds the next cell, row by row. Control characters are replaced. */
 void output_table_cell(struct output_table *table, enum output_style style, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
 
-/** Prints the rows, each behind @indent blanks; if there was no memory, a line that reports it. */
-void output_table_print(const struct output_table *table, FILE *file, int indent);
+/** The same for a text, or a number, in plain style. */
+void output_table_text(struct output_table *table, const char *text);
+void output_table_number(struct output_table *table, unsigned long long number);
 
-void output_table_free(struct output_table *table);
+/**
+ * Prints the rows, each behind @indent blanks; if there was no memory, a line that reports it.
+ * Frees the table.
+ */
+void output_table_end(struct output_table *table, FILE *file, int indent);
 
 #endif

@@ -13,7 +13,6 @@
 #include "commands.h"
 #include "common/options.h"
 #include "common/output.h"
-#include "config/files.h"
 #include "config/print.h"
 #include "fabric/provider.h"
 #include "nic/nic_filter.h"

@@ -7,6 +7,15 @@
 
 #include "base/config.h"
 
+/**
+ * Puts the lines NCCL_MESH_... of NCCL's files into this process's environment, as NCCL does it in
+ * a program: a variable that is set already stays, and the first line that names it counts. What
+ * is printed has where each comes from.
+ *
+ * Returns 0 or a negative errno; a file that cannot be read counts as missing.
+ */
+int config_files_take(void);
+
 /** The settings with the values of @config, for people. */
 void config_print(FILE *file, const struct mesh_config *config);
 

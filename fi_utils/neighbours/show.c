@@ -6,8 +6,9 @@
 #include "nic/endpoint_addr.h"
 #include "nic/nic_select.h"
 
+#include "common/finding.h"
 #include "common/json.h"
-#include "common/report.h"
+#include "common/output.h"
 #include "common/table.h"
 #include "neighbours/show.h"
 
@@ -45,8 +46,8 @@ static const char *runs_text(const struct mesh_neighbour *about, char *text)
 	if (ranks)
 		snprintf(text, RUNS_TEXT_MAX, "%d process%s%s", ranks, ranks == 1 ? "" : "es",
 			 services ? " and " : "");
-	snprintf(text + strlen(text), RUNS_TEXT_MAX - strlen(text), "%s%s",
-		 services ? "fi_mesh serve" : "", relays ? " --relay" : "");
+	output_add(text, RUNS_TEXT_MAX, "%s%s", services ? "fi_mesh serve" : "",
+		   relays ? " --relay" : "");
 	return text;
 }
 
@@ -68,17 +69,15 @@ static void row_add(struct output_table *rows, const char *netdev, const struct 
 	output_table_cell(rows, OUTPUT_STRONG, "%s", netdev);
 	output_table_cell(rows, OUTPUT_PLAIN, "%s%s%s%s", about->node, *about->site ? " (" : "",
 			  about->site, *about->site ? ")" : "");
-	output_table_cell(rows, OUTPUT_PLAIN, "%s", heard->error ? "-" : about->netdev);
-	output_table_cell(rows, OUTPUT_PLAIN, "%s",
-			  heard->error ? "-" : address_text(about, address));
-	output_table_cell(rows, OUTPUT_PLAIN, "%s",
+	output_table_text(rows, heard->error ? "-" : about->netdev);
+	output_table_text(rows, heard->error ? "-" : address_text(about, address));
+	output_table_text(rows,
 			  heard->error ? "-" : mesh_nic_speed_text((int)about->speed_mbps, speed));
 	if (heard->error)
-		output_table_cell(rows, OUTPUT_PLAIN, "-");
+		output_table_text(rows, "-");
 	else
-		output_table_cell(rows, OUTPUT_PLAIN, "%u", about->mtu);
-	output_table_cell(rows, OUTPUT_PLAIN, "%s",
-			  heard->error ? "another version" : runs_text(about, runs));
+		output_table_number(rows, about->mtu);
+	output_table_text(rows, heard->error ? "another version" : runs_text(about, runs));
 }
 
 static void silent_row_add(struct output_table *rows, const char *netdev)
@@ -88,7 +87,7 @@ static void silent_row_add(struct output_table *rows, const char *netdev)
 	output_table_cell(rows, OUTPUT_STRONG, "%s", netdev);
 	output_table_cell(rows, OUTPUT_NOTICE, "no answer");
 	for (i = 2; i < COLUMNS; i++)
-		output_table_cell(rows, OUTPUT_PLAIN, "-");
+		output_table_text(rows, "-");
 }
 
 void neighbours_print(FILE *file, const struct mesh_asking *asking,
@@ -96,11 +95,10 @@ void neighbours_print(FILE *file, const struct mesh_asking *asking,
 {
 	static const char *const titles[COLUMNS] = {"NIC",   "node", "its NIC", "address",
 						    "speed", "MTU",  "runs"};
-	struct output_table *rows = output_table_new(COLUMNS);
+	struct output_table *rows = output_table_new(titles, COLUMNS);
 	bool wrong = false;
 	int i, k;
 
-	output_table_titles(rows, titles);
 	for (i = 0; i < asking->num_links; i++) {
 		const struct mesh_asked *asked = &asking->asked[i];
 
@@ -110,8 +108,7 @@ void neighbours_print(FILE *file, const struct mesh_asking *asking,
 			silent_row_add(rows, asking->links[i].about.netdev);
 		wrong |= check_verdict_of(&results[i]) != CHECK_PASS;
 	}
-	output_table_print(rows, file, 0);
-	output_table_free(rows);
+	output_table_end(rows, file, 0);
 	if (wrong)
 		fprintf(file, "\n");
 	for (i = 0; i < asking->num_links; i++)
@@ -187,41 +184,34 @@ static json_t *nic_json(const struct mesh_asking *asking, int index,
 {
 	const struct mesh_neighbour *about = &asking->links[index].about;
 	const struct mesh_asked *asked = &asking->asked[index];
-	json_t *nic = check_json("link", about->netdev, result), *list = json_array(), *more;
+	json_t *list = json_array();
 	int i;
 
 	for (i = 0; i < asked->num_heard; i++)
 		list = output_json_append(list, neighbour_json(asked->heard[i]));
-	more = json_pack("{s:o, s:o, s:o, s:I, s:I, s:o}", "netdev",
-			 output_json_text(about->netdev), "addresses", addresses_json(about),
-			 "providers", providers_json(about), "mtu", (json_int_t)about->mtu,
-			 "speed_mbps", (json_int_t)about->speed_mbps, "neighbours", list);
-	if (!nic || !more || json_object_update(nic, more)) {
-		json_decref(nic);
-		nic = NULL;
-	}
-	json_decref(more);
-	return nic;
+	return output_json_join(check_json("link", about->netdev, result),
+				json_pack("{s:o, s:o, s:o, s:I, s:I, s:o}", "netdev",
+					  output_json_text(about->netdev), "addresses",
+					  addresses_json(about), "providers", providers_json(about),
+					  "mtu", (json_int_t)about->mtu, "speed_mbps",
+					  (json_int_t)about->speed_mbps, "neighbours", list));
 }
 
 int neighbours_print_json(const char *who, FILE *file, const struct mesh_asking *asking,
 			  const struct check_result *results)
 {
 	struct check_totals totals = {{0}};
-	json_t *list = json_array(), *root, *more;
+	json_t *list = json_array();
 	int i;
 
 	for (i = 0; i < asking->num_links; i++) {
 		totals.counts[check_verdict_of(&results[i])]++;
 		list = output_json_append(list, nic_json(asking, i, &results[i]));
 	}
-	root = check_totals_json(&totals, "nics", list);
-	more = json_pack("{s:o, s:o}", "node", output_json_text(asking->self->node), "node_id",
-			 output_json_hex(asking->self->node_id));
-	if (!root || !more || json_object_update(root, more)) {
-		json_decref(root);
-		root = NULL;
-	}
-	json_decref(more);
-	return output_json_print(who, file, root);
+	return output_json_print(
+		who, file,
+		output_json_join(check_totals_json(&totals, "nics", list),
+				 json_pack("{s:o, s:o}", "node",
+					   output_json_text(asking->self->node), "node_id",
+					   output_json_hex(asking->self->node_id))));
 }

@@ -20,14 +20,13 @@ static void rdma_cells(struct output_table *rows, const struct mesh_nic *nic)
 	if (*nic->rdma.device)
 		output_table_cell(rows, OUTPUT_PLAIN, "%s:%d", nic->rdma.device, nic->rdma.port);
 	else
-		output_table_cell(rows, OUTPUT_PLAIN, "-");
-	output_table_cell(rows, OUTPUT_PLAIN, "%s",
-			  nic->kind == MESH_NIC_INFINIBAND ? "InfiniBand" : "Ethernet");
+		output_table_text(rows, "-");
+	output_table_text(rows, nic->kind == MESH_NIC_INFINIBAND ? "InfiniBand" : "Ethernet");
 	if (*nic->rdma.device && gid)
 		output_table_cell(rows, OUTPUT_PLAIN, "%d %s", gid->index,
 				  mesh_gid_type_text(gid->type));
 	else
-		output_table_cell(rows, OUTPUT_PLAIN, "-");
+		output_table_text(rows, "-");
 }
 
 static void pci_cells(struct output_table *rows, const struct mesh_nic *nic)
@@ -36,13 +35,13 @@ static void pci_cells(struct output_table *rows, const struct mesh_nic *nic)
 	const char *slash = strrchr(nic->pci_path, '/');
 	char now[MESH_PCI_LINK_TEXT_MAX], best[MESH_PCI_LINK_TEXT_MAX];
 
-	output_table_cell(rows, OUTPUT_PLAIN, "%s", slash ? slash + 1 : "-");
+	output_table_text(rows, slash ? slash + 1 : "-");
 	mesh_pci_link_text(link->width, link->speed_mts, now);
 	mesh_pci_link_text(link->max_width, link->max_speed_mts, best);
 	if (mesh_pci_link_is_reduced(link))
 		output_table_cell(rows, OUTPUT_NOTICE, "%s (card: %s)", now, best);
 	else
-		output_table_cell(rows, OUTPUT_PLAIN, "%s", *now ? now : "-");
+		output_table_text(rows, *now ? now : "-");
 }
 
 static void row_add(struct output_table *rows, int dev, const struct mesh_nic *nic,
@@ -52,10 +51,10 @@ static void row_add(struct output_table *rows, int dev, const struct mesh_nic *n
 
 	output_table_cell(rows, OUTPUT_PLAIN, "%d", dev);
 	output_table_cell(rows, OUTPUT_STRONG, "%s", nic->netdev);
-	output_table_cell(rows, OUTPUT_PLAIN, "%s", mesh_nic_speed_text(nic->speed_mbps, text));
+	output_table_text(rows, mesh_nic_speed_text(nic->speed_mbps, text));
 	rdma_cells(rows, nic);
-	output_table_cell(rows, OUTPUT_PLAIN, "%s", provider->name ? provider->name : "-");
-	output_table_cell(rows, OUTPUT_PLAIN, "%s", mesh_addr_text_prefix(&nic->source, text));
+	output_table_text(rows, provider->name ? provider->name : "-");
+	output_table_text(rows, mesh_addr_text_prefix(&nic->source, text));
 	output_table_cell(rows, OUTPUT_PLAIN, "%d", nic->mtu);
 	pci_cells(rows, nic);
 }
@@ -89,14 +88,12 @@ static void taken_print(FILE *file, const struct mesh_nic_table *table,
 					     "LINK", "GID", "PROVIDER", "ADDRESS",
 					     "MTU",  "PCI", "PCI LINK"};
 	const int num_columns = sizeof(titles) / sizeof(titles[0]);
-	struct output_table *rows = output_table_new(num_columns);
+	struct output_table *rows = output_table_new(titles, num_columns);
 	int i, lines = 0;
 
-	output_table_titles(rows, titles);
 	for (i = 0; i < table->num_taken; i++)
 		row_add(rows, i, &table->nics[i], &providers[i]);
-	output_table_print(rows, file, 0);
-	output_table_free(rows);
+	output_table_end(rows, file, 0);
 	for (i = 0; i < table->num_taken; i++) {
 		others_print(file, &table->nics[i], &lines);
 		if (providers[i].note)
@@ -120,14 +117,13 @@ void nics_print(FILE *file, const struct mesh_nic_table *table,
 		fprintf(file, "No NIC of this node can carry the mesh.\n");
 	if (table->num_nics == table->num_taken)
 		return;
-	left = output_table_new(2);
+	left = output_table_new(NULL, 2);
 	for (i = table->num_taken; i < table->num_nics; i++) {
-		output_table_cell(left, OUTPUT_PLAIN, "%s", table->nics[i].netdev);
-		output_table_cell(left, OUTPUT_PLAIN, "%s", mesh_nic_bare_reason(&table->nics[i]));
+		output_table_text(left, table->nics[i].netdev);
+		output_table_text(left, mesh_nic_bare_reason(&table->nics[i]));
 	}
 	fprintf(file, "\nNot used:\n");
-	output_table_print(left, file, 2);
-	output_table_free(left);
+	output_table_end(left, file, 2);
 }
 
 /* ---- JSON ------------------------------------------------------------------------------- */

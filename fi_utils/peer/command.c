@@ -12,7 +12,6 @@
 #include "common/options.h"
 #include "common/output.h"
 #include "common/progress.h"
-#include "common/report.h"
 #include "peer/checker.h"
 #include "peer/dial.h"
 #include "peer/facing.h"

@@ -20,7 +20,8 @@
 /* A lost question is sent again after this. */
 #define ASK_AGAIN_MS 250
 
-const struct mesh_addr *peer_facing_address(const struct mesh_nic *nic)
+/* The link-local address of @nic, or NULL. */
+static const struct mesh_addr *link_local_address(const struct mesh_nic *nic)
 {
 	int i;
 
@@ -62,7 +63,7 @@ int peer_facing_listen(const struct mesh_nic *nic, uint16_t port)
 {
 	struct sockaddr_in6 address = all_nodes(nic, port);
 
-	if (!peer_facing_address(nic))
+	if (!link_local_address(nic))
 		return -EADDRNOTAVAIL;
 	return datagram_socket(&address);
 }
@@ -146,15 +147,25 @@ void peer_facing_answer(int fd, const struct mesh_nic *nic, uint64_t node_id, co
 	}
 }
 
-void peer_facing_enter(struct peer_facing *facing, const struct mesh_check_cable *cable,
-		       const struct mesh_addr *from)
+const struct mesh_check_cable *peer_facing_find(const struct peer_facing *facing, uint64_t node_id,
+						const char *netdev)
 {
 	int i;
 
 	for (i = 0; i < facing->num_heard; i++)
-		if (facing->heard[i].node_id == cable->node_id &&
-		    !strcmp(facing->heard[i].peer_netdev, cable->peer_netdev))
-			break;
+		if (facing->heard[i].node_id == node_id &&
+		    (!netdev || !strcmp(facing->heard[i].peer_netdev, netdev)))
+			return &facing->heard[i];
+	return NULL;
+}
+
+void peer_facing_enter(struct peer_facing *facing, const struct mesh_check_cable *cable,
+		       const struct mesh_addr *from)
+{
+	const struct mesh_check_cable *known =
+		peer_facing_find(facing, cable->node_id, cable->peer_netdev);
+	long i = known ? known - facing->heard : facing->num_heard;
+
 	if (i == PEER_FACING_MAX) { /* the oldest entry is replaced */
 		memmove(&facing->heard[0], &facing->heard[1], (size_t)--i * sizeof(*cable));
 		memmove(&facing->from[0], &facing->from[1], (size_t)i * sizeof(*from));
@@ -177,7 +188,7 @@ struct asker {
 
 static int asker_open(const struct mesh_nic *nic)
 {
-	const struct mesh_addr *address = peer_facing_address(nic);
+	const struct mesh_addr *address = link_local_address(nic);
 	struct sockaddr_storage from;
 
 	if (!address)

@@ -26,9 +26,6 @@ struct peer_facing {
 	int num_heard;
 };
 
-/** The link-local address of @nic, or NULL. */
-const struct mesh_addr *peer_facing_address(const struct mesh_nic *nic);
-
 /**
  * A socket that receives the questions of @nic's link, or a negative errno. It receives only what
  * arrives for ff02::1 on this interface.
@@ -53,6 +50,10 @@ void peer_facing_answer(int fd, const struct mesh_nic *nic, uint64_t node_id, co
  */
 void peer_facing_ask(const struct mesh_nic *nics, int num_nics, uint16_t port, uint64_t node_id,
 		     const char *node, uint32_t ms, struct peer_facing *facing);
+
+/** The NIC @netdev (NULL: any) of that node, as it was heard; NULL: it was not. */
+const struct mesh_check_cable *peer_facing_find(const struct peer_facing *facing, uint64_t node_id,
+						const char *netdev);
 
 /** Enters @cable, heard from the address @from, once for each node and NIC of it. */
 void peer_facing_enter(struct peer_facing *facing, const struct mesh_check_cable *cable,

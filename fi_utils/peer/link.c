@@ -4,6 +4,7 @@
  */
 #include <errno.h>
 #include <poll.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -267,20 +268,16 @@ static void cable_check(struct peer_link *link, struct check_result *result)
 	long index = link->nic - link->checker->self.table.nics;
 	const struct peer_facing *facing = &link->checker->facing[index];
 	const struct mesh_check_cable *far = far_cable(link);
-	int i, near = -1;
+	bool near = peer_facing_find(facing, link->peer->hello.node_id, link->theirs->netdev);
 
-	for (i = 0; i < facing->num_heard; i++)
-		if (facing->heard[i].node_id == link->peer->hello.node_id &&
-		    !strcmp(facing->heard[i].peer_netdev, link->theirs->netdev))
-			near = i;
-	if (near >= 0 && far)
+	if (near && far)
 		check_say(result, CHECK_PASS,
 			  "cable %s - %s: seen from here, %s faces node %s; from there, %s faces "
 			  "node %s%s",
 			  link->nic->netdev, link->theirs->netdev, link->nic->netdev,
 			  link->peer->name, link->theirs->netdev, link->checker->self.name,
 			  facing->num_heard > 1 ? " (a switch: others are there, too)" : "");
-	else if (near >= 0)
+	else if (near)
 		check_say(result, CHECK_WARN,
 			  "%s faces %s of node %s, but there it was not heard from %s",
 			  link->nic->netdev, link->theirs->netdev, link->peer->name,

@@ -137,19 +137,6 @@ static void path_say(const struct peer_checker *checker, const struct peer *peer
 		mixed_fix(checker, peer, pair, result);
 }
 
-/* The cable of this NIC if it leads to this peer; else NULL. */
-static const struct mesh_check_cable *cable_to(const struct peer_checker *checker,
-					       const struct peer *peer, int nic)
-{
-	const struct peer_facing *facing = &checker->facing[nic];
-	int i;
-
-	for (i = 0; i < facing->num_heard; i++)
-		if (facing->heard[i].node_id == peer->hello.node_id)
-			return &facing->heard[i];
-	return NULL;
-}
-
 static const struct mesh_check_nic *their_nic(const struct peer *peer, const char *netdev)
 {
 	int i;
@@ -201,8 +188,8 @@ static void unused_cable_say(const struct peer_checker *checker, const struct pe
 static void nic_say(const struct peer_checker *checker, const struct peer *peer, int index,
 		    struct check_result *result)
 {
-	const struct mesh_check_cable *cable = cable_to(checker, peer, index);
 	const struct peer_facing *facing = &checker->facing[index];
+	const struct mesh_check_cable *cable = peer_facing_find(facing, peer->hello.node_id, NULL);
 	const struct mesh_nic *nic = &checker->self.table.nics[index];
 	struct mesh_addr subnet = mesh_subnet_of(&nic->source);
 	char text[MESH_ADDR_TEXT_MAX];
@@ -269,16 +256,10 @@ static bool pair_is_on_cable(const struct peer_checker *checker, const struct pe
 			     const struct mesh_path_candidate *pair)
 {
 	const struct peer_facing *facing = &checker->facing[pair->local];
-	int i;
 
-	if (!mesh_addr_is_link_local(&checker->self.table.nics[pair->local].source) ||
-	    facing->error)
-		return true;
-	for (i = 0; i < facing->num_heard; i++)
-		if (facing->heard[i].node_id == peer->hello.node_id &&
-		    !strcmp(facing->heard[i].peer_netdev, peer->hello.nics[pair->remote].netdev))
-			return true;
-	return false;
+	return !mesh_addr_is_link_local(&checker->self.table.nics[pair->local].source) ||
+	       facing->error ||
+	       peer_facing_find(facing, peer->hello.node_id, peer->hello.nics[pair->remote].netdev);
 }
 
 static void pairs_keep(const struct peer_checker *checker, const struct peer *peer,
@@ -326,9 +307,9 @@ static void routed_choose(const struct peer_checker *checker,
 
 /* Whether relays are looked for: those that the plugin's connections use in the end. */
 enum relays_wanted {
-	RELAYS_NONE,	   /* there is a path, or the setting forbids them */
-	RELAYS_ANY,	   /* there is no path */
-	RELAYS_BEFORE_TCP, /* the path is routed without RDMA, and both nodes have RDMA */
+	RELAYS_NONE,	/* there is a path, or the setting forbids them */
+	RELAYS_ANY,	/* there is no path */
+	RELAYS_REPLACE, /* the path is routed without RDMA, and both nodes have RDMA */
 };
 
 static enum relays_wanted relays_wanted(const struct peer_checker *checker,
@@ -345,7 +326,7 @@ static enum relays_wanted relays_wanted(const struct peer_checker *checker,
 	if (!choice->num_candidates)
 		return choice->provider_differs ? RELAYS_NONE : RELAYS_ANY;
 	return both_rdma && relays_replace(choice->candidates, choice->num_candidates)
-		       ? RELAYS_BEFORE_TCP
+		       ? RELAYS_REPLACE
 		       : RELAYS_NONE;
 }
 
@@ -361,7 +342,7 @@ static bool relays_choose(const struct peer_checker *checker,
 	enum relays_wanted wanted = relays_wanted(checker, local, remote, peer);
 
 	if (wanted == RELAYS_NONE ||
-	    !peer_relays_check(checker, peer, wanted == RELAYS_BEFORE_TCP, result))
+	    !peer_relays_check(checker, peer, wanted == RELAYS_REPLACE, result))
 		return false;
 	peer->choice.num_candidates = 0;
 	return true;

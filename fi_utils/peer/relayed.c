@@ -150,7 +150,6 @@ static int back(struct relayed *relayed)
 /* The paths that the connection has, as text and for --json. */
 static void paths_collect(struct relayed *relayed)
 {
-	size_t used = 0;
 	int i;
 
 	for (i = 0; i < peer_relayed_end_num_paths(relayed->end); i++) {
@@ -159,9 +158,7 @@ static void paths_collect(struct relayed *relayed)
 		char name[MESH_NODE_NAME_MAX];
 		const char *at, *end;
 
-		if (used < sizeof(relayed->via))
-			used += (size_t)snprintf(relayed->via + used, sizeof(relayed->via) - used,
-						 "%svia=%s", i ? " and " : "", via);
+		output_add(relayed->via, sizeof(relayed->via), "%svia=%s", i ? " and " : "", via);
 		for (at = via; at; at = *end ? end + 1 : NULL) {
 			end = strchrnul(at, ',');
 			snprintf(name, sizeof(name), "%.*s", (int)(end - at), at);

@@ -14,6 +14,7 @@
 #include "common/finding.h"
 #include "common/interrupt.h"
 #include "common/json.h"
+#include "common/output.h"
 #include "common/relay_choice.h"
 #include "peer/checker.h"
 #include "peer/relays.h"
@@ -31,7 +32,7 @@ struct relays {
 	const struct mesh_explore *explore;
 	const struct mesh_asking *asking;
 	struct peer_routes *routes; /* the result */
-	bool before_tcp;	    /* only those that go before routed tcp are wanted */
+	bool replace; /* only those for which connections leave routed tcp are wanted */
 };
 
 /* One end of a hop. */
@@ -126,13 +127,13 @@ static void hop_find(const struct relays *relays, uint64_t from, uint64_t to, st
 static const char *hop_text(const struct hop *hop, char *text)
 {
 	char speed[MESH_NIC_SPEED_TEXT_MAX];
-	int used = snprintf(text, HOP_TEXT_MAX, "%s %s - %s %s: %s", hop->from, hop->near.netdev,
-			    hop->far.netdev, hop->to, mesh_provider_id_text(hop->provider));
 
-	if (hop->width_mbps > 1 && used < HOP_TEXT_MAX)
-		snprintf(text + used, (size_t)(HOP_TEXT_MAX - used), ", %s%s",
-			 hop->cables > 1 ? "together " : "",
-			 mesh_nic_speed_text((int)hop->width_mbps, speed));
+	snprintf(text, HOP_TEXT_MAX, "%s %s - %s %s: %s", hop->from, hop->near.netdev,
+		 hop->far.netdev, hop->to, mesh_provider_id_text(hop->provider));
+
+	if (hop->width_mbps > 1)
+		output_add(text, HOP_TEXT_MAX, ", %s%s", hop->cables > 1 ? "together " : "",
+			   mesh_nic_speed_text((int)hop->width_mbps, speed));
 	return text;
 }
 
@@ -183,23 +184,22 @@ static int own_links_confirm(const struct relays *relays, struct mesh_explore *e
 /* ---- reports ------------------------------------------------------------------------------- */
 
 /* What relays at the nodes of a route: "node b: a rank of some job; node c: nothing". */
-static void relays_text(const struct relays *relays, const struct mesh_route *route, char *text)
+static void nodes_text(const struct relays *relays, const struct mesh_route *route, char *text)
 {
 	const struct mesh_explored *node;
 	const char *what;
-	size_t used = 0;
 	int i;
 
 	*text = '\0';
-	for (i = 0; i < route->num_relays && used < NODES_TEXT_MAX; i++) {
+	for (i = 0; i < route->num_relays; i++) {
 		node = node_of(relays, route->hops[i]);
 		what = "nothing relays there now";
 		if (node && node->flags & MESH_LINKS_RELAY)
 			what = "`fi_mesh serve --relay` relays there for all jobs";
 		else if (node && node->flags & MESH_LINKS_SAME_JOB)
 			what = "a rank runs there, and relays for its job";
-		used += (size_t)snprintf(text + used, NODES_TEXT_MAX - used, "%snode %s: %s",
-					 i ? "; " : "", name_of(relays, route->hops[i]), what);
+		output_add(text, NODES_TEXT_MAX, "%snode %s: %s", i ? "; " : "",
+			   name_of(relays, route->hops[i]), what);
 	}
 }
 
@@ -211,16 +211,13 @@ static void hops_collect(const struct relays *relays, const struct mesh_route *r
 	uint64_t from = relays->checker->self.node_id;
 	char words[HOP_TEXT_MAX];
 	struct hop hop;
-	size_t used = 0;
 	int i;
 
 	*text = '\0';
 	for (i = 0; i <= route->num_relays; i++) {
 		hop_find(relays, from, route->hops[i], &hop);
 		from = route->hops[i];
-		if (used < PEER_ROUTE_TEXT_MAX)
-			used += (size_t)snprintf(text + used, PEER_ROUTE_TEXT_MAX - used, "%s%s",
-						 i ? "; " : "", hop_text(&hop, words));
+		output_add(text, PEER_ROUTE_TEXT_MAX, "%s%s", i ? "; " : "", hop_text(&hop, words));
 		hops = output_json_append(hops, hop_json(&hop));
 		if (i < route->num_relays)
 			via = output_json_append(via, output_json_text(hop.to));
@@ -239,7 +236,7 @@ static void route_say(const struct relays *relays, const struct mesh_route *rout
 	hops_collect(relays, route, serves, hops, list);
 	if (serves && !relays->routes->num)
 		memcpy(relays->routes->text, hops, sizeof(hops));
-	relays_text(relays, route, nodes);
+	nodes_text(relays, route, nodes);
 	if (serves) {
 		check_say(result, CHECK_PASS, "route over %d relay%s: %s (%s)", route->num_relays,
 			  plural, hops, nodes);
@@ -336,12 +333,12 @@ static bool routes_say(const struct relays *relays, struct check_result *result,
 				relays->peer->hello.node_id, MESH_ROUTE_RELAYS_MAX, mesh_clock_ms(),
 				routes, MESH_ROUTES_MAX);
 	link = have_cable(routes, num) ? "no usable link" : "no link";
-	together = relays_together(routes, num, relays->before_tcp);
+	together = relays_together(routes, num, relays->replace);
 	if (!together)
 		return false;
 	check_say(result, CHECK_PASS,
 		  "%s or route %sto node %s: connections go through relays, on %d route%s", link,
-		  relays->before_tcp ? "with RDMA " : "", relays->peer->name, together,
+		  relays->replace ? "with RDMA " : "", relays->peer->name, together,
 		  together == 1 ? "" : "s together, which share no relay");
 	relays->routes->rdma = true;
 	for (i = 0; i < together; i++) {
@@ -357,7 +354,7 @@ static bool cables_say(const struct relays *relays, struct check_result *result,
 {
 	struct mesh_route route;
 
-	if (relays->before_tcp ||
+	if (relays->replace ||
 	    mesh_graph_cables(&relays->explore->graph, relays->checker->self.node_id,
 			      relays->peer->hello.node_id, mesh_clock_ms(), &route) != 1 ||
 	    !route.num_relays)
@@ -388,13 +385,11 @@ static int mesh_search(struct relays *relays, struct peer *peer, struct check_re
 	return ret;
 }
 
-bool peer_relays_check(const struct peer_checker *checker, struct peer *peer, bool before_tcp,
+bool peer_relays_check(const struct peer_checker *checker, struct peer *peer, bool replace,
 		       struct check_result *result)
 {
-	struct relays relays = {.checker = checker,
-				.peer = peer,
-				.routes = &peer->routes,
-				.before_tcp = before_tcp};
+	struct relays relays = {
+		.checker = checker, .peer = peer, .routes = &peer->routes, .replace = replace};
 	int ret;
 
 	peer->relays = json_array();

@@ -13,11 +13,11 @@
  * relays on its nodes. peer->relays receives the same for --json, and
  * peer->routes what is needed to measure over them.
  *
- * @before_tcp: only routes that go before routed tcp, which the two nodes have
+ * @replace: only routes for which connections leave routed tcp, the path of the two nodes
  *
  * Returns false if it has reported nothing: no route is known.
  */
-bool peer_relays_check(const struct peer_checker *checker, struct peer *peer, bool before_tcp,
+bool peer_relays_check(const struct peer_checker *checker, struct peer *peer, bool replace,
 		       struct check_result *result);
 
 #endif

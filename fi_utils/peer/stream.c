@@ -42,11 +42,6 @@ void peer_stream_close(struct peer_stream *stream)
 
 /* ---- out ---------------------------------------------------------------------------------- */
 
-size_t peer_stream_room(const struct peer_stream *stream)
-{
-	return PEER_STREAM_OUT_MAX - stream->out_size;
-}
-
 int peer_stream_flush(struct peer_stream *stream)
 {
 	ssize_t n = 0;
@@ -70,7 +65,7 @@ int peer_stream_flush(struct peer_stream *stream)
 static int bytes_queue(struct peer_stream *stream, const void *head, size_t head_size,
 		       const void *bytes, size_t size)
 {
-	if (peer_stream_room(stream) < head_size + size)
+	if (PEER_STREAM_OUT_MAX - stream->out_size < head_size + size)
 		return -ENOBUFS;
 	memcpy(stream->out + stream->out_size, head, head_size);
 	stream->out_size += head_size;

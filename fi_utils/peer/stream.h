@@ -62,9 +62,6 @@ int peer_stream_send_opaque(struct peer_stream *stream, enum mesh_check_type typ
 /** Writes what is queued. Returns 0 or a negative errno. */
 int peer_stream_flush(struct peer_stream *stream);
 
-/** Bytes of free room in the queue. */
-size_t peer_stream_room(const struct peer_stream *stream);
-
 /**
  * Returns the next whole frame; reads from the socket if necessary.
  *

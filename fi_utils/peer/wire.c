@@ -7,45 +7,27 @@
 #include "base/memory.h"
 #include "peer/wire.h"
 
-size_t mesh_check_payload_size(enum mesh_check_type type)
-{
-	switch (type) {
-	case MESH_CHECK_HELLO:
-		return offsetof(struct mesh_check_hello, nics);
-	case MESH_CHECK_FACING:
-		return offsetof(struct mesh_check_facing, cables);
-	case MESH_CHECK_UDP_OPEN:
-	case MESH_CHECK_UDP_READY:
-	case MESH_CHECK_UDP_SEND:
-	case MESH_CHECK_UDP_SENT:
-	case MESH_CHECK_UDP_GOT:
-		return sizeof(struct mesh_check_udp);
-	case MESH_CHECK_BULK_ASK:
-	case MESH_CHECK_BULK_END:
-		return sizeof(struct mesh_check_bulk);
-	case MESH_CHECK_FABRIC_OPEN:
-	case MESH_CHECK_FABRIC_READY:
-	case MESH_CHECK_FABRIC_RUN:
-	case MESH_CHECK_FABRIC_RAN:
-	case MESH_CHECK_FABRIC_CLOSE:
-		return sizeof(struct mesh_check_fabric);
-	case MESH_CHECK_RELAYED_BEGIN:
-	case MESH_CHECK_RELAYED_READY:
-	case MESH_CHECK_RELAYED_MEET:
-	case MESH_CHECK_RELAYED_MET:
-	case MESH_CHECK_RELAYED_RUN:
-	case MESH_CHECK_RELAYED_RAN:
-	case MESH_CHECK_RELAYED_END:
-		return sizeof(struct mesh_check_relayed);
-	case MESH_CHECK_ERROR:
-		return sizeof(struct mesh_check_error);
-	case MESH_CHECK_ECHO:
-	case MESH_CHECK_BULK:
-	case MESH_CHECK_TYPES:
-		break;
+/* Bytes behind the header of each type, at least and at most. */
+static const struct {
+	size_t least, most;
+} payloads[MESH_CHECK_TYPES] = {
+#define FIXED(type)                                                                                \
+	{                                                                                          \
+		sizeof(type), sizeof(type)                                                         \
 	}
-	return 0;
-}
+	[MESH_CHECK_HELLO] = {offsetof(struct mesh_check_hello, nics),
+			      sizeof(struct mesh_check_hello)},
+	[MESH_CHECK_FACING] = {offsetof(struct mesh_check_facing, cables),
+			       sizeof(struct mesh_check_facing)},
+	[MESH_CHECK_ECHO] = {0, MESH_CHECK_ECHO_MAX},
+	[MESH_CHECK_UDP_OPEN... MESH_CHECK_UDP_GOT] = FIXED(struct mesh_check_udp),
+	[MESH_CHECK_BULK] = {0, MESH_CHECK_PAYLOAD_MAX},
+	[MESH_CHECK_BULK_ASK... MESH_CHECK_BULK_END] = FIXED(struct mesh_check_bulk),
+	[MESH_CHECK_FABRIC_OPEN... MESH_CHECK_FABRIC_CLOSE] = FIXED(struct mesh_check_fabric),
+	[MESH_CHECK_ERROR] = FIXED(struct mesh_check_error),
+	[MESH_CHECK_RELAYED_BEGIN... MESH_CHECK_RELAYED_END] = FIXED(struct mesh_check_relayed),
+#undef FIXED
+};
 
 void mesh_check_header_fill(struct mesh_check_header *header, enum mesh_check_type type,
 			    uint32_t number, size_t length)
@@ -61,7 +43,7 @@ void mesh_check_header_fill(struct mesh_check_header *header, enum mesh_check_ty
 
 size_t mesh_check_finish(struct mesh_check_frame *frame, enum mesh_check_type type, uint32_t number)
 {
-	size_t length = mesh_check_payload_size(type);
+	size_t length = payloads[type].least;
 
 	if (type == MESH_CHECK_HELLO)
 		length += frame->hello.num_nics * sizeof(frame->hello.nics[0]);
@@ -75,36 +57,29 @@ size_t mesh_check_finish(struct mesh_check_frame *frame, enum mesh_check_type ty
 
 static int header_check(const struct mesh_check_header *header)
 {
-	size_t least = mesh_check_payload_size((enum mesh_check_type)header->type), most = least;
-
 	if (header->magic != MESH_CHECK_MAGIC)
 		return -EPROTO;
 	if (header->version != MESH_CHECK_VERSION && header->type != MESH_CHECK_ERROR)
 		return -EPROTONOSUPPORT;
-	switch (header->type) {
-	case MESH_CHECK_HELLO:
-		most = sizeof(struct mesh_check_hello);
-		break;
-	case MESH_CHECK_FACING:
-		most = sizeof(struct mesh_check_facing);
-		break;
-	case MESH_CHECK_ECHO:
-		most = MESH_CHECK_ECHO_MAX;
-		break;
-	case MESH_CHECK_BULK:
-		most = MESH_CHECK_PAYLOAD_MAX;
-		break;
-	default:
-		if (!least)
-			return -EPROTO;
-		break;
-	}
-	return header->length < least || header->length > most ? -EPROTO : 0;
+	return header->type < MESH_CHECK_TYPES && payloads[header->type].most &&
+			       header->length >= payloads[header->type].least &&
+			       header->length <= payloads[header->type].most
+		       ? 0
+		       : -EPROTO;
 }
 
-static bool nic_is_sound(const struct mesh_check_nic *nic)
+/* A text must end; what cannot be printed of it becomes a '?'. */
+static bool text_take(char *text, size_t size)
 {
-	if (!mesh_text_ends(nic->netdev, sizeof(nic->netdev)) || !*nic->netdev)
+	if (!mesh_text_ends(text, size))
+		return false;
+	mesh_text_clean(text);
+	return true;
+}
+
+static bool nic_take(struct mesh_check_nic *nic)
+{
+	if (!text_take(nic->netdev, sizeof(nic->netdev)) || !*nic->netdev)
 		return false;
 	if (nic->provider > MESH_PROVIDER_ID_MAX || nic->carrier > 1)
 		return false;
@@ -112,7 +87,7 @@ static bool nic_is_sound(const struct mesh_check_nic *nic)
 	       (nic->family == MESH_FAMILY_IPV6 && nic->prefix_len <= 128);
 }
 
-static int hello_check(const struct mesh_check_hello *hello, size_t length)
+static int hello_take(struct mesh_check_hello *hello, size_t length)
 {
 	int i;
 
@@ -120,16 +95,16 @@ static int hello_check(const struct mesh_check_hello *hello, size_t length)
 	    length != offsetof(struct mesh_check_hello, nics) +
 			      hello->num_nics * sizeof(hello->nics[0]))
 		return -EPROTO;
-	if (!mesh_text_ends(hello->node, sizeof(hello->node)) ||
-	    !mesh_text_ends(hello->site, sizeof(hello->site)))
+	if (!text_take(hello->node, sizeof(hello->node)) ||
+	    !text_take(hello->site, sizeof(hello->site)))
 		return -EPROTO;
 	for (i = 0; i < hello->num_nics; i++)
-		if (!nic_is_sound(&hello->nics[i]))
+		if (!nic_take(&hello->nics[i]))
 			return -EPROTO;
 	return 0;
 }
 
-static int facing_check(const struct mesh_check_facing *facing, size_t length)
+static int facing_take(struct mesh_check_facing *facing, size_t length)
 {
 	int i;
 
@@ -138,23 +113,23 @@ static int facing_check(const struct mesh_check_facing *facing, size_t length)
 			      facing->num_cables * sizeof(facing->cables[0]))
 		return -EPROTO;
 	for (i = 0; i < facing->num_cables; i++) {
-		const struct mesh_check_cable *cable = &facing->cables[i];
+		struct mesh_check_cable *cable = &facing->cables[i];
 
-		if (!mesh_text_ends(cable->netdev, sizeof(cable->netdev)) ||
-		    !mesh_text_ends(cable->peer_netdev, sizeof(cable->peer_netdev)) ||
-		    !mesh_text_ends(cable->peer, sizeof(cable->peer)))
+		if (!text_take(cable->netdev, sizeof(cable->netdev)) ||
+		    !text_take(cable->peer_netdev, sizeof(cable->peer_netdev)) ||
+		    !text_take(cable->peer, sizeof(cable->peer)))
 			return -EPROTO;
 	}
 	return 0;
 }
 
-static int payload_check(const struct mesh_check_frame *frame)
+static int payload_take(struct mesh_check_frame *frame)
 {
 	switch (frame->header.type) {
 	case MESH_CHECK_HELLO:
-		return hello_check(&frame->hello, frame->header.length);
+		return hello_take(&frame->hello, frame->header.length);
 	case MESH_CHECK_FACING:
-		return facing_check(&frame->facing, frame->header.length);
+		return facing_take(&frame->facing, frame->header.length);
 	case MESH_CHECK_FABRIC_OPEN:
 	case MESH_CHECK_FABRIC_READY:
 		return frame->fabric.provider > MESH_PROVIDER_ID_MAX ? -EPROTO : 0;
@@ -165,36 +140,9 @@ static int payload_check(const struct mesh_check_frame *frame)
 	case MESH_CHECK_BULK_ASK:
 		return frame->bulk.ms > MESH_CHECK_RUN_MS_MAX ? -EPROTO : 0;
 	case MESH_CHECK_ERROR:
-		return mesh_text_ends(frame->error.text, sizeof(frame->error.text)) ? 0 : -EPROTO;
+		return text_take(frame->error.text, sizeof(frame->error.text)) ? 0 : -EPROTO;
 	default:
 		return 0;
-	}
-}
-
-/* Cleans every text of a frame that was checked. */
-static void texts_clean(struct mesh_check_frame *frame)
-{
-	int i;
-
-	switch (frame->header.type) {
-	case MESH_CHECK_HELLO:
-		mesh_text_clean(frame->hello.node);
-		mesh_text_clean(frame->hello.site);
-		for (i = 0; i < frame->hello.num_nics; i++)
-			mesh_text_clean(frame->hello.nics[i].netdev);
-		break;
-	case MESH_CHECK_FACING:
-		for (i = 0; i < frame->facing.num_cables; i++) {
-			mesh_text_clean(frame->facing.cables[i].netdev);
-			mesh_text_clean(frame->facing.cables[i].peer_netdev);
-			mesh_text_clean(frame->facing.cables[i].peer);
-		}
-		break;
-	case MESH_CHECK_ERROR:
-		mesh_text_clean(frame->error.text);
-		break;
-	default:
-		break;
 	}
 }
 
@@ -217,10 +165,9 @@ int mesh_check_decode(const void *bytes, size_t size, struct mesh_check_frame *f
 		decoded.opaque = payload;
 	else
 		memcpy(&decoded.hello, payload, decoded.header.length);
-	ret = payload_check(&decoded);
+	ret = payload_take(&decoded);
 	if (ret)
 		return ret;
-	texts_clean(&decoded);
 	*frame = decoded;
 	return (int)(sizeof(decoded.header) + decoded.header.length);
 }
@@ -252,11 +199,9 @@ int mesh_check_who_decode(const void *bytes, size_t size, struct mesh_check_who 
 	memcpy(&decoded, bytes, sizeof(decoded));
 	if (decoded.magic != MESH_CHECK_WHO_MAGIC ||
 	    decoded.version != MESH_CHECK_DATAGRAM_VERSION || decoded.answer > 1 ||
-	    !mesh_text_ends(decoded.netdev, sizeof(decoded.netdev)) ||
-	    !mesh_text_ends(decoded.node, sizeof(decoded.node)))
+	    !text_take(decoded.netdev, sizeof(decoded.netdev)) ||
+	    !text_take(decoded.node, sizeof(decoded.node)))
 		return -EPROTO;
-	mesh_text_clean(decoded.netdev);
-	mesh_text_clean(decoded.node);
 	*who = decoded;
 	return 0;
 }

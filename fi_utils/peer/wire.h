@@ -214,9 +214,6 @@ struct mesh_check_frame {
 	const void *opaque; /* not sent: the bytes of BULK and ECHO */
 };
 
-/** Bytes of a frame of this type behind its header; of HELLO and FACING without their lists. */
-size_t mesh_check_payload_size(enum mesh_check_type type);
-
 /** Fills in the header; returns the bytes to send. Not for BULK and ECHO. */
 size_t mesh_check_finish(struct mesh_check_frame *frame, enum mesh_check_type type,
 			 uint32_t number);

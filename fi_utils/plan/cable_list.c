@@ -32,15 +32,22 @@ static int names_compare(const void *left, const void *right)
 	return strcmp(*(const char *const *)left, *(const char *const *)right);
 }
 
-const char *mesh_names_repeated(const char **names, size_t num)
+int mesh_names_repeated(const void *first, size_t size, int num, const char **repeated)
 {
-	size_t i;
+	const char **names = calloc((size_t)num + 1, sizeof(*names));
+	int i;
 
-	qsort(names, num, sizeof(*names), names_compare);
-	for (i = 1; i < num; i++)
+	*repeated = NULL;
+	if (!names)
+		return -ENOMEM;
+	for (i = 0; i < num; i++)
+		names[i] = (const char *)first + (size_t)i * size;
+	qsort(names, (size_t)num, sizeof(*names), names_compare);
+	for (i = 1; i < num && !*repeated; i++)
 		if (!strcmp(names[i - 1], names[i]))
-			return names[i];
-	return NULL;
+			*repeated = names[i];
+	free(names);
+	return 0;
 }
 
 bool mesh_port_name_valid(const char *name)

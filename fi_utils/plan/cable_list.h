@@ -31,8 +31,15 @@ struct mesh_cable_list {
 /** True for 1 to 64 letters, digits, '.', '-' and '_', beginning with a letter or digit. */
 bool mesh_node_name_valid(const char *name);
 
-/** Sorts @num names; returns one that occurs twice, or NULL. */
-const char *mesh_names_repeated(const char **names, size_t num);
+/**
+ * Finds a name that occurs twice.
+ *
+ * @first: @num structs of @size bytes, each of which begins with its name
+ * @repeated: receives it, or NULL
+ *
+ * Returns 0 or -ENOMEM.
+ */
+int mesh_names_repeated(const void *first, size_t size, int num, const char **repeated);
 
 /**
  * True for a name that the kernel gives to interfaces and that needs no quotes in any configuration

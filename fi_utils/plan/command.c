@@ -17,7 +17,6 @@
 #include "plan/make.h"
 #include "plan/nodes.h"
 #include "plan/plan.h"
-#include "plan/ports.h"
 #include "plan/print.h"
 #include "plan/shape.h"
 

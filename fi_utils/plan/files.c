@@ -18,7 +18,6 @@
 #include "plan/formats.h"
 #include "plan/json.h"
 #include "plan/plan.h"
-#include "plan/ports.h"
 
 /* The path of a file on the node; @port is used where each port has a file. */
 static void file_path(const struct plan_format *format, const char *port, char *path, size_t size)

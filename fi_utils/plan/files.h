@@ -7,7 +7,6 @@
 
 #include "plan/formats.h"
 #include "plan/plan.h"
-#include "plan/ports.h"
 
 /** Prints the files of one node, each after a comment with its path. */
 void plan_files_print(FILE *file, const struct mesh_plan *plan, const struct plan_ports *ports,

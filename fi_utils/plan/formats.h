@@ -4,10 +4,34 @@
 #define MESH_FI_UTILS_PLAN_FORMATS_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdio.h>
 
 #include "plan/plan.h"
-#include "plan/ports.h"
+
+/* One end of a cable. */
+struct plan_port {
+	int node;
+	int port;
+	int cable;
+	int end; /* 0 or 1 */
+};
+
+/* Node n's ports are ports[first[n]] .. ports[first[n + 1] - 1], in their order. */
+struct plan_ports {
+	struct plan_port *ports; /* owned */
+	int *first;		 /* owned */
+};
+
+/** Returns 0 or -ENOMEM; free with plan_ports_free(). */
+int plan_ports_load(const struct mesh_plan *plan, struct plan_ports *ports);
+
+void plan_ports_free(struct plan_ports *ports);
+
+/** The name of the port; and what it is for: "cable 3, to b mesh1". @text: @size bytes; returned */
+const char *plan_port_name(const struct mesh_plan *plan, const struct plan_port *port);
+const char *plan_port_purpose(const struct mesh_plan *plan, const struct plan_port *port,
+			      char *text, size_t size);
 
 /* A kind of configuration files for a node's ports. */
 struct plan_format {

@@ -9,7 +9,6 @@
 #include "plan/rank_order.h"
 #include "plan/relays.h"
 #include "plan/shape.h"
-#include "plan/subnet_range.h"
 
 /* Version of the document; a reader refuses a higher one. */
 #define PLAN_VERSION 1

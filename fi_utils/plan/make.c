@@ -9,6 +9,7 @@
 
 #include "base/log.h"
 #include "nic/addr.h"
+#include "common/output.h"
 #include "common/subnet.h"
 #include "plan/cable_list.h"
 #include "plan/cables.h"
@@ -16,7 +17,6 @@
 #include "plan/plan.h"
 #include "plan/rank_order.h"
 #include "plan/shape.h"
-#include "plan/subnet_range.h"
 #include "plan/topology.h"
 
 /* ---- addresses that the list of cables has ---------------------------------------------- */
@@ -200,12 +200,10 @@ static int range_cut(const struct mesh_plan_request *request, int num_cables,
 static struct mesh_addr ula_of(const struct mesh_plan_request *request)
 {
 	char seed[256] = "";
-	size_t len = 0;
 	int i;
 
-	for (i = 0; i < request->num_nodes && len < sizeof(seed); i++)
-		len += (size_t)snprintf(seed + len, sizeof(seed) - len, "%s ",
-					request->nodes[i].name);
+	for (i = 0; i < request->num_nodes; i++)
+		output_add(seed, sizeof(seed), "%s ", request->nodes[i].name);
 	return mesh_subnet_ula(seed);
 }
 

@@ -77,18 +77,11 @@ int plan_nodes_add(struct plan_nodes *nodes, const char *text)
 
 int plan_nodes_check(const struct plan_nodes *nodes)
 {
-	const char **names = calloc((size_t)nodes->num_nodes + 1, sizeof(*names)), *repeated;
-	int i, ret = 0;
+	const char *repeated;
+	int ret = mesh_names_repeated(nodes->nodes, sizeof(*nodes->nodes), nodes->num_nodes,
+				      &repeated);
 
-	if (!names)
-		return -ENOMEM;
-	for (i = 0; i < nodes->num_nodes; i++)
-		names[i] = nodes->nodes[i].name;
-	repeated = mesh_names_repeated(names, (size_t)nodes->num_nodes);
-	if (repeated)
-		ret = refuse(repeated, "two nodes have this name");
-	free(names);
-	return ret;
+	return repeated ? refuse(repeated, "two nodes have this name") : ret;
 }
 
 /* A node name with its index in the list, to be sorted. */

@@ -54,26 +54,21 @@ static void wiring_print(FILE *file, const struct mesh_plan *plan)
 {
 	static const char *const titles[] = {"CABLE", "FROM", "PORT",	"ADDRESS",
 					     "TO",    "PORT", "ADDRESS"};
-	struct output_table *table = output_table_new(7);
+	struct output_table *table = output_table_new(titles, 7);
 	char text[MESH_ADDR_TEXT_MAX];
 	struct mesh_addr addr;
 	int i, end;
 
-	output_table_titles(table, titles);
 	for (i = 0; i < plan->topology.num_cables; i++) {
-		output_table_cell(table, OUTPUT_PLAIN, "%s", mesh_plan_cable_text(plan, i, text));
+		output_table_text(table, mesh_plan_cable_text(plan, i, text));
 		for (end = 0; end < 2; end++) {
 			addr = mesh_plan_addr(plan, i, end);
-			output_table_cell(table, OUTPUT_PLAIN, "%s",
-					  mesh_plan_node_name(plan, i, end));
-			output_table_cell(table, OUTPUT_PLAIN, "%s",
-					  mesh_plan_port_name(plan, i, end));
-			output_table_cell(table, OUTPUT_PLAIN, "%s",
-					  mesh_addr_text_prefix(&addr, text));
+			output_table_text(table, mesh_plan_node_name(plan, i, end));
+			output_table_text(table, mesh_plan_port_name(plan, i, end));
+			output_table_text(table, mesh_addr_text_prefix(&addr, text));
 		}
 	}
-	output_table_print(table, file, 0);
-	output_table_free(table);
+	output_table_end(table, file, 0);
 	if (!plan->ports_named)
 		fprintf(file, "\nmesh0, mesh1 ... stand for ports that were not named: --ports "
 			      "names them, `fi_mesh nics` shows them.\n");
@@ -129,15 +124,13 @@ static void share_cell(struct output_table *table, const struct mesh_plan *plan,
 static const char *via_text(const struct mesh_plan *plan, const struct plan_pair *pair, char *text,
 			    size_t size)
 {
-	size_t used = 0;
 	int i, k;
 
 	text[0] = '\0';
 	for (i = 0; i < pair->num_routes; i++) {
-		for (k = 0; k < pair->num_relays && used < size; k++)
-			used += (size_t)snprintf(text + used, size - used, "%s%s",
-						 k ? "," : (i ? " and " : ""),
-						 plan->nodes[pair->relays[i][k]].name);
+		for (k = 0; k < pair->num_relays; k++)
+			output_add(text, size, "%s%s", k ? "," : (i ? " and " : ""),
+				   plan->nodes[pair->relays[i][k]].name);
 	}
 	return pair->num_relays ? text : "-";
 }
@@ -152,14 +145,14 @@ static void pair_row(struct output_table *table, const struct mesh_plan *plan,
 	if (pair->num_routes)
 		output_table_cell(table, OUTPUT_PLAIN, "%d", pair->num_relays);
 	else if (plan->sites[pair->from] != plan->sites[pair->to])
-		output_table_cell(table, OUTPUT_PLAIN, "routed");
+		output_table_text(table, "routed");
 	else
 		output_table_cell(table, OUTPUT_BAD, "none possible");
-	output_table_cell(table, OUTPUT_PLAIN, "%s", via_text(plan, pair, via, sizeof(via)));
+	output_table_text(table, via_text(plan, pair, via, sizeof(via)));
 	if (pair->num_routes)
 		share_cell(table, plan, pair->share);
 	else
-		output_table_cell(table, OUTPUT_PLAIN, "-");
+		output_table_text(table, "-");
 }
 
 /* The pairs of @num neighbouring entries, which have equally many relays. */
@@ -173,7 +166,7 @@ static void pairs_row(struct output_table *table, const struct mesh_plan *plan,
 		least = pairs[i]->share < least ? pairs[i]->share : least;
 	output_table_cell(table, OUTPUT_PLAIN, "%d pair%s", num, num == 1 ? "" : "s");
 	output_table_cell(table, OUTPUT_PLAIN, "%d", pairs[0]->num_relays);
-	output_table_cell(table, OUTPUT_PLAIN, "-");
+	output_table_text(table, "-");
 	share_cell(table, plan, least);
 }
 
@@ -183,14 +176,13 @@ static void shares_print(FILE *file, const struct mesh_plan *plan, const struct 
 	static const char *const titles[] = {"PAIR", "RELAYS", "VIA", "LEFT FOR EACH DIRECTION"};
 	struct plan_pair **pairs =
 		calloc((size_t)relays->num_pairs + 1, sizeof(struct plan_pair *));
-	struct output_table *table = output_table_new(4);
+	struct output_table *table = output_table_new(titles, 4);
 	int i, num;
 
 	for (i = 0; pairs && i < relays->num_pairs; i++)
 		pairs[i] = &relays->pairs[i];
 	if (pairs)
 		qsort(pairs, (size_t)relays->num_pairs, sizeof(struct plan_pair *), pair_compare);
-	output_table_titles(table, titles);
 	for (i = 0; pairs && i < relays->num_pairs; i += num) {
 		num = 1;
 		if (plan->topology.num_nodes <= PAIRS_NODES_MAX || !pairs[i]->num_routes) {
@@ -204,8 +196,7 @@ static void shares_print(FILE *file, const struct mesh_plan *plan, const struct 
 	}
 	fprintf(file,
 		"\nIf all pairs talk in both directions at the same time, and share fairly:\n");
-	output_table_print(table, file, 2);
-	output_table_free(table);
+	output_table_end(table, file, 2);
 	free(pairs);
 }
 

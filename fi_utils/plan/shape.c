@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/log.h"
+#include "common/output.h"
 #include "plan/shape.h"
 #include "plan/topology.h"
 
@@ -63,12 +64,11 @@ int mesh_shape_parse(const char *text, struct mesh_shape *shape)
 
 const char *mesh_shape_text(const struct mesh_shape *shape, char *text)
 {
-	int i, len;
+	int i;
 
-	len = snprintf(text, MESH_SHAPE_TEXT_MAX, "%s", shape_names[shape->kind]);
+	snprintf(text, MESH_SHAPE_TEXT_MAX, "%s", shape_names[shape->kind]);
 	for (i = 0; i < shape->num_sizes; i++)
-		len += snprintf(text + len, (size_t)(MESH_SHAPE_TEXT_MAX - len), "%c%d",
-				i ? 'x' : ':', shape->sizes[i]);
+		output_add(text, MESH_SHAPE_TEXT_MAX, "%c%d", i ? 'x' : ':', shape->sizes[i]);
 	return text;
 }
 

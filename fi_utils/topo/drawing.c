@@ -159,8 +159,8 @@ static int order_load(struct arrangement *made, const struct mesh_topology *topo
  *
  * Returns 0 or a negative errno.
  */
-static int topo_arrange(const struct topo_map *map, struct layout_graph *graph,
-			struct layout_vertex *vertices, int **order)
+static int arrange(const struct topo_map *map, struct layout_graph *graph,
+		   struct layout_vertex *vertices, int **order)
 {
 	struct arrangement made = {graph, vertices, NULL};
 	bool torus = map->shape.kind == MESH_SHAPE_TORUS && map->shape.num_sizes > 1;
@@ -193,7 +193,8 @@ static int topo_arrange(const struct topo_map *map, struct layout_graph *graph,
 #define LABELLED_VERTICES_MAX 16
 #define SWITCH_HEIGHT 40.0
 
-const char *topo_rate_short(int rate_mbps, char *text)
+/* "100G", "2.5G"; "" where the rate is unknown. @text: 16 bytes; returned. */
+static const char *rate_short(int rate_mbps, char *text)
 {
 	if (!rate_mbps)
 		*text = '\0';
@@ -242,7 +243,7 @@ const char *topo_drawing_row(const struct topo_map *map, const struct topo_drawi
 	if (at->addr.family != MESH_FAMILY_NONE)
 		mesh_addr_text_prefix(&at->addr, addr);
 	snprintf(text, DRAWING_ROW_MAX, "%-*s  %-*s  %s", drawing->name_width, at->name,
-		 drawing->addr_width, addr, topo_rate_short(at->rate_mbps, rate));
+		 drawing->addr_width, addr, rate_short(at->rate_mbps, rate));
 	len = strlen(text);
 	while (len && text[len - 1] == ' ')
 		text[--len] = '\0';
@@ -482,7 +483,7 @@ int topo_drawing_make(const struct topo_map *map, struct topo_drawing *drawing)
 		edges_add(map, &result);
 		result.labels = result.graph.num_vertices <= LABELLED_VERTICES_MAX;
 		bundles_find(&result);
-		ret = topo_arrange(map, &result.graph, result.vertices, &result.order);
+		ret = arrange(map, &result.graph, result.vertices, &result.order);
 	}
 	if (!ret) {
 		columns_measure(map, &result);

@@ -63,7 +63,4 @@ const char *topo_drawing_row(const struct topo_map *map, const struct topo_drawi
 const char *topo_drawing_label(const struct topo_map *map, const struct topo_drawing *drawing,
 			       int edge, int line, char *text);
 
-/** "100G", "2.5G"; "" where the rate is unknown. @text: 16 bytes; returned. */
-const char *topo_rate_short(int rate_mbps, char *text);
-
 #endif

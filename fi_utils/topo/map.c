@@ -92,8 +92,10 @@ static int located_compare(const void *left, const void *right)
 	return (a->nic > b->nic) - (a->nic < b->nic);
 }
 
-static bool same_subnet(const struct located_nic *a, const struct located_nic *b)
+static bool same_subnet(const struct topo_map *map, const struct located_nic *a,
+			const struct located_nic *b)
 {
+	(void)map;
 	return a->subnet.prefix_len == b->subnet.prefix_len &&
 	       mesh_addr_equal(&a->subnet, &b->subnet);
 }
@@ -153,7 +155,7 @@ static int halves_join(struct topo_map *map)
 }
 
 /* Adds the link of NICs located[first] .. located[last - 1], unless they are all on one node. */
-static int link_add(struct topo_map *map, const struct located_nic *located, int first, int last,
+static int link_add(struct topo_map *map, struct located_nic *located, int first, int last,
 		    int *num_members)
 {
 	struct topo_link *links;
@@ -181,23 +183,26 @@ static int link_add(struct topo_map *map, const struct located_nic *located, int
 
 static int names_check(const struct topo_map *map)
 {
-	const char **names = calloc((size_t)map->num_nodes + 1, sizeof(*names)), *repeated;
-	int i, ret = 0;
+	const char *repeated;
+	int ret = mesh_names_repeated(map->nodes, sizeof(*map->nodes), map->num_nodes, &repeated);
 
-	if (!names)
-		return -ENOMEM;
-	for (i = 0; i < map->num_nodes; i++)
-		names[i] = map->nodes[i].name;
-	repeated = mesh_names_repeated(names, (size_t)map->num_nodes);
-	if (repeated) {
-		fprintf(stderr, "fi_mesh topo: two nodes have the name %s\n", repeated);
-		ret = -EINVAL;
-	}
-	free(names);
-	return ret;
+	if (!repeated)
+		return ret;
+	fprintf(stderr, "fi_mesh topo: two nodes have the name %s\n", repeated);
+	return -EINVAL;
 }
 
-int topo_map_join(struct topo_map *map)
+/*
+ * Puts the NICs in the order of what they share, and adds each group of them.
+ *
+ * @shared: true for two NICs of one group; NICs of a group are side by side
+ */
+static int groups_join(struct topo_map *map,
+		       int (*locate)(const struct topo_map *map, struct located_nic *located),
+		       bool (*shared)(const struct topo_map *map, const struct located_nic *a,
+				      const struct located_nic *b),
+		       int (*add)(struct topo_map *map, struct located_nic *located, int first,
+				  int last, int *num_members))
 {
 	struct located_nic *located = calloc((size_t)map->num_nics + 1, sizeof(*located));
 	int i, num, first = 0, num_members = 0, ret = names_check(map);
@@ -205,14 +210,21 @@ int topo_map_join(struct topo_map *map)
 	map->members = calloc((size_t)map->num_nics + 1, sizeof(*map->members));
 	if (!located || !map->members)
 		ret = -ENOMEM;
-	num = ret ? 0 : nics_locate(map, located);
+	num = ret ? 0 : locate(map, located);
 	for (i = 1; i <= num && !ret; i++) {
-		if (i < num && same_subnet(&located[first], &located[i]))
+		if (i < num && shared(map, &located[first], &located[i]))
 			continue;
-		ret = link_add(map, located, first, i, &num_members);
+		ret = add(map, located, first, i, &num_members);
 		first = i;
 	}
 	free(located);
+	return ret;
+}
+
+int topo_map_join(struct topo_map *map)
+{
+	int ret = groups_join(map, nics_locate, same_subnet, link_add);
+
 	return ret ? ret : halves_join(map);
 }
 
@@ -271,8 +283,8 @@ static bool wire_pair(const struct topo_map *map, struct located_nic *wire, int 
 	if (map->nics[wire[0].nic].node == map->nics[wire[half].nic].node)
 		return false;
 	for (i = 0; i < half; i++) {
-		for (k = half; k < num && (wire[k].nic < 0 || !same_subnet(&wire[i], &wire[k]));
-		     k++)
+		for (k = half;
+		     k < num && (wire[k].nic < 0 || !same_subnet(map, &wire[i], &wire[k])); k++)
 			;
 		ordered[2 * i] = wire[i];
 		ordered[2 * i + 1] = (struct located_nic){.nic = -1};
@@ -307,23 +319,15 @@ static int wire_add(struct topo_map *map, struct located_nic *located, int first
 	return ret;
 }
 
+static bool same_wire(const struct topo_map *map, const struct located_nic *a,
+		      const struct located_nic *b)
+{
+	return wire_of(map, a->nic) == wire_of(map, b->nic);
+}
+
 int topo_map_wires_join(struct topo_map *map)
 {
-	struct located_nic *located = calloc((size_t)map->num_nics + 1, sizeof(*located));
-	int i, num, first = 0, num_members = 0, ret = names_check(map);
-
-	map->members = calloc((size_t)map->num_nics + 1, sizeof(*map->members));
-	if (!located || !map->members)
-		ret = -ENOMEM;
-	num = ret ? 0 : wires_locate(map, located);
-	for (i = 1; i <= num && !ret; i++) {
-		if (i < num && wire_of(map, located[first].nic) == wire_of(map, located[i].nic))
-			continue;
-		ret = wire_add(map, located, first, i, &num_members);
-		first = i;
-	}
-	free(located);
-	return ret;
+	return groups_join(map, wires_locate, same_wire, wire_add);
 }
 
 void topo_map_free(struct topo_map *map)

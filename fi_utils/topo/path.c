@@ -7,6 +7,7 @@
 
 #include <net/if.h>
 
+#include "common/output.h"
 #include "common/relay_choice.h"
 #include "common/subnet.h"
 #include "neighbours/datagram.h"
@@ -84,9 +85,9 @@ static int relays_graph(const struct topo_map *map, struct mesh_graph *graph)
 /*
  * Finds the routes between two nodes without a path of their own.
  *
- * @before_tcp: only those that go before routed tcp, which is the path of the two
+ * @replace: only those for which connections leave routed tcp, the path of the two
  */
-static void relays_find(const struct mesh_graph *graph, int from, int to, bool before_tcp,
+static void relays_find(const struct mesh_graph *graph, int from, int to, bool replace,
 			struct topo_routes *routes)
 {
 	struct mesh_route found[MESH_ROUTES_MAX];
@@ -95,7 +96,7 @@ static void relays_find(const struct mesh_graph *graph, int from, int to, bool b
 	*routes = (struct topo_routes){.num = 0};
 	num = mesh_graph_routes(graph, (uint64_t)from + 1, (uint64_t)to + 1, MESH_ROUTE_RELAYS_MAX,
 				0, found, MESH_ROUTES_MAX);
-	routes->num = relays_together(found, num, before_tcp);
+	routes->num = relays_together(found, num, replace);
 	for (i = 0; i < routes->num; i++) {
 		routes->num_relays = found[i].num_relays;
 		for (k = 0; k < found[i].num_relays; k++)
@@ -261,22 +262,19 @@ static void provider_append(const struct topo_map *map, const struct mesh_path_c
 {
 	enum mesh_provider_id ours = map->nics[path->local].provider;
 	enum mesh_provider_id theirs = map->nics[path->remote].provider;
-	size_t used = strlen(path->reason);
 
 	path->provider = pair->provider;
 	if (pair->provider == MESH_PROVIDER_NONE)
 		return; /* a plan */
 	path->provider_why = mesh_path_provider_reason(ours, theirs, pair, false);
-	snprintf(path->reason + used, sizeof(path->reason) - used, "; %s",
-		 mesh_provider_id_text(pair->provider));
-	used = strlen(path->reason);
+	output_add(path->reason, sizeof(path->reason), "; %s",
+		   mesh_provider_id_text(pair->provider));
 	if (path->provider_why == MESH_PROVIDER_WHY_ONE_END)
-		snprintf(path->reason + used, sizeof(path->reason) - used,
-			 ", because %s has no RDMA there",
-			 map->nodes[ours == pair->provider ? path->from : path->to].name);
+		output_add(path->reason, sizeof(path->reason), ", because %s has no RDMA there",
+			   map->nodes[ours == pair->provider ? path->from : path->to].name);
 	else
-		snprintf(path->reason + used, sizeof(path->reason) - used, " (%s)",
-			 mesh_provider_reason_text(path->provider_why));
+		output_add(path->reason, sizeof(path->reason), " (%s)",
+			   mesh_provider_reason_text(path->provider_why));
 }
 
 /* The best provider that both ends of a wire have: it was not chosen by addresses. */
@@ -363,7 +361,7 @@ static bool routed_find(const struct topo_map *map, struct topo_path *path)
 	path->remote = turned ? here.nics[choice.candidates[0].local]
 			      : there.nics[choice.candidates[0].remote];
 	path->routed = true;
-	path->yields = relays_replace(choice.candidates, choice.num_candidates);
+	path->replaceable = relays_replace(choice.candidates, choice.num_candidates);
 	path->why = choice.candidates[0].reason;
 	snprintf(path->reason, sizeof(path->reason), "routed: no subnet in common, and %s",
 		 mesh_path_reason_text(path->why));
@@ -373,7 +371,7 @@ static bool routed_find(const struct topo_map *map, struct topo_path *path)
 
 /*
  * Finds the direct path, a route of the kernel, or the reason why there is none. Returns false if
- * relays may help, or go before that route.
+ * relays may help, or replace that route.
  */
 static bool direct_find(const struct topo_map *map, int from, int to, struct topo_path *path)
 {
@@ -388,7 +386,7 @@ static bool direct_find(const struct topo_map *map, int from, int to, struct top
 	side_fill(map, to, &remote);
 	mesh_path_choose(local.endpoints, local.num, remote.endpoints, remote.num, &hints, &choice);
 	if (!choice.num_candidates && (wire_find(map, path) || routed_find(map, path)))
-		return !path->yields;
+		return !path->replaceable;
 	if (!choice.num_candidates)
 		return !reason_none(map, &local, &remote, &choice, path);
 	path->local = local.nics[choice.candidates[0].local];
@@ -409,19 +407,19 @@ static bool direct_find(const struct topo_map *map, int from, int to, struct top
 
 /*
  * Adds the routes over relays to a path without NICs, or in place of a route of the kernel that
- * they go before, and what they are to its reason.
+ * connections leave for them, and what they are to its reason.
  */
 static void relays_add(const struct mesh_graph *graph, struct topo_path *path)
 {
 	char lead[TOPO_REASON_MAX] = "no link in common";
 	struct topo_routes via;
 
-	relays_find(graph, path->from, path->to, path->yields, &via);
+	relays_find(graph, path->from, path->to, path->replaceable, &via);
 	if (!via.num)
 		return;
 	if (path->link_down)
 		snprintf(lead, sizeof(lead), "%s", path->reason + strlen(NO_PATH));
-	if (path->yields) {
+	if (path->replaceable) {
 		*path = (struct topo_path){
 			.from = path->from, .to = path->to, .local = -1, .remote = -1};
 		snprintf(lead, sizeof(lead), "routed without RDMA, which relays have");

@@ -26,7 +26,7 @@ struct topo_path {
 	int local, remote;		/* NICs; -1: there is no path, or only through relays */
 	int num_cables;			/* that join the two directly */
 	bool routed;			/* there is no cable: the kernel of this node has a route */
-	bool yields;			/* which has no RDMA: relays_replace() */
+	bool replaceable;		/* which has no RDMA: relays_replace() */
 	enum mesh_provider_id provider; /* NONE: unknown */
 	enum mesh_provider_reason provider_why; /* where it is known */
 	enum mesh_path_reason why;		/* UNKNOWN: there is no path */

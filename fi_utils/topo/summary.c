@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/output.h"
 #include "plan/shape.h"
 #include "topo/map.h"
 #include "topo/path.h"
@@ -14,28 +15,27 @@ const char *topo_summary(const struct topo_map *map, char *text, size_t size)
 	struct topo_cables cables = topo_map_cables(map);
 	char shape[MESH_SHAPE_TEXT_MAX];
 	int i, switches = 0, down = 0;
-	size_t len;
 
 	for (i = 0; i < map->num_links; i++) {
 		switches += map->links[i].num != 2;
 		down += topo_link_state(map, i) == TOPO_DOWN;
 	}
-	len = (size_t)snprintf(
-		text, size, "%s: %d node%s, %d cable%s",
-		map->shape.kind == MESH_SHAPE_CABLES ? "mesh" : mesh_shape_text(&map->shape, shape),
-		map->num_nodes, map->num_nodes == 1 ? "" : "s", cables.num,
-		cables.num == 1 ? "" : "s");
-	if (cables.each > 1 && len < size)
-		len += (size_t)snprintf(text + len, size - len, " of %d halves each", cables.each);
-	else if (cables.halves > cables.num && len < size)
-		len += (size_t)snprintf(text + len, size - len, " (%d halves)", cables.halves);
-	if (switches && len < size)
-		len += (size_t)snprintf(text + len, size - len, ", %d switched subnet%s", switches,
-					switches == 1 ? "" : "s");
-	if (down && len < size)
-		len += (size_t)snprintf(text + len, size - len, ", %d down", down);
-	if (map->planned && len < size)
-		snprintf(text + len, size - len, ", planned");
+	snprintf(text, size, "%s: %d node%s, %d cable%s",
+		 map->shape.kind == MESH_SHAPE_CABLES ? "mesh"
+						      : mesh_shape_text(&map->shape, shape),
+		 map->num_nodes, map->num_nodes == 1 ? "" : "s", cables.num,
+		 cables.num == 1 ? "" : "s");
+	if (cables.each > 1)
+		output_add(text, size, " of %d halves each", cables.each);
+	else if (cables.halves > cables.num)
+		output_add(text, size, " (%d halves)", cables.halves);
+	if (switches)
+		output_add(text, size, ", %d switched subnet%s", switches,
+			   switches == 1 ? "" : "s");
+	if (down)
+		output_add(text, size, ", %d down", down);
+	if (map->planned)
+		output_add(text, size, ", planned");
 	return text;
 }
 
@@ -43,16 +43,16 @@ const char *topo_summary(const struct topo_map *map, char *text, size_t size)
 static void via_text(const struct topo_map *map, const struct topo_path *path, char *text,
 		     size_t size)
 {
-	size_t used = 0;
 	int route, i;
 
+	*text = '\0';
 	for (route = 0; route < path->via.num; route++) {
-		for (i = 0; i < path->via.num_relays && used < size; i++)
-			used += (size_t)snprintf(text + used, size - used, "%s%s",
-						 i	 ? ","
-						 : route ? " and "
-							 : "via ",
-						 map->nodes[path->via.relays[route][i]].name);
+		for (i = 0; i < path->via.num_relays; i++)
+			output_add(text, size, "%s%s",
+				   i	   ? ","
+				   : route ? " and "
+					   : "via ",
+				   map->nodes[path->via.relays[route][i]].name);
 	}
 }
 

@@ -7,6 +7,7 @@
 
 #include "nic/nic_select.h"
 
+#include "common/output.h"
 #include "topo/drawing.h"
 #include "topo/graph.h"
 #include "topo/map.h"
@@ -275,14 +276,12 @@ static void path_line(const struct topo_map *map, const struct topo_path *path, 
 
 	snprintf(text, size, "%s - %s:  ", map->nodes[path->from].name, map->nodes[path->to].name);
 	if (exists)
-		snprintf(text + strlen(text), size - strlen(text), "%s",
-			 topo_path_text(map, path, nics, sizeof(nics)));
+		output_add(text, size, "%s", topo_path_text(map, path, nics, sizeof(nics)));
 	if (!exists || reason)
-		snprintf(text + strlen(text), size - strlen(text), "%s%s%s", exists ? "   (" : "",
-			 path->reason, exists ? ")" : "");
+		output_add(text, size, "%s%s%s", exists ? "   (" : "", path->reason,
+			   exists ? ")" : "");
 	else if (path->num_cables > 1)
-		snprintf(text + strlen(text), size - strlen(text), "   (one of %d)",
-			 path->num_cables);
+		output_add(text, size, "   (one of %d)", path->num_cables);
 }
 
 static void listing_make(const struct topo_map *map, const struct topo_path *pair, double width,

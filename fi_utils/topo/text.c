@@ -22,25 +22,25 @@ static void far_text(const struct topo_map *map, int nic, char *text, size_t siz
 {
 	const struct topo_nic *at = &map->nics[nic];
 	const struct topo_link *link;
-	size_t len;
+	const char *separator = "";
 	int i;
 
 	snprintf(text, size, "%s", *at->note ? at->note : "nothing");
 	if (at->link < 0)
 		return;
 	link = &map->links[at->link];
-	len = (size_t)snprintf(text, size, "%s", link->num == 2 ? "" : "switch: ");
-	for (i = link->first; i < link->first + link->num && len < size; i++) {
+	snprintf(text, size, "%s", link->num == 2 ? "" : "switch: ");
+	for (i = link->first; i < link->first + link->num; i++) {
 		const struct topo_nic *other = &map->nics[map->members[i]];
 
 		if (map->members[i] == nic)
 			continue;
-		len += (size_t)snprintf(text + len, size - len, "%s%s %s",
-					len > strlen("switch: ") ? ", " : "",
-					map->nodes[other->node].name, other->name);
+		output_add(text, size, "%s%s %s", separator, map->nodes[other->node].name,
+			   other->name);
+		separator = ", ";
 	}
-	if (*at->note && len < size)
-		snprintf(text + len, size - len, " (%s)", at->note);
+	if (*at->note)
+		output_add(text, size, " (%s)", at->note);
 }
 
 static enum output_style state_style(enum topo_state state)
@@ -59,10 +59,8 @@ static void rates_put(struct output_table *table, const struct topo_nic *nic)
 {
 	char text[WATCH_RATE_TEXT_MAX];
 
-	output_table_cell(table, OUTPUT_PLAIN, "%s",
-			  nic->rates_known ? watch_rate_text(nic->sends, text) : "-");
-	output_table_cell(table, OUTPUT_PLAIN, "%s",
-			  nic->rates_known ? watch_rate_text(nic->receives, text) : "-");
+	output_table_text(table, nic->rates_known ? watch_rate_text(nic->sends, text) : "-");
+	output_table_text(table, nic->rates_known ? watch_rate_text(nic->receives, text) : "-");
 }
 
 /* "a", or "a (east)". */
@@ -81,7 +79,7 @@ static void node_print(struct output_table *table, const struct topo_map *map, i
 	if (!at->num_nics) {
 		node_cell(table, at);
 		for (i = 1; i < (rates ? 8 : 6); i++)
-			output_table_cell(table, OUTPUT_PLAIN, "-");
+			output_table_text(table, "-");
 	}
 	for (i = at->first_nic; i < at->first_nic + at->num_nics; i++) {
 		const struct topo_nic *nic = &map->nics[i];
@@ -90,19 +88,18 @@ static void node_print(struct output_table *table, const struct topo_map *map, i
 			node_cell(table, at);
 		else
 			output_table_cell(table, OUTPUT_STRONG, "%s", "");
-		output_table_cell(table, OUTPUT_PLAIN, "%s", nic->name);
-		output_table_cell(table, OUTPUT_PLAIN, "%s",
-				  nic->addr.family == MESH_FAMILY_NONE
-					  ? "-"
-					  : mesh_addr_text_prefix(&nic->addr, addr));
-		output_table_cell(table, OUTPUT_PLAIN, "%s",
+		output_table_text(table, nic->name);
+		output_table_text(table, nic->addr.family == MESH_FAMILY_NONE
+						 ? "-"
+						 : mesh_addr_text_prefix(&nic->addr, addr));
+		output_table_text(table,
 				  nic->rate_mbps ? mesh_nic_speed_text(nic->rate_mbps, rate) : "-");
 		output_table_cell(table, state_style(nic->state), "%s",
 				  topo_state_text(nic->state));
 		if (rates)
 			rates_put(table, nic);
 		far_text(map, i, far, sizeof(far));
-		output_table_cell(table, OUTPUT_PLAIN, "%s", far);
+		output_table_text(table, far);
 	}
 }
 
@@ -112,14 +109,12 @@ static void nodes_print(FILE *file, const struct topo_map *map)
 	static const char *const live[] = {"NODE",  "NIC",   "ADDRESS",	 "RATE",
 					   "STATE", "SENDS", "RECEIVES", "LEADS TO"};
 	bool rates = topo_map_has_rates(map);
-	struct output_table *table = output_table_new(rates ? 8 : 6);
+	struct output_table *table = output_table_new(rates ? live : titles, rates ? 8 : 6);
 	int i;
 
-	output_table_titles(table, rates ? live : titles);
 	for (i = 0; i < map->num_nodes; i++)
 		node_print(table, map, i, rates);
-	output_table_print(table, file, 0);
-	output_table_free(table);
+	output_table_end(table, file, 0);
 }
 
 /* How many other nodes share a link with @node. @seen: num_nodes zeros, and zeros again then. */
@@ -148,12 +143,14 @@ static int neighbours_count(const struct topo_map *map, int node, bool *seen)
 static int nodes_summary_print(FILE *file, const struct topo_map *map)
 {
 	static const char *const titles[] = {"NODE", "NICS", "WITHOUT LINK", "DOWN", "NEIGHBOURS"};
-	struct output_table *table = output_table_new(5);
 	bool *seen = calloc((size_t)map->num_nodes + 1, sizeof(*seen));
+	struct output_table *table;
 	int i, k;
 
-	output_table_titles(table, titles);
-	for (i = 0; i < map->num_nodes && seen; i++) {
+	if (!seen)
+		return -ENOMEM;
+	table = output_table_new(titles, 5);
+	for (i = 0; i < map->num_nodes; i++) {
 		const struct topo_node *at = &map->nodes[i];
 		int alone = 0, down = 0;
 
@@ -167,11 +164,7 @@ static int nodes_summary_print(FILE *file, const struct topo_map *map)
 		output_table_cell(table, down ? OUTPUT_BAD : OUTPUT_PLAIN, "%d", down);
 		output_table_cell(table, OUTPUT_PLAIN, "%d", neighbours_count(map, i, seen));
 	}
-	if (seen)
-		output_table_print(table, file, 0);
-	output_table_free(table);
-	if (!seen)
-		return -ENOMEM;
+	output_table_end(table, file, 0);
 	free(seen);
 	return 0;
 }
@@ -181,8 +174,8 @@ static void path_cells(struct output_table *table, const struct topo_map *map,
 {
 	char text[300];
 
-	output_table_cell(table, OUTPUT_PLAIN, "%s", map->nodes[path->from].name);
-	output_table_cell(table, OUTPUT_PLAIN, "%s", map->nodes[path->to].name);
+	output_table_text(table, map->nodes[path->from].name);
+	output_table_text(table, map->nodes[path->to].name);
 	output_table_cell(table, topo_path_exists(path) ? OUTPUT_PLAIN : OUTPUT_BAD, "%s",
 			  topo_path_text(map, path, text, sizeof(text)));
 	output_table_cell(table, OUTPUT_FAINT, "%s", path->reason);
@@ -192,15 +185,13 @@ static void paths_print(FILE *file, const struct topo_map *map, const struct top
 			long num)
 {
 	static const char *const titles[] = {"FROM", "TO", "PATH", "WHY"};
-	struct output_table *table = output_table_new(4);
+	struct output_table *table = output_table_new(titles, 4);
 	long i;
 
 	fprintf(file, "\n");
-	output_table_titles(table, titles);
 	for (i = 0; i < num; i++)
 		path_cells(table, map, &paths[i]);
-	output_table_print(table, file, 0);
-	output_table_free(table);
+	output_table_end(table, file, 0);
 }
 
 int topo_print_text(FILE *file, const struct topo_map *map, const struct topo_path *pair)

@@ -16,12 +16,16 @@
 #include "watch/rates.h"
 #include "watch/sample.h"
 
-/* "-" before there is a second sample. */
-static const char *rate_text(bool known, double bytes, char *text)
+#define COUNT(titles) (int)(sizeof(titles) / sizeof((titles)[0]))
+
+/* "-" before there is a second sample, or where it is not known. */
+static void rate_cell(struct output_table *table, bool known, uint64_t now, uint64_t before,
+		      double seconds)
 {
-	if (known)
-		return watch_rate_text(bytes, text);
-	return "-";
+	char text[WATCH_RATE_TEXT_MAX];
+
+	output_table_text(table,
+			  known ? watch_rate_text(watch_rate(now, before, seconds), text) : "-");
 }
 
 static const char *bytes_text(uint64_t bytes, char *text)
@@ -52,28 +56,22 @@ static void nic_row(struct output_table *table, const struct watch_nic *nic,
 		    const struct watch_nic *before, double seconds)
 {
 	enum watch_traffic traffic = watch_traffic(nic, before, seconds);
+	const struct watch_nic *base = before ? before : nic;
 	bool netdev = before && nic->netdev_known, rdma = before && nic->rdma_known;
 	uint64_t errors = nic->netdev_errors + nic->rdma_errors;
 	char text[32];
 
-	output_table_cell(table, OUTPUT_PLAIN, "%s", nic->netdev);
-	output_table_cell(table, OUTPUT_PLAIN, "%s", *nic->rdma ? nic->rdma : "-");
+	output_table_text(table, nic->netdev);
+	output_table_text(table, *nic->rdma ? nic->rdma : "-");
 	if (nic->up)
-		output_table_cell(table, OUTPUT_PLAIN, "%s",
-				  mesh_nic_speed_text(nic->speed_mbps, text));
+		output_table_text(table, mesh_nic_speed_text(nic->speed_mbps, text));
 	else
 		output_table_cell(table, OUTPUT_BAD, "link down");
 	output_table_cell(table, traffic_style(traffic, nic), "%s", watch_traffic_text(traffic));
-#define RATE(known, member)                                                                        \
-	output_table_cell(                                                                         \
-		table, OUTPUT_PLAIN, "%s",                                                         \
-		rate_text(known, (known) ? watch_rate(nic->member, before->member, seconds) : 0,   \
-			  text))
-	RATE(netdev, netdev_tx);
-	RATE(netdev, netdev_rx);
-	RATE(rdma, rdma_tx);
-	RATE(rdma, rdma_rx);
-#undef RATE
+	rate_cell(table, netdev, nic->netdev_tx, base->netdev_tx, seconds);
+	rate_cell(table, netdev, nic->netdev_rx, base->netdev_rx, seconds);
+	rate_cell(table, rdma, nic->rdma_tx, base->rdma_tx, seconds);
+	rate_cell(table, rdma, nic->rdma_rx, base->rdma_rx, seconds);
 	output_table_cell(table, errors ? OUTPUT_NOTICE : OUTPUT_PLAIN, "%llu",
 			  (unsigned long long)errors);
 }
@@ -84,16 +82,13 @@ static void nics_print(FILE *file, const struct watch_sample *now,
 	static const char *const titles[] = {"NIC",	   "RDMA",	   "SPEED",
 					     "TRAFFIC",	   "NETDEV SENDS", "RECEIVES",
 					     "RDMA SENDS", "RECEIVES",	   "ERRORS"};
-	const int num = (int)(sizeof(titles) / sizeof(titles[0]));
-	struct output_table *table = output_table_new(num);
+	struct output_table *table = output_table_new(titles, COUNT(titles));
 	int i;
 
-	output_table_titles(table, titles);
 	for (i = 0; i < now->num_nics; i++)
 		nic_row(table, &now->nics[i], watch_nic_find(before, &now->nics[i]),
 			watch_seconds(now, before));
-	output_table_print(table, file, 0);
-	output_table_free(table);
+	output_table_end(table, file, 0);
 }
 
 static void link_row(struct output_table *table, const struct watch_link *link,
@@ -105,23 +100,20 @@ static void link_row(struct output_table *table, const struct watch_link *link,
 	struct mesh_addr from, to;
 
 	mesh_stats_addresses(entry, &from, &to);
-	output_table_cell(table, OUTPUT_PLAIN, "%u", link->pid);
+	output_table_number(table, link->pid);
 	output_table_cell(table, OUTPUT_STRONG, "%s", entry->peer);
-	output_table_cell(table, OUTPUT_PLAIN, "%s", entry->nic);
+	output_table_text(table, entry->nic);
 	output_table_cell(table, OUTPUT_PLAIN, "%s %s %s", mesh_addr_text(&from, local),
 			  entry->sending ? "->" : "<-", mesh_addr_text(&to, remote));
 	output_table_cell(table, OUTPUT_PLAIN, "%s%s%s",
 			  mesh_provider_id_text((enum mesh_provider_id)entry->provider),
 			  entry->via == MESH_STATS_DIRECT ? "" : ", ",
 			  entry->via == MESH_STATS_DIRECT ? "" : mesh_stats_via_text(entry->via));
-	output_table_cell(table, OUTPUT_PLAIN, "%s",
-			  rate_text(has_before,
-				    watch_rate(counters->bytes,
-					       before ? before->entry.counters.bytes : 0, seconds),
-				    text));
-	output_table_cell(table, OUTPUT_PLAIN, "%s", bytes_text(counters->bytes, text));
-	output_table_cell(table, OUTPUT_PLAIN, "%llu", (unsigned long long)counters->messages);
-	output_table_cell(table, OUTPUT_PLAIN, "%llu", (unsigned long long)counters->segments);
+	rate_cell(table, has_before, counters->bytes, before ? before->entry.counters.bytes : 0,
+		  seconds);
+	output_table_text(table, bytes_text(counters->bytes, text));
+	output_table_number(table, counters->messages);
+	output_table_number(table, counters->segments);
 	if (link->down_paths)
 		output_table_cell(table, OUTPUT_BAD, "%u, %u down", link->open_paths,
 				  link->down_paths);
@@ -129,10 +121,10 @@ static void link_row(struct output_table *table, const struct watch_link *link,
 		output_table_cell(table, OUTPUT_NOTICE, "%u, %u drained", link->open_paths,
 				  link->parked_paths);
 	else
-		output_table_cell(table, OUTPUT_PLAIN, "%u", link->open_paths);
+		output_table_number(table, link->open_paths);
 	output_table_cell(table, counters->losses ? OUTPUT_NOTICE : OUTPUT_PLAIN, "%llu",
 			  (unsigned long long)counters->losses);
-	output_table_cell(table, OUTPUT_PLAIN, "%s", bytes_text(counters->resent, text));
+	output_table_text(table, bytes_text(counters->resent, text));
 	output_table_cell(table, counters->errors ? OUTPUT_BAD : OUTPUT_PLAIN, "%llu",
 			  (unsigned long long)counters->errors);
 }
@@ -143,17 +135,14 @@ static void links_print(FILE *file, const struct watch_sample *now,
 	static const char *const titles[] = {
 		"PID",	    "PEER",	"NIC",	 "ADDRESSES", "PROVIDER", "RATE",  "BYTES",
 		"MESSAGES", "SEGMENTS", "PATHS", "LOSSES",    "RESENT",	  "ERRORS"};
-	const int num = (int)(sizeof(titles) / sizeof(titles[0]));
-	struct output_table *table = output_table_new(num);
+	struct output_table *table = output_table_new(titles, COUNT(titles));
 	int i;
 
-	output_table_titles(table, titles);
 	for (i = 0; i < now->num_links; i++)
 		link_row(table, &now->links[i], watch_link_find(before, &now->links[i]),
 			 before != NULL, watch_seconds(now, before));
 	fputc('\n', file);
-	output_table_print(table, file, 0);
-	output_table_free(table);
+	output_table_end(table, file, 0);
 }
 
 static void circuit_row(struct output_table *table, const struct watch_circuit *circuit,
@@ -163,21 +152,17 @@ static void circuit_row(struct output_table *table, const struct watch_circuit *
 	const struct mesh_circuit_counters *counters = &entry->counters;
 	char text[32];
 
-	output_table_cell(table, OUTPUT_PLAIN, "%u", circuit->pid);
+	output_table_number(table, circuit->pid);
 	output_table_cell(table, OUTPUT_STRONG, "%s -> %s", entry->origin, entry->target);
 	output_table_cell(table, OUTPUT_PLAIN, "%s -> %s", entry->nic_up, entry->nic_down);
-	output_table_cell(
-		table, OUTPUT_PLAIN, "%s",
-		rate_text(has_before,
-			  watch_rate(counters->bytes, before ? before->circuit.counters.bytes : 0,
-				     seconds),
-			  text));
-	output_table_cell(table, OUTPUT_PLAIN, "%s", bytes_text(counters->bytes, text));
-	output_table_cell(table, OUTPUT_PLAIN, "%llu", (unsigned long long)counters->segments);
-	output_table_cell(table, OUTPUT_PLAIN, "%llu", (unsigned long long)counters->messages);
-	output_table_cell(table, OUTPUT_PLAIN, "%u", circuit->open);
+	rate_cell(table, has_before, counters->bytes, before ? before->circuit.counters.bytes : 0,
+		  seconds);
+	output_table_text(table, bytes_text(counters->bytes, text));
+	output_table_number(table, counters->segments);
+	output_table_number(table, counters->messages);
+	output_table_number(table, circuit->open);
 	output_table_cell(table, OUTPUT_PLAIN, "%u of %u", counters->used, counters->slots);
-	output_table_cell(table, OUTPUT_PLAIN, "%s", bytes_text(counters->memory, text));
+	output_table_text(table, bytes_text(counters->memory, text));
 }
 
 /* What the processes of this node relay for others. */
@@ -186,17 +171,14 @@ static void circuits_print(FILE *file, const struct watch_sample *now,
 {
 	static const char *const titles[] = {"PID",	 "RELAYED",  "NICS",	 "RATE",  "BYTES",
 					     "SEGMENTS", "MESSAGES", "CIRCUITS", "SLOTS", "MEMORY"};
-	const int num = (int)(sizeof(titles) / sizeof(titles[0]));
-	struct output_table *table = output_table_new(num);
+	struct output_table *table = output_table_new(titles, COUNT(titles));
 	int i;
 
-	output_table_titles(table, titles);
 	for (i = 0; i < now->num_circuits; i++)
 		circuit_row(table, &now->circuits[i], watch_circuit_find(before, &now->circuits[i]),
 			    before != NULL, watch_seconds(now, before));
 	fputc('\n', file);
-	output_table_print(table, file, 0);
-	output_table_free(table);
+	output_table_end(table, file, 0);
 }
 
 static void process_print(FILE *file, const struct watch_process *process, bool with_user)
@@ -282,6 +264,7 @@ static json_t *rate(bool known, uint64_t now, uint64_t before, double seconds)
 static json_t *rdma_json(const struct watch_nic *nic, const struct watch_nic *before,
 			 double seconds)
 {
+	const struct watch_nic *base = before ? before : nic;
 	json_t *hw = json_object();
 	int i;
 
@@ -295,11 +278,9 @@ static json_t *rdma_json(const struct watch_nic *nic, const struct watch_nic *be
 			 output_json_text(nic->rdma), "port", nic->rdma_port, "tx_bytes",
 			 nic->rdma_known ? count(nic->rdma_tx) : json_null(), "rx_bytes",
 			 nic->rdma_known ? count(nic->rdma_rx) : json_null(), "tx_bytes_per_s",
-			 rate(before && nic->rdma_known, nic->rdma_tx, before ? before->rdma_tx : 0,
-			      seconds),
+			 rate(before && nic->rdma_known, nic->rdma_tx, base->rdma_tx, seconds),
 			 "rx_bytes_per_s",
-			 rate(before && nic->rdma_known, nic->rdma_rx, before ? before->rdma_rx : 0,
-			      seconds),
+			 rate(before && nic->rdma_known, nic->rdma_rx, base->rdma_rx, seconds),
 			 "errors", count(nic->rdma_errors), "hw_counters", hw);
 }
 
@@ -309,6 +290,7 @@ static json_t *nic_json(const struct watch_nic *nic, const struct watch_nic *bef
 		[WATCH_UNKNOWN] = NULL, [WATCH_IDLE] = "idle", [WATCH_KERNEL] = "kernel",
 		[WATCH_RDMA] = "rdma",	[WATCH_BOTH] = "both",
 	};
+	const struct watch_nic *base = before ? before : nic;
 	bool known = nic->netdev_known;
 
 	return json_pack(
@@ -317,10 +299,9 @@ static json_t *nic_json(const struct watch_nic *nic, const struct watch_nic *bef
 		"traffic", output_json_text(words[watch_traffic(nic, before, seconds)]), "tx_bytes",
 		known ? count(nic->netdev_tx) : json_null(), "rx_bytes",
 		known ? count(nic->netdev_rx) : json_null(), "tx_bytes_per_s",
-		rate(before && known, nic->netdev_tx, before ? before->netdev_tx : 0, seconds),
-		"rx_bytes_per_s",
-		rate(before && known, nic->netdev_rx, before ? before->netdev_rx : 0, seconds),
-		"errors", count(nic->netdev_errors), "rdma", rdma_json(nic, before, seconds));
+		rate(before && known, nic->netdev_tx, base->netdev_tx, seconds), "rx_bytes_per_s",
+		rate(before && known, nic->netdev_rx, base->netdev_rx, seconds), "errors",
+		count(nic->netdev_errors), "rdma", rdma_json(nic, before, seconds));
 }
 
 static json_t *link_json(const struct watch_link *link, const struct watch_link *before,

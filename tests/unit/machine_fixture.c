@@ -3,7 +3,7 @@
 #include <sys/stat.h>
 
 #include "check/checks.h"
-#include "common/report.h"
+#include "common/finding.h"
 #include "system/sysfs_rdma.h"
 
 #include "machine_fixture.h"

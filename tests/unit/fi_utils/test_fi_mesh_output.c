@@ -8,7 +8,6 @@
 #include "common/json.h"
 #include "common/output.h"
 #include "common/progress.h"
-#include "common/report.h"
 #include "common/table.h"
 
 #include "printed.h"
@@ -16,7 +15,7 @@
 
 TEST(table)
 {
-	struct output_table *table = output_table_new(3);
+	struct output_table *table = output_table_new(NULL, 3);
 
 	output_table_cell(table, OUTPUT_STRONG, "%s", "a");
 	output_table_cell(table, OUTPUT_PLAIN, "%d", 1000);
@@ -24,8 +23,7 @@ TEST(table)
 	output_table_cell(table, OUTPUT_PLAIN, "long\033[31m\x9b\xc2\x9b");
 	output_table_cell(table, OUTPUT_PLAIN, "-");
 	output_table_cell(table, OUTPUT_PLAIN, "last");
-	output_table_print(table, print_file(), 2);
-	output_table_free(table);
+	output_table_end(table, print_file(), 2);
 	/* No terminal, no colour; and no name may contain its own. */
 	assert_string_equal(printed(), "  a             1000  x\n  long?[31m???  -     last\n");
 }
@@ -33,22 +31,18 @@ TEST(table)
 TEST(table_without_memory)
 {
 	output_table_cell(NULL, OUTPUT_PLAIN, "x");
-	output_table_print(NULL, print_file(), 0);
-	output_table_free(NULL);
+	output_table_end(NULL, print_file(), 0);
 	assert_string_equal(printed(), "(out of memory)\n");
 }
 
 TEST(table_titles)
 {
 	static const char *const titles[] = {"NAME", "SIZE"};
-	struct output_table *table = output_table_new(2);
+	struct output_table *table = output_table_new(titles, 2);
 
-	output_table_titles(NULL, titles);
-	output_table_titles(table, titles);
 	output_table_cell(table, OUTPUT_PLAIN, "a");
 	output_table_cell(table, OUTPUT_PLAIN, "1");
-	output_table_print(table, print_file(), 0);
-	output_table_free(table);
+	output_table_end(table, print_file(), 0);
 	assert_string_equal(printed(), "NAME  SIZE\na     1\n");
 }
 

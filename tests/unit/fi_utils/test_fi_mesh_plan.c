@@ -10,7 +10,6 @@
 #include "plan/make.h"
 #include "plan/nodes.h"
 #include "plan/plan.h"
-#include "plan/ports.h"
 #include "plan/print.h"
 #include "plan/rank_order.h"
 #include "plan/shape.h"

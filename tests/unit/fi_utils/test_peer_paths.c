@@ -25,16 +25,16 @@ static bool asked_before; /* the latest time only for what goes before routed tc
 static bool found;	  /* there are some */
 static bool routed;	  /* the kernel's routes lead from each of our NICs to each of theirs */
 
-bool __wrap_peer_relays_check(const struct peer_checker *by, struct peer *of, bool before_tcp,
+bool __wrap_peer_relays_check(const struct peer_checker *by, struct peer *of, bool replace,
 			      struct check_result *result);
-bool __wrap_peer_relays_check(const struct peer_checker *by, struct peer *of, bool before_tcp,
+bool __wrap_peer_relays_check(const struct peer_checker *by, struct peer *of, bool replace,
 			      struct check_result *result)
 {
 	(void)by;
 	(void)of;
 	(void)result;
 	asked++;
-	asked_before = before_tcp;
+	asked_before = replace;
 	return found;
 }
 
@@ -115,7 +115,7 @@ static void check_is(enum check_verdict verdict, int num_paths, const char *text
 #define RXM MESH_PROVIDER_TCP_RXM
 #define RDMA MESH_PROVIDER_VERBS_RXM
 
-TEST(yields)
+TEST(routed_tcp_is_replaced)
 {
 	static const struct {
 		enum mesh_provider_id ours[NICS], theirs[NICS];

@@ -7,7 +7,6 @@
 #include "plan/plan.h"
 #include "plan/rank_order.h"
 #include "plan/shape.h"
-#include "plan/subnet_range.h"
 
 #include "log_capture.h"
 #include "unit.h"
@@ -199,13 +198,18 @@ static void addr_is(int cable, int end, const char *node, const char *port, cons
 
 TEST(names_repeated)
 {
-	const char *names[] = {"b", "c", "a", "aa", "b1"}, *twice[] = {"x", "b", "a", "b"};
+	static const char names[][3] = {"b", "c", "a", "aa", "b1"},
+			  twice[][3] = {"x", "b", "a", "b"};
+	const char *repeated;
 
-	assert_null(mesh_names_repeated(names, 5));
-	assert_string_equal(names[0], "a");
-	assert_string_equal(mesh_names_repeated(twice, 4), "b");
-	assert_null(mesh_names_repeated(twice, 1));
-	assert_null(mesh_names_repeated(twice, 0));
+	assert_int_equal(mesh_names_repeated(names, sizeof(names[0]), 5, &repeated), 0);
+	assert_null(repeated);
+	assert_int_equal(mesh_names_repeated(twice, sizeof(twice[0]), 4, &repeated), 0);
+	assert_string_equal(repeated, "b");
+	assert_int_equal(mesh_names_repeated(twice, sizeof(twice[0]), 1, &repeated), 0);
+	assert_null(repeated);
+	assert_int_equal(mesh_names_repeated(twice, sizeof(twice[0]), 0, &repeated), 0);
+	assert_null(repeated);
 }
 
 /* The reference triangle: A-B .101, A-C .100, B-C .102, without any option. */

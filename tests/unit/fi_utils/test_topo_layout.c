@@ -3,8 +3,8 @@
 #include <math.h>
 
 #include "plan/cable_list.h"
+#include "plan/plan.h"
 #include "plan/shape.h"
-#include "plan/subnet_range.h"
 #include "plan/topology.h"
 #include "topo/drawing.h"
 #include "topo/graph.h"
