@@ -24,7 +24,6 @@ void check_carrier(const struct check_context *context, struct check_result *res
 void check_speed(const struct check_context *context, struct check_result *result);
 void check_mtu(const struct check_context *context, struct check_result *result);
 void check_pcie(const struct check_context *context, struct check_result *result);
-/* tcp.c */
 void check_congestion(const struct check_context *context, struct check_result *result);
 /* subnets.c */
 void check_subnets(const struct check_context *context, struct check_result *result);

@@ -33,26 +33,21 @@ static const char notes_text[] =
 	"Exit status: 0 fine, 1 a value cannot be used, or a NCCL_MESH_* variable is unknown,\n"
 	"2 usage error.\n";
 
-struct options {
-	const char *format; /* the name of the option that chose it, or NULL */
+enum format {
+	FORMAT_TEXT,
+	FORMAT_JSON,
+	FORMAT_MARKDOWN,
 };
 
-static int format_take(const struct option_row *row, const char *text, void *arg)
-{
-	struct options *options = arg;
-
-	(void)text;
-	if (options->format)
-		return arguments_misuse(who, "--%s: --%s was given already", row->name,
-					options->format);
-	options->format = row->name;
-	return -1;
-}
+struct options {
+	int format;
+};
 
 static const struct option_row option_rows[] = {
-	{"json", 0, NULL, "JSON instead of text", OPTION_HANDLER(format_take)},
+	{"json", 0, NULL, "JSON instead of text",
+	 OPTION_CONSTANT(struct options, format, FORMAT_JSON)},
 	{"markdown", 0, NULL, "the settings reference: docs/settings.md",
-	 OPTION_HANDLER(format_take)},
+	 OPTION_CONSTANT(struct options, format, FORMAT_MARKDOWN)},
 	{.name = NULL},
 };
 
@@ -76,12 +71,12 @@ static int texts_check(const struct mesh_config *config)
 	return count;
 }
 
-static int config_show(const char *format)
+static int config_show(int format)
 {
 	struct mesh_config config;
 	int status = COMMAND_FINE, ret;
 
-	if (format && !strcmp(format, "markdown")) {
+	if (format == FORMAT_MARKDOWN) {
 		config_print_markdown(stdout);
 		return status;
 	}
@@ -93,7 +88,7 @@ static int config_show(const char *format)
 		status = COMMAND_PROBLEM;
 	if (texts_check(&config))
 		status = COMMAND_PROBLEM;
-	if (!format)
+	if (format == FORMAT_TEXT)
 		config_print(stdout, &config);
 	else if (config_print_json(who, stdout, &config))
 		status = COMMAND_PROBLEM;
@@ -102,7 +97,7 @@ static int config_show(const char *format)
 
 int command_config(int argc, char **argv)
 {
-	struct options options = {.format = NULL};
+	struct options options = {.format = FORMAT_TEXT};
 	int status = option_table_parse(&option_table, argc, argv, &options, NULL);
 
 	return status >= 0 ? status : output_finish(who, config_show(options.format));

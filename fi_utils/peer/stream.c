@@ -84,6 +84,16 @@ int peer_stream_send(struct peer_stream *stream, struct mesh_check_frame *frame,
 			   size - sizeof(frame->header));
 }
 
+int peer_stream_send_error(struct peer_stream *stream, uint32_t number, int error, const char *text)
+{
+	struct mesh_check_frame frame;
+
+	memset(&frame, 0, sizeof(frame));
+	frame.error.error = (uint32_t)-error;
+	snprintf(frame.error.text, sizeof(frame.error.text), "%s", *text ? text : strerror(-error));
+	return peer_stream_send(stream, &frame, MESH_CHECK_ERROR, number);
+}
+
 uint8_t peer_stream_version(const struct peer_stream *stream)
 {
 	return mesh_check_version_of(stream->in, stream->in_size);

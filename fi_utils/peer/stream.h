@@ -46,6 +46,10 @@ void peer_stream_close(struct peer_stream *stream);
 int peer_stream_send(struct peer_stream *stream, struct mesh_check_frame *frame,
 		     enum mesh_check_type type, uint32_t number);
 
+/** Sends an ERROR: @error, a negative errno, and @text, or what strerror(3) has if that is "". */
+int peer_stream_send_error(struct peer_stream *stream, uint32_t number, int error,
+			   const char *text);
+
 /**
  * After peer_stream_next() returned -EPROTONOSUPPORT: answers the frame of another version with an
  * ERROR that names both versions. The peer's code can read it.

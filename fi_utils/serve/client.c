@@ -70,16 +70,6 @@ void serve_client_close(struct serve *serve, struct serve_client *client)
 
 /* ---- answers ------------------------------------------------------------------------------ */
 
-static int error_send(struct serve_client *client, uint32_t number, int error, const char *text)
-{
-	struct mesh_check_frame frame;
-
-	memset(&frame, 0, sizeof(frame));
-	frame.error.error = (uint32_t)-error;
-	snprintf(frame.error.text, sizeof(frame.error.text), "%s", text);
-	return peer_stream_send(&client->stream, &frame, MESH_CHECK_ERROR, number);
-}
-
 static int hello_answer(struct serve *serve, struct serve_client *client,
 			const struct mesh_check_frame *asked)
 {
@@ -135,7 +125,7 @@ static int udp_open(struct serve_client *client, const struct mesh_check_frame *
 	client->udp_fd = -1;
 	ret = peer_udp_open(&client->local, &port);
 	if (ret < 0)
-		return error_send(client, asked->header.number, ret, strerror(-ret));
+		return peer_stream_send_error(&client->stream, asked->header.number, ret, "");
 	client->udp_fd = ret;
 	client->token = asked->udp.token;
 	memset(&frame, 0, sizeof(frame));
@@ -294,18 +284,21 @@ static int fabric_open(struct serve *serve, struct serve_client *client,
 
 	/* Two measurements at the same time would distort each other. */
 	if (fabric_is_taken(serve, client))
-		return error_send(client, number, -EBUSY, "another node is measuring");
+		return peer_stream_send_error(&client->stream, number, -EBUSY,
+					      "another node is measuring");
 	if (!nic)
-		return error_send(client, number, -ENODEV, "that is not an address of a mesh NIC");
+		return peer_stream_send_error(&client->stream, number, -ENODEV,
+					      "that is not an address of a mesh NIC");
 	fabric_close(client);
 	ret = peer_fabric_open(nic, (enum mesh_provider_id)asked->fabric.provider, &client->fabric,
 			       text);
 	if (ret)
-		return error_send(client, number, ret, text);
+		return peer_stream_send_error(&client->stream, number, ret, text);
 	ret = peer_fabric_meet(client->fabric, &client->remote, &asked->fabric);
 	if (ret) {
 		fabric_close(client);
-		return error_send(client, number, ret, "libfabric does not take your endpoint");
+		return peer_stream_send_error(&client->stream, number, ret,
+					      "libfabric does not take your endpoint");
 	}
 	memset(&frame, 0, sizeof(frame));
 	peer_fabric_offer(client->fabric, &frame.fabric);
@@ -315,7 +308,8 @@ static int fabric_open(struct serve *serve, struct serve_client *client,
 static int fabric_run(struct serve_client *client, const struct mesh_check_frame *asked)
 {
 	if (!client->fabric || client->running)
-		return error_send(client, asked->header.number, -ENOTCONN, "no endpoint is open");
+		return peer_stream_send_error(&client->stream, asked->header.number, -ENOTCONN,
+					      "no endpoint is open");
 	peer_fabric_write(client->fabric, asked->fabric.ms);
 	client->running = true;
 	client->run_number = asked->header.number;
@@ -350,7 +344,7 @@ static int fabric_advance(struct serve_client *client)
 	if (ret == -EAGAIN)
 		return 0;
 	client->running = false;
-	return ret ? error_send(client, client->run_number, ret, strerror(-ret))
+	return ret ? peer_stream_send_error(&client->stream, client->run_number, ret, "")
 		   : ran_send(client, client->run_number, bytes, ns);
 }
 
@@ -364,9 +358,10 @@ static int relayed_begin(struct serve *serve, struct serve_client *client,
 	int ret;
 
 	if (fabric_is_taken(serve, client) || client->fabric)
-		return error_send(client, number, -EBUSY, "another node is measuring");
+		return peer_stream_send_error(&client->stream, number, -EBUSY,
+					      "another node is measuring");
 	ret = child_begin(serve, client, asked);
-	return ret ? error_send(client, number, ret, strerror(-ret)) : -ECONNRESET;
+	return ret ? peer_stream_send_error(&client->stream, number, ret, "") : -ECONNRESET;
 }
 
 /* ---- frames ------------------------------------------------------------------------------- */

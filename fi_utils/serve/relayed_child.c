@@ -40,16 +40,14 @@ struct child {
 
 static int error_send(struct child *child, uint32_t number, int error)
 {
-	struct mesh_check_frame frame;
+	char words[MESH_CHECK_TEXT_MAX];
 
-	memset(&frame, 0, sizeof(frame));
-	frame.error.error = (uint32_t)-error;
 	if (error == -EPERM)
-		snprintf(frame.error.text, sizeof(frame.error.text),
+		snprintf(words, sizeof(words),
 			 "NCCL_MESH_RELAY=off or NCCL_MESH_NEIGHBOURS=off is set there");
-	else if (!*peer_guest_words(frame.error.text, sizeof(frame.error.text)))
-		snprintf(frame.error.text, sizeof(frame.error.text), "%s", strerror(-error));
-	return peer_stream_send(&child->stream, &frame, MESH_CHECK_ERROR, number);
+	else
+		peer_guest_words(words, sizeof(words));
+	return peer_stream_send_error(&child->stream, number, error, words);
 }
 
 static int ran_send(struct child *child, uint32_t number, uint64_t bytes, uint64_t ns)

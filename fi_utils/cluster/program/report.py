@@ -32,14 +32,15 @@ def cables_text(nodes, wires):
         table(rows, ["FROM", "TO", "RATE", "MTU", ""]))
 
 
+def finding_text(verdict, text, fix, start="%-8s "):
+    """As `fi_mesh check` prints a finding."""
+    lines = start % verdict + text + "\n"
+    return lines + (start % "" + "do: %s\n" % fix if fix else "")
+
+
 def faults_text(faults):
-    """As `fi_mesh check` prints findings."""
-    lines = []
-    for fault in faults:
-        lines.append("%-8s %s" % (fault.verdict, fault.text))
-        if fault.fix:
-            lines.append("%-8s do: %s" % ("", fault.fix))
-    return "".join(line + "\n" for line in lines)
+    """All faults."""
+    return "".join(finding_text(fault.verdict, fault.text, fault.fix) for fault in faults)
 
 
 def plan_text(plan):
@@ -73,14 +74,12 @@ def nodes_text(found):
     """`fi_mesh check` of each node: what is not right."""
     text = ""
     for name, report in found.items():
-        bad = [finding for check in report["checks"] for finding in check["findings"]
-               if finding["verdict"] in ("warn", "fail")]
         text += "%s: %d passed, %d warn, %d fail\n" % (name, report["pass"], report["warn"],
                                                        report["fail"])
-        for finding in bad:
-            text += "  %-6s %s\n" % (finding["verdict"], finding["text"])
-            if finding["fix"]:
-                text += "  %-6s do: %s\n" % ("", finding["fix"])
+        for check in report["checks"]:
+            text += "".join(
+                finding_text(finding["verdict"], finding["text"], finding["fix"], "  %-6s ")
+                for finding in check["findings"] if finding["verdict"] in ("warn", "fail"))
     return text
 
 
@@ -96,12 +95,9 @@ def links_text(found):
                     text += "%-8s %s:%s - %s:%s, %s, %s Gbit/s there, %s back\n" % (
                         section["verdict"], name, section["nic"], peer["node"],
                         section["peer_nic"], section["provider"], *rates)
-                for finding in section["findings"]:
-                    if finding["verdict"] == "pass":
-                        continue
-                    text += "%-8s %s\n" % (finding["verdict"], finding["text"])
-                    if finding["fix"]:
-                        text += "%-8s do: %s\n" % ("", finding["fix"])
+                text += "".join(
+                    finding_text(finding["verdict"], finding["text"], finding["fix"])
+                    for finding in section["findings"] if finding["verdict"] != "pass")
     return text
 
 
