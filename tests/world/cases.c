@@ -80,6 +80,9 @@ void event_happen(const struct event *event)
 	case UNDRAIN:
 		play_drain(event->which, event->how, event->what == DRAIN);
 		break;
+	case REST:
+		play_rest(event->how);
+		break;
 	case CARRIED:
 	case END:
 		break;
@@ -107,16 +110,22 @@ void case_run(const struct test_case *test)
 	if (test->message_kib)
 		rank_message_bytes = (size_t)test->message_kib << 10;
 	rank_expects = test->says;
+	rank_excludes = test->says_not;
 	play_begin(1, test->cabling);
 	do
 		play_turn();
 	while (!play_is_connected());
 	begin_ns = world.now_ns;
+	play.ends = rank_fails = test->fails_until_ms;
+	play.fails_from_ns = begin_ns + test->fails_from_ms * WORLD_MS;
+	play.fails_until_ns = begin_ns + test->fails_until_ms * WORLD_MS;
 	do {
 		while (world.now_ns < begin_ns + event->ms * WORLD_MS)
 			play_turn();
 		event_happen(event);
 	} while ((event++)->what != END);
+	if (rank_fails)
+		play_check_failed(test->says);
 	play_end(1);
 	case_end();
 }

@@ -26,6 +26,7 @@ struct event {
 		DRAIN,
 		UNDRAIN,
 		CARRIED,
+		REST,
 	} what;
 	int which; /* cable or rank */
 	int how;   /* see below */
@@ -60,6 +61,9 @@ struct event {
 /* Since the event before this one the cable has carried data, or control messages only. */
 #define IS_USED(ms, cable) EVENT(ms, CARRIED, cable, true)
 #define IS_QUIET(ms, cable) EVENT(ms, CARRIED, cable, false)
+/* NCCL has nothing to do; or again. */
+#define RESTS(ms) EVENT(ms, REST, 0, true)
+#define WORKS(ms) EVENT(ms, REST, 0, false)
 #define ENDS(ms) EVENT(ms, END, 0, 0)
 /* Away for a moment: it counts as a loss. */
 #define FLAP(ms, cable) DOWN(ms, cable), UP((ms) + 20, cable)
@@ -70,10 +74,15 @@ struct test_case {
 	const char *cabling;
 	uint64_t gap_ms; /* at most so long after all is well */
 	struct event events[EVENTS_MAX];
-	const char *settings, *says; /* NULL: none; says: part of a line of a log */
+	const char *settings;
+	const char *says, *says_not; /* basic regular expressions: a line of a log, and of none */
 	int message_kib;	     /* of the largest message; 0: 256 */
 	unsigned int absent;	     /* a bit mask of cables that have no carrier at first */
+	/* Both ends of all streams fail, and each process has said `says` once; 0: none fails. */
+	uint64_t fails_from_ms, fails_until_ms;
 };
+
+#define FAILS(from, until) .fails_from_ms = (from), .fails_until_ms = (until)
 
 void event_happen(const struct event *event);
 

@@ -145,6 +145,21 @@ static bool is_relayed(const struct stream *stream, const struct pair *pair)
 	       (stream->doomed_ns && stream->doomed_ns < pair->cable_since_ns + RETURN_NS);
 }
 
+static bool ends_have_failed(const struct stream *stream)
+{
+	return stream->send.failed_ns && stream->receive.failed_ns;
+}
+
+/* It fails when the case says so. */
+static void end_judge(const struct stream *stream, const struct stream_end *end)
+{
+	uint64_t ns = end->failed_ns ? end->failed_ns : world.now_ns;
+
+	if (ns > play.fails_until_ns || (end->failed_ns && ns < play.fails_from_ns))
+		world_die("stream %d %s at %s", stream->number,
+			  end->failed_ns ? "has failed" : "goes on", end->rank->node->name);
+}
+
 /* The stream of this place of the list: nothing fails by itself, and nothing stands. */
 static void stream_judge(const struct stream *stream, const struct pair *pair)
 {
@@ -152,9 +167,13 @@ static void stream_judge(const struct stream *stream, const struct pair *pair)
 	/* The next look for another route may be long in coming: docs/protocol/relaying.md. */
 	uint64_t limit_ns = is_relayed(stream, pair) ? 3 * play.gap_ns : play.gap_ns;
 
-	if (stream->state == STREAM_FAILED && !stream->doomed_ns)
+	if (rank_fails) {
+		end_judge(stream, &stream->send);
+		end_judge(stream, &stream->receive);
+	} else if (stream->state == STREAM_FAILED && !stream->doomed_ns) {
 		world_die("stream %d from %s to %s has failed", stream->number,
 			  stream->send.rank->node->name, stream->receive.rank->node->name);
+	}
 	if (stream->state >= STREAM_STOPPED || !pair->well_since_ns ||
 	    (stream->send.gone && stream->receive.gone))
 		return;
@@ -178,9 +197,11 @@ static void stream_renew(struct stream *stream, int place)
 	const struct pair *pair = &play.pairs[place / STREAMS_PER_PAIR];
 	struct rank *a = &play.ranks[pair->a], *b = &play.ranks[pair->b];
 	/* Without a comm, or with messages that end somewhere, nobody has to learn of anything. */
-	bool is_over = stream->state == STREAM_STOPPED || stream->state == STREAM_FAILED ||
-		       (stream->doomed_ns && stream->state != STREAM_RUNS) ||
-		       (stream->send.gone && stream->receive.gone);
+	bool is_over =
+		stream->state == STREAM_STOPPED ||
+		(stream->state == STREAM_FAILED && (!rank_fails || ends_have_failed(stream))) ||
+		(stream->doomed_ns && stream->state != STREAM_RUNS) ||
+		(stream->send.gone && stream->receive.gone);
 
 	/* A connect that has no way at first may fail before its time: not promised yet. */
 	if (!node_is_well(a->node) || !node_is_well(b->node) || !pair->well_since_ns)
@@ -373,6 +394,30 @@ static void quiet_check(void)
 	if (statistics_relayed_bytes != bytes)
 		world_die("relays count %lu bytes, not %lu", statistics_relayed_bytes, bytes);
 	said_check_quiet(QUIET_LINES);
+}
+
+void play_rest(bool rest)
+{
+	int i;
+
+	for (i = 0; i < num_streams; i++)
+		stream_rest(&streams[i], rest);
+}
+
+void play_check_failed(const char *says)
+{
+	int i, times;
+
+	for (i = 0; i < num_streams; i++) {
+		if (!ends_have_failed(&streams[i]))
+			world_die("stream %d has not failed at both ends", i);
+	}
+	for (i = 0; i < play.num_ranks; i++) {
+		times = said_times(play.ranks[i].node, says);
+		if (times != 1)
+			world_die("%s has said %d times: %s", play.ranks[i].node->name, times,
+				  says);
+	}
 }
 
 void play_end(uint64_t seed)

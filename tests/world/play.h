@@ -31,6 +31,7 @@ struct play {
 	bool quiet; /* no fault: nothing may be lost, and no WARN be said */
 	/* Set before play_begin(). "NAME=VALUE b:NAME=VALUE": of all, and of b alone; or NULL. */
 	const char *settings;
+	uint64_t fails_from_ns, fails_until_ns; /* if rank_fails: when streams fail, at both ends */
 	const char *folder;  /* real, for what `fi_mesh drain` marks; NULL: nothing is drained */
 	unsigned int absent; /* a bit mask of cables that have no carrier at first */
 };
@@ -58,6 +59,12 @@ void play_restart(int rank);
 
 /** Marks the NIC of this rank at a cable as `fi_mesh drain` does, or takes the mark away. */
 void play_drain(int rank, int cable, bool drained);
+
+/** NCCL has nothing to do (@rest), or again. */
+void play_rest(bool rest);
+
+/** Fails unless all streams have failed, and each process has said once what @says matches. */
+void play_check_failed(const char *says);
 
 /** Lets all streams come to their end, and prints what has been. */
 void play_end(uint64_t seed);

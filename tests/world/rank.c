@@ -20,7 +20,8 @@
 #define WARN_NS (10 * WORLD_S)
 
 size_t rank_message_bytes = MESSAGE_BYTES;
-const char *rank_expects;
+const char *rank_expects, *rank_excludes;
+bool rank_fails;
 
 static void __attribute__((format(printf, 5, 6)))
 log_line(enum nccl_level level, unsigned long flags, const char *file, int line, const char *format,
@@ -33,9 +34,11 @@ log_line(enum nccl_level level, unsigned long flags, const char *file, int line,
 	va_start(args, format);
 	vsnprintf(text, sizeof(text), format, args);
 	va_end(args);
-	if (rank_expects && strstr(text, rank_expects))
+	if (rank_expects && said_matches(text, rank_expects))
 		rank_expects = NULL;
 	said(level, file, line, text);
+	if (rank_excludes && said_matches(text, rank_excludes))
+		world_die("%s says: %s", world_acting()->name, text);
 }
 
 /* ---- a process ----------------------------------------------------------------------------- */
@@ -89,7 +92,7 @@ void rank_end(struct rank *rank, bool quiet)
 		world_die("%s: finalize fails", rank->node->name);
 	world_act_for(NULL);
 	/* The provider may still write to the memory of what was in flight. */
-	if (!said_of(rank->node, "operations that never ended"))
+	if (!said_times(rank->node, "operations that never ended"))
 		leftovers_check(rank->node, rank->net);
 	statistics_check(&rank->statistics, rank->node->name, quiet);
 }
@@ -163,6 +166,7 @@ static void stream_fails(struct stream *stream, struct stream_end *end, enum ncc
 	world_say("stream %d: %s fails at %s: %d", stream->number, what, end->rank->node->name,
 		  error);
 	stream->state = STREAM_FAILED;
+	end->failed_ns = world.now_ns;
 	if (!end->comm)
 		return;
 	end->rank->statistics.failed++;
@@ -249,6 +253,11 @@ static void stream_connect(struct stream *stream)
 	world_say("stream %d runs", stream->number);
 }
 
+static bool end_is_over(const struct stream *stream, const struct stream_end *end)
+{
+	return rank_fails ? end->failed_ns : stream->state == STREAM_FAILED;
+}
+
 /* Posts the next message, if there is a place for it. */
 static bool end_post(struct stream *stream, struct stream_end *end)
 {
@@ -282,7 +291,7 @@ static bool end_test(struct stream *stream, struct stream_end *end, struct slot 
 	enum nccl_result error;
 	int done = 0, size = 0;
 
-	if (!slot->request || stream->state == STREAM_FAILED)
+	if (!slot->request || end_is_over(stream, end))
 		return false;
 	error = end->rank->net->test(slot->request, &done, &size);
 	if (error)
@@ -307,7 +316,7 @@ static bool end_turn(struct stream *stream, struct stream_end *end)
 	if (!end_acts(end))
 		return false;
 	world_act_for(end->rank->node);
-	while (stream->state != STREAM_FAILED && end_post(stream, end))
+	while (!end_is_over(stream, end) && end_post(stream, end))
 		done = true;
 	for (i = 0; i < SLOTS; i++)
 		done |= end_test(stream, end, &end->slots[i]);
@@ -316,35 +325,41 @@ static bool end_turn(struct stream *stream, struct stream_end *end)
 
 bool stream_turn(struct stream *stream)
 {
-	bool done = false;
+	bool done = false, is_idle;
 
 	if (stream->state == STREAM_CONNECTS)
 		stream_connect(stream);
-	if (stream->state == STREAM_RUNS || stream->state == STREAM_STOPS) {
+	if (stream->state == STREAM_RUNS || stream->state == STREAM_STOPS ||
+	    (stream->state == STREAM_FAILED && rank_fails)) {
 		done = end_turn(stream, &stream->send);
 		done |= end_turn(stream, &stream->receive);
 	}
-	if (stream->state == STREAM_STOPS && stream->receive.done == stream->stops_at &&
-	    stream->send.done == stream->stops_at)
+	is_idle = stream->receive.done == stream->stops_at && stream->send.done == stream->stops_at;
+	if (stream->state == STREAM_STOPS && is_idle)
 		stream->state = STREAM_STOPPED;
 	world_act_for(NULL);
-	if (!done)
-		return false;
-	if (world.now_ns - stream->progressed_ns > GAP_SAID_NS)
+	if (done && world.now_ns - stream->progressed_ns > GAP_SAID_NS)
 		world_say("stream %d goes on after %.3f s", stream->number,
 			  (double)(world.now_ns - stream->progressed_ns) / WORLD_S);
-	stream->progressed_ns = world.now_ns;
-	return true;
+	if (done || is_idle)
+		stream->progressed_ns = world.now_ns;
+	return done;
+}
+
+void stream_rest(struct stream *stream, bool rest)
+{
+	uint64_t posted = stream->send.posted;
+
+	/* A receive that was posted wants its message. */
+	posted = posted > stream->receive.posted ? posted : stream->receive.posted;
+	stream->stops_at = rest ? posted : UINT64_MAX;
 }
 
 void stream_stop(struct stream *stream)
 {
-	uint64_t posted = stream->send.posted;
-
 	if (stream->state != STREAM_RUNS)
 		return;
-	/* A receive that was posted wants its message. */
-	stream->stops_at = posted > stream->receive.posted ? posted : stream->receive.posted;
+	stream_rest(stream, true);
 	stream->state = STREAM_STOPS;
 }
 

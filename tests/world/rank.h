@@ -47,6 +47,7 @@ struct stream_end {
 	uint64_t posted, done; /* messages */
 	bool silent;	       /* its NCCL does not call connect or accept */
 	bool gone;	       /* its process has been killed, or has closed it alone */
+	uint64_t failed_ns;    /* when it has failed; 0: it has not */
 };
 
 /* A comm: messages of drawn sizes, each byte of which is checked. */
@@ -67,8 +68,14 @@ struct stream {
 /** The largest message of the streams that are opened from now on. */
 extern size_t rank_message_bytes;
 
-/** What a line of a plugin's log is to contain; NULL: nothing, or there has been one. */
+/** What a line of a plugin's log is to match; NULL: nothing, or there has been one. */
 extern const char *rank_expects;
+
+/** What no line may match; NULL: nothing. */
+extern const char *rank_excludes;
+
+/** Streams fail, each end by itself: the other one is used until it has failed, too. */
+extern bool rank_fails;
 
 /** Loads the plugin for a node's process, and calls init. */
 void rank_start(struct rank *rank, struct world_node *node, const char *plugin);
@@ -90,6 +97,9 @@ bool stream_turn(struct stream *stream);
 
 /** Has it end after the messages that were begun. */
 void stream_stop(struct stream *stream);
+
+/** Ends the posting of messages, or lets it go on. */
+void stream_rest(struct stream *stream, bool rest);
 
 /** One end closes without a word to the other one's program, as on an abort. */
 void stream_abort(struct stream *stream, struct stream_end *end);

@@ -13,8 +13,11 @@ void said(enum nccl_level level, const char *file, int line, const char *text);
 /** True if the process has said a WARN at this time or later. */
 bool said_warn_since(const struct world_node *node, uint64_t ns);
 
-/** True if the process has said a line with this in it, the last one of its place. */
-bool said_of(const struct world_node *node, const char *text);
+/** True if a basic regular expression matches a part of the text. */
+bool said_matches(const char *text, const char *pattern);
+
+/** How many lines the process has said that match, or whose place's last one does. */
+int said_times(const struct world_node *node, const char *pattern);
 
 /** Fails if a WARN was said, or an INFO more than @limit times by a process. */
 void said_check_quiet(int limit);
