@@ -125,7 +125,7 @@ void case_run(const struct test_case *test)
 		event_happen(event);
 	} while ((event++)->what != END);
 	if (rank_fails)
-		play_check_failed(test->says);
+		play_check_failed(test->says, test->lines);
 	play_end(1);
 	case_end();
 }

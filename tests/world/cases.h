@@ -75,11 +75,13 @@ struct test_case {
 	uint64_t gap_ms; /* at most so long after all is well */
 	struct event events[EVENTS_MAX];
 	const char *settings;
-	const char *says, *says_not; /* basic regular expressions: a line of a log, and of none */
-	int message_kib;	     /* of the largest message; 0: 256 */
-	unsigned int absent;	     /* a bit mask of cables that have no carrier at first */
-	/* Both ends of all streams fail, and each process has said `says` once; 0: none fails. */
+	/* Basic regular expressions: a line of a log, as "a: " and what a says, and of none. */
+	const char *says, *says_not;
+	int message_kib;     /* of the largest message; 0: 256 */
+	unsigned int absent; /* a bit mask of cables that have no carrier at first */
+	/* Both ends of all streams fail, and the process of each has said `says`; 0: none fails. */
 	uint64_t fails_from_ms, fails_until_ms;
+	int lines; /* how often it has said so; 0: any number */
 };
 
 #define FAILS(from, until) .fails_from_ms = (from), .fails_until_ms = (until)

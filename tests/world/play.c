@@ -404,19 +404,23 @@ void play_rest(bool rest)
 		stream_rest(&streams[i], rest);
 }
 
-void play_check_failed(const char *says)
+static void lines_check(const struct world_node *node, const char *says, int lines)
 {
-	int i, times;
+	int times = said_times(node, says);
+
+	if (!times || (lines && times != lines))
+		world_die("%s has said %d times: %s", node->name, times, says);
+}
+
+void play_check_failed(const char *says, int lines)
+{
+	int i;
 
 	for (i = 0; i < num_streams; i++) {
 		if (!ends_have_failed(&streams[i]))
 			world_die("stream %d has not failed at both ends", i);
-	}
-	for (i = 0; i < play.num_ranks; i++) {
-		times = said_times(play.ranks[i].node, says);
-		if (times != 1)
-			world_die("%s has said %d times: %s", play.ranks[i].node->name, times,
-				  says);
+		lines_check(streams[i].send.rank->node, says, lines);
+		lines_check(streams[i].receive.rank->node, says, lines);
 	}
 }
 

@@ -63,8 +63,8 @@ void play_drain(int rank, int cable, bool drained);
 /** NCCL has nothing to do (@rest), or again. */
 void play_rest(bool rest);
 
-/** Fails unless all streams have failed, and each process has said once what @says matches. */
-void play_check_failed(const char *says);
+/** Fails unless all streams have, and the processes of both ends have said @says, @lines times. */
+void play_check_failed(const char *says, int lines);
 
 /** Lets all streams come to their end, and prints what has been. */
 void play_end(uint64_t seed);

@@ -28,17 +28,18 @@ log_line(enum nccl_level level, unsigned long flags, const char *file, int line,
 	 ...)
 {
 	char text[2048];
+	int head = snprintf(text, sizeof(text), "%s: ", world_acting()->name);
 	va_list args;
 
 	(void)flags;
 	va_start(args, format);
-	vsnprintf(text, sizeof(text), format, args);
+	vsnprintf(text + head, sizeof(text) - (size_t)head, format, args);
 	va_end(args);
 	if (rank_expects && said_matches(text, rank_expects))
 		rank_expects = NULL;
-	said(level, file, line, text);
+	said(level, file, line, text + head);
 	if (rank_excludes && said_matches(text, rank_excludes))
-		world_die("%s says: %s", world_acting()->name, text);
+		world_die("it says %s", text);
 }
 
 /* ---- a process ----------------------------------------------------------------------------- */
