@@ -83,6 +83,9 @@ void event_happen(const struct event *event)
 	case REST:
 		play_rest(event->how);
 		break;
+	case ABORT:
+		play_abort(event->which, event->how);
+		break;
 	case CARRIED:
 	case END:
 		break;

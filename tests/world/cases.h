@@ -27,6 +27,7 @@ struct event {
 		UNDRAIN,
 		CARRIED,
 		REST,
+		ABORT,
 	} what;
 	int which; /* cable or rank */
 	int how;   /* see below */
@@ -64,6 +65,8 @@ struct event {
 /* NCCL has nothing to do; or again. */
 #define RESTS(ms) EVENT(ms, REST, 0, true)
 #define WORKS(ms) EVENT(ms, REST, 0, false)
+/* A rank closes its end of a stream alone; the number counts from 0. */
+#define ABORTS(ms, rank, stream) EVENT(ms, ABORT, rank, stream)
 #define ENDS(ms) EVENT(ms, END, 0, 0)
 /* Away for a moment: it counts as a loss. */
 #define FLAP(ms, cable) DOWN(ms, cable), UP((ms) + 20, cable)

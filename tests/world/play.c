@@ -404,6 +404,13 @@ void play_rest(bool rest)
 		stream_rest(&streams[i], rest);
 }
 
+void play_abort(int rank, int stream)
+{
+	bool sends = streams[stream].send.rank == &play.ranks[rank];
+
+	stream_abort(&streams[stream], sends ? &streams[stream].send : &streams[stream].receive);
+}
+
 static void lines_check(const struct world_node *node, const char *says, int lines)
 {
 	int times = said_times(node, says);

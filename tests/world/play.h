@@ -63,6 +63,9 @@ void play_drain(int rank, int cable, bool drained);
 /** NCCL has nothing to do (@rest), or again. */
 void play_rest(bool rest);
 
+/** The rank closes its end of a stream alone. */
+void play_abort(int rank, int stream);
+
 /** Fails unless all streams have, and the processes of both ends have said @says, @lines times. */
 void play_check_failed(const char *says, int lines);
 

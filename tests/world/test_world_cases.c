@@ -26,6 +26,18 @@ static const struct test_case cases[] = {
 	{"killed-while-away", "pair", 3000, .settings = "NCCL_MESH_RECOVERY_TIMEOUT=60",
 	 .says = "^a: .*its process has ended",
 	 .events = {DOWN(1000, 0), DOWN(1000, 1), IS_KILLED(3000, 1), UP(4000, 0), ENDS(7500)}},
+	/* The other end waits for the cable, but not for NCCL_MESH_RECOVERY_TIMEOUT. */
+	{"sender-aborts-while-away", "one", 3000, .settings = "NCCL_MESH_RECOVERY_TIMEOUT=60",
+	 .says = "^b: .*had ended a connection meanwhile",
+	 .events = {DOWN(1000, 0), ABORTS(2000, 0, 0), UP(3000, 0), ENDS(13000)}},
+	{"receiver-aborts-while-away", "one", 3000, .settings = "NCCL_MESH_RECOVERY_TIMEOUT=60",
+	 .says = "^a: .*had ended a connection meanwhile",
+	 .events = {DOWN(1000, 0), ABORTS(2000, 1, 0), UP(3000, 0), ENDS(13000)}},
+	{"all-abort-while-away", "one", 3000,
+	 .settings = "NCCL_MESH_RECOVERY_TIMEOUT=60 NCCL_MESH_RELAY=off",
+	 .says = "^b: .*its process has ended, or all of its",
+	 .events = {DOWN(1000, 0), ABORTS(2000, 0, 0), ABORTS(2000, 0, 1), ABORTS(2000, 0, 2),
+		    ABORTS(2000, 0, 3), UP(3000, 0), ENDS(13000)}},
 	{"black-hole", "pair", 4000, .events = {HOLE(500, 1), UP(6000, 1), ENDS(7000)}},
 	/* As of a wrong MTU: control frames pass, and large messages do not. */
 	{"small-packets", "pair", 10000,

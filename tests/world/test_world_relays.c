@@ -17,6 +17,11 @@ static const struct test_case cases[] = {
 	 .events = {DOWN(500, 1), IS_USED(4000, 3), UP(4000, 1), STOPS(5000, 4), IS_USED(12000, 1),
 		    GOES_ON(13000, 4), ENDS(16000)}},
 	{"end-stopped", "diamond", 1000, .events = {STOPS(1000, 2), GOES_ON(6000, 2), ENDS(9000)}},
+	/* A relay's link that comes back is used at once, also beside the one that stands. */
+	{"end-stopped-cable-away", "line", 2000, .settings = "NCCL_MESH_DEAD_PEER_TIMEOUT=60",
+	 .says = "^a: .*lost node b",
+	 .events = {STOPS(1000, 2), DOWN(3000, 0), UP(4000, 0), IS_USED(8000, 0), GOES_ON(8000, 2),
+		    ENDS(12000)}},
 	{"stopped-only", "line", 2000, .events = {STOPS(1000, 1), GOES_ON(6000, 1), ENDS(9000)}},
 	{"killed", "diamond", 1000,
 	 .events = {IS_KILLED(1000, 1), STARTS(4000, 1), IS_USED(9000, 0), IS_KILLED(9000, 3),
