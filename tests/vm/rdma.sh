@@ -60,9 +60,14 @@ mesh_exec() {
 	fi
 }
 
-# rdma_nics NODE: the NICs of its cables.
+# rdma_nics NODE: the NICs of its cables, or those in RDMA_NICS whose names begin with its name.
 rdma_nics() {
-	ip -n "$MESH_PREFIX$1" -o link show type veth | awk -F'[ :@]+' '$2 != "mgmt0" {print $2}'
+	if [[ ${RDMA_NICS-} ]]; then
+		tr ' ' '\n' <<<"$RDMA_NICS" | sed -n "/^$1/p"
+	else
+		ip -n "$MESH_PREFIX$1" -o link show type veth |
+			awk -F'[ :@]+' '$2 != "mgmt0" {print $2}'
+	fi
 }
 
 # The device's address table is filled in the background.

@@ -6,12 +6,7 @@
 . "$(dirname "${BASH_SOURCE[0]}")/transfer.sh"
 
 # Node r has no RDMA, so neither have the cables to it.
-rdma_nics() {
-	case $1 in
-	a) echo ab ;;
-	b) echo ba ;;
-	esac
-}
+RDMA_NICS="ab ba"
 
 FAULTS_ENV+=("${TRANSFER_PATIENT[@]}" MASTER_ADDR=127.0.0.1 MASTER_PORT=29500
 	"NCCL_MESH_NICS=ab,ar,ba,br,ra,rb")

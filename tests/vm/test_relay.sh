@@ -12,14 +12,7 @@ MESSAGES=8
 SMALL=64 # bytes of a message that needs no grant
 
 # Node b has no RDMA at first; the relay's NIC towards it has.
-rdma_nics() {
-	case $1 in
-	a) echo ar ;;
-	r) echo ra rb ;;
-	b) [[ ! $BOTH ]] || echo br ;;
-	esac
-}
-BOTH=
+RDMA_NICS="ar ra rb"
 
 # per_segment ROOM WRITES SENDS IMMEDIATES: what each segment of a message into a receive of ROOM
 # bytes costs: one write and one message in, and so many out.
@@ -85,7 +78,7 @@ per_segment $SIZE 0 0 0
 led tcp
 note "RDMA in, tcp out: every byte is right"
 
-BOTH=1
+RDMA_NICS+=" br"
 rdma_device_renew b br
 per_segment $SIZE 1 0 1
 led "verbs;ofi_rxm"

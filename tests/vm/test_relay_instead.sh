@@ -5,13 +5,7 @@
 . "$(dirname "${BASH_SOURCE[0]}")/transfer.sh"
 
 # Node r, which only forwards, has no RDMA, so neither have the cables to it.
-rdma_nics() {
-	case $1 in
-	a) echo ap ;;
-	b) echo bp ;;
-	p) echo pa pb ;;
-	esac
-}
+RDMA_NICS="ap bp pa pb"
 
 FAULTS_ENV+=("${TRANSFER_PATIENT[@]}" MASTER_ADDR=127.0.0.1 MASTER_PORT=29500
 	"NCCL_MESH_NICS=ap,ar,bp,br,pa,pb")

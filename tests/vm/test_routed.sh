@@ -10,14 +10,7 @@ RUN_ARGS=(--timeout 120 --check-max 64K --check-every 2 --sizes "8,64K" --iters 
 
 # Nodes a and b have RDMA on their cable, and x and y towards their router r. Without it are all
 # other NICs.
-rdma_nics() {
-	case $1 in
-	a) echo ab ;;
-	b) echo ba ;;
-	x) echo xr ;;
-	y) echo yr ;;
-	esac
-}
+RDMA_NICS="ab ba xr yr"
 
 # took RUN FROM TO KIND PROVIDER
 took() { said "$1" "path: from=$2 to=$3 .* via=$4 provider=$5"; }

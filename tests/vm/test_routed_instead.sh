@@ -6,13 +6,7 @@
 . "$(dirname "${BASH_SOURCE[0]}")/../functional/relays.sh"
 . "$(dirname "${BASH_SOURCE[0]}")/rdma.sh"
 
-rdma_nics() {
-	case $1 in
-	a) echo ap ar ;;
-	b) echo bp ;;
-	p) echo pa pb ;;
-	esac
-}
+RDMA_NICS="ap ar bp pa pb"
 
 faults_init
 two_ways
