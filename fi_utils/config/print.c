@@ -137,7 +137,7 @@ static void range_describe(const struct mesh_setting *setting, char *text, size_
 	*text = 0;
 	if (setting->type == MESH_SETTING_SWITCH)
 		snprintf(text, size, "on or off");
-	else if (setting->type != MESH_SETTING_TEXT)
+	else if (!mesh_setting_is_text(setting))
 		snprintf(text, size, "%s from %" PRIu64 " to %" PRIu64 "%s",
 			 unit_name(setting->type), setting->min, setting->max,
 			 setting->type == MESH_SETTING_BYTES ? "; K, M, G are powers of 1024" : "");
@@ -150,7 +150,7 @@ static void value_text(const struct mesh_setting *setting, const struct mesh_con
 	const char *member = (const char *)config + setting->offset;
 	uint64_t value;
 
-	if (setting->type == MESH_SETTING_TEXT) {
+	if (mesh_setting_is_text(setting)) {
 		snprintf(text, size, "%s", member);
 		mesh_text_clean(text);
 		return;
@@ -228,7 +228,7 @@ static json_t *setting_json(const struct mesh_setting *setting, const struct mes
 	uint64_t value;
 
 	value_text(setting, config, text, sizeof(text));
-	if (setting->type == MESH_SETTING_TEXT)
+	if (mesh_setting_is_text(setting))
 		return json_pack("{s:s, s:b, s:s?, s:s, s:s, s:s}", "name", setting->name, "set",
 				 is_set(setting), "origin", config_origin(setting->name), "value",
 				 text, "default", "", "help", setting->help);

@@ -11,9 +11,9 @@
 #include "base/config.h"
 #include "base/log.h"
 
-#define TEXT(variable, member, help_text, ...)                                                     \
+#define TEXT(variable, setting_type, member, help_text, ...)                                       \
 	{                                                                                          \
-		.name = (variable), .type = MESH_SETTING_TEXT,                                     \
+		.name = (variable), .type = (setting_type),                                        \
 		.offset = offsetof(struct mesh_config, member),                                    \
 		.size = sizeof(((struct mesh_config *)0)->member), .default_text = "",             \
 		.help = (help_text), __VA_ARGS__                                                   \
@@ -27,47 +27,42 @@
 	}
 
 const struct mesh_setting mesh_settings[] = {
-	TEXT("NCCL_MESH_NICS", nics,
+	TEXT("NCCL_MESH_NICS", MESH_SETTING_LIST, nics,
 	     "NICs to use, by netdev or RDMA device name, with NCCL_IB_HCA's grammar: a comma list "
 	     "of prefixes; a leading '=' selects exact names, a leading '^' excludes the names. "
-	     "Default: all that look like mesh NICs.",
-	     .needed = true),
-	TEXT("NCCL_MESH_ADDRESSES", addresses,
+	     "Default: all that look like mesh NICs."),
+	TEXT("NCCL_MESH_ADDRESSES", MESH_SETTING_LIST, addresses,
 	     "Comma list of subnets (10.0.0.0/8,fd00::/8). A NIC with several addresses uses the "
-	     "first address that lies in one of them. Default: IPv4 before IPv6, link-local last.",
-	     .needed = true),
-	TEXT("NCCL_MESH_PROVIDER", provider,
+	     "first address that lies in one of them. Default: IPv4 before IPv6, link-local last."),
+	TEXT("NCCL_MESH_PROVIDER", MESH_SETTING_LIST, provider,
 	     "libfabric provider to use on every NIC: verbs;ofi_rxm, tcp or tcp;ofi_rxm. Default: "
 	     "for each link verbs;ofi_rxm if both ends have an RDMA device, else tcp. "
 	     "'verbs;ofi_rxm,tcp': tcp also where verbs;ofi_rxm does not get through. Must be the "
-	     "same on all nodes.",
-	     .needed = true),
-	TEXT("NCCL_MESH_ROUTED", routed,
+	     "same on all nodes."),
+	TEXT("NCCL_MESH_ROUTED", MESH_SETTING_TEXT, routed,
 	     "Paths between two nodes without a common subnet. 'auto', the default: those on which "
 	     "the kernels' routes lead from a mesh NIC of one node to one of the other, and back "
 	     "by the same two NICs; 'management': also any over the management network, if no "
 	     "others exist; 'off': none.",
 	     .choices = "auto|management|off"),
-	TEXT("NCCL_MESH_RAILS", rails,
+	TEXT("NCCL_MESH_RAILS", MESH_SETTING_LIST, rails,
 	     "Which NICs belong together on a routed fabric: a comma list of rails, each of them "
 	     "the subnets of its NICs on all nodes (10.1.0.0/16+10.65.0.0/16,10.2.0.0/16). A "
 	     "connection pairs NICs of one rail first. Default: NICs with the same number in PCI "
-	     "order, if both nodes have as many. Must be the same on all nodes.",
-	     .needed = true),
-	TEXT("NCCL_MESH_NEAR", near,
+	     "order, if both nodes have as many. Must be the same on all nodes."),
+	TEXT("NCCL_MESH_NEAR", MESH_SETTING_TEXT, near,
 	     "Whether a connection uses only the NIC that NCCL chose and those near it (same PCIe "
 	     "switch or NUMA node). 'auto', the default: between nodes whose NICs are all on one "
 	     "switched or routed fabric; 'always': also on a fabric with a subnet for each rail, "
 	     "which looks like parallel cables; 'off': each connection uses all NICs that reach "
 	     "the peer.",
 	     .choices = "auto|always|off"),
-	TEXT("NCCL_MESH_NODE_NAME", node_name,
-	     "This node's name in messages. Default: the host name.", .needed = false),
-	TEXT("NCCL_MESH_SITE", site,
+	TEXT("NCCL_MESH_NODE_NAME", MESH_SETTING_TEXT, node_name,
+	     "This node's name in messages. Default: the host name."),
+	TEXT("NCCL_MESH_SITE", MESH_SETTING_TEXT, site,
 	     "The data centre of this node, of which 15 characters count. Routes over relays of "
 	     "the same site come first, paths to another site have as many TCP connections as the "
-	     "line needs, and 'fi_mesh neighbours' shows it on the other nodes. Default: none.",
-	     .needed = false),
+	     "line needs, and 'fi_mesh neighbours' shows it on the other nodes. Default: none."),
 	NUMBER("NCCL_MESH_CONNECT_TIMEOUT", MESH_SETTING_SECONDS, connect_timeout_s, "60", 1, 86400,
 	       "Seconds after which a connection attempt fails. A peer process that is alive "
 	       "answers at once, even while its NCCL is busy elsewhere."),
@@ -92,7 +87,7 @@ const struct mesh_setting mesh_settings[] = {
 	       "With 'on', a process asks on each mesh NIC which node is at the other end, and "
 	       "answers such questions, when it starts and when a link changes (UDP port 18621). "
 	       "With 'off', it sends and answers none."),
-	TEXT("NCCL_MESH_RELAY", relay,
+	TEXT("NCCL_MESH_RELAY", MESH_SETTING_TEXT, relay,
 	     "Between two nodes without a common cable, the nodes in the middle relay. 'job', the "
 	     "default: a process relays for processes of its own job (the same Slurm step, PMIx "
 	     "namespace, torchrun run, or MASTER_ADDR and MASTER_PORT); 'any': for all; 'off': for "
@@ -104,32 +99,29 @@ const struct mesh_setting mesh_settings[] = {
 	       "it takes up to 4 MiB, and the less the more of them there are, down to 32 KiB: the "
 	       "default is enough for 2,048. Without that none is opened. On RDMA NICs it counts "
 	       "as locked memory."),
-	TEXT("NCCL_MESH_STATS_DIR", stats_dir,
+	TEXT("NCCL_MESH_STATS_DIR", MESH_SETTING_PATH, stats_dir,
 	     "Folder of the counters that `fi_mesh watch` reads, one small file for each process: "
-	     "an absolute path, or 'none' for no counters. Default: /dev/shm/nccl-net-mesh-UID.",
-	     .is_path = true),
-	TEXT("NCCL_MESH_TUNER", tuner,
+	     "an absolute path, or 'none' for no counters. Default: /dev/shm/nccl-net-mesh-UID."),
+	TEXT("NCCL_MESH_TUNER", MESH_SETTING_TEXT, tuner,
 	     "Which algorithms NCCL may use, if it is 2.21 or later. 'auto', the default: if "
 	     "NCCL_MESH_PLAN lists a mesh in which not each two nodes have a cable, not those that "
 	     "need a relay where another needs none; 'ring': only rings; 'off': as NCCL chooses. "
 	     "Must be the same on all nodes.",
 	     .choices = "auto|ring|off"),
-	TEXT("NCCL_MESH_PLAN", plan,
+	TEXT("NCCL_MESH_PLAN", MESH_SETTING_PATH, plan,
 	     "File with the cables of the mesh, a line 'NODE[:PORT] NODE[:PORT]' for each as for "
 	     "`fi_mesh plan cables:FILE`. The nodes count in the order in which the file names "
 	     "them first, which must be that of the ranks; a line with one node gives it its "
 	     "place. An absolute path, or 'none'. Default: no plan. Must be the same on all "
-	     "nodes.",
-	     .is_path = true),
-	TEXT("NCCL_SOCKET_IFNAME", sockets,
+	     "nodes."),
+	TEXT("NCCL_SOCKET_IFNAME", MESH_SETTING_TEXT, sockets,
 	     "A setting of NCCL: the NICs where its ranks meet. The plugin only reads it. A NIC "
 	     "that it names counts as the management network, as one with the default route does, "
 	     "if other NICs can replace it (provider tcp). NCCL_MESH_NICS overrides this."),
-	TEXT("NCCL_MESH_PORTS", ports,
+	TEXT("NCCL_MESH_PORTS", MESH_SETTING_PORTS, ports,
 	     "TCP ports on which the plugin listens on the mesh NICs, for a firewall: 40000-40100. "
 	     "Each process of a node needs two of them, up to nine between two sites. RDMA itself "
-	     "uses none. Default: any free port.",
-	     .is_ports = true),
+	     "uses none. Default: any free port."),
 	NUMBER("NCCL_MESH_DEBUG_EAGER_LIMIT", MESH_SETTING_BYTES, eager_limit_bytes, "16K", 0,
 	       65536, "The largest message in the control stream, with RDMA 8K at most."),
 	NUMBER("NCCL_MESH_DEBUG_SEGMENT_SIZE", MESH_SETTING_BYTES, segment_bytes, "4M", 4096,
@@ -199,12 +191,13 @@ static int setting_store(const struct mesh_setting *setting, const char *text,
 	struct mesh_port_range range;
 	uint64_t value;
 
-	if (setting->type == MESH_SETTING_TEXT) {
+	if (mesh_setting_is_text(setting)) {
 		if (strlen(text) >= setting->size)
-			return setting->needed ? -E2BIG : -EINVAL;
-		if (setting->is_path && *text && *text != '/' && strcmp(text, "none"))
+			return setting->type == MESH_SETTING_LIST ? -E2BIG : -EINVAL;
+		if (setting->type == MESH_SETTING_PATH && *text && *text != '/' &&
+		    strcmp(text, "none"))
 			return -EINVAL;
-		if (setting->is_ports && mesh_port_range_parse(text, &range))
+		if (setting->type == MESH_SETTING_PORTS && mesh_port_range_parse(text, &range))
 			return -EINVAL;
 		if (setting->choices && *text && !choice_is_known(setting->choices, text))
 			return -EINVAL;
@@ -236,17 +229,18 @@ static const char *unit_text(enum mesh_setting_type type)
 
 static void setting_refuse(const struct mesh_setting *setting, const char *text)
 {
-	if (setting->type == MESH_SETTING_TEXT && strlen(text) >= setting->size)
+	if (mesh_setting_is_text(setting) && strlen(text) >= setting->size)
 		mesh_warn("%s has %zu bytes, the limit is %zu; %s", setting->name, strlen(text),
 			  setting->size - 1,
-			  setting->needed ? "the plugin does not start" : "using the default");
+			  setting->type == MESH_SETTING_LIST ? "the plugin does not start"
+							     : "using the default");
 	else if (setting->choices)
 		mesh_warn("%s=\"%.64s\" is none of %s; using the default", setting->name, text,
 			  setting->choices);
-	else if (setting->is_ports)
+	else if (setting->type == MESH_SETTING_PORTS)
 		mesh_warn("%s=\"%.64s\" is no range of ports such as 40000-40100; using any port",
 			  setting->name, text);
-	else if (setting->type == MESH_SETTING_TEXT)
+	else if (setting->type == MESH_SETTING_PATH)
 		mesh_warn("%s=\"%.64s\" is neither an absolute path nor 'none'; using the default",
 			  setting->name, text);
 	else
@@ -319,7 +313,7 @@ void mesh_config_log(const struct mesh_config *config)
 		const char *member = (const char *)config + setting->offset;
 		uint64_t value, standard_value;
 
-		if (setting->type == MESH_SETTING_TEXT) {
+		if (mesh_setting_is_text(setting)) {
 			if (*member)
 				mesh_info("%s=%s", setting->name, member);
 			continue;

@@ -50,8 +50,11 @@ struct mesh_config {
 
 enum mesh_setting_type {
 	MESH_SETTING_TEXT,
-	MESH_SETTING_NUMBER,  /* a whole number */
-	MESH_SETTING_SWITCH,  /* "on" or "off": 1 or 0, which may be written as well */
+	MESH_SETTING_LIST,   /* a text, without which the plugin does not start if it is too long */
+	MESH_SETTING_PATH,   /* a text: an absolute path, or "none" */
+	MESH_SETTING_PORTS,  /* a text: a range of TCP ports */
+	MESH_SETTING_NUMBER, /* a whole number */
+	MESH_SETTING_SWITCH, /* "on" or "off": 1 or 0, which may be written as well */
 	MESH_SETTING_SECONDS, /* a whole number */
 	MESH_SETTING_BYTES,   /* a whole number, with an optional K, M or G (powers of 1024) */
 };
@@ -66,12 +69,14 @@ struct mesh_setting {
 	size_t size;		  /* of that member */
 	const char *default_text; /* parsed like a user's value */
 	uint64_t min, max;	  /* of numbers */
-	bool needed;		  /* the plugin does not start if this text cannot be used */
-	bool is_path;		  /* a text: an absolute path, or "none" */
-	bool is_ports;		  /* a text: a range of TCP ports */
 	const char *choices;	  /* a text: one of these words, "a|b|c"; NULL: any */
 	const char *help;
 };
+
+static inline bool mesh_setting_is_text(const struct mesh_setting *setting)
+{
+	return setting->type < MESH_SETTING_NUMBER;
+}
 
 static inline bool mesh_setting_is_debug(const struct mesh_setting *setting)
 {

@@ -40,7 +40,7 @@ static void config_check(const struct mesh_config *config)
 	for (setting = mesh_settings; setting->name; setting++) {
 		const char *member = (const char *)config + setting->offset;
 
-		if (setting->type == MESH_SETTING_TEXT) {
+		if (mesh_setting_is_text(setting)) {
 			if (!memchr(member, 0, setting->size))
 				abort();
 			continue;

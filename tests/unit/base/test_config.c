@@ -70,7 +70,7 @@ static void refuses_with(const char *name, const char *text, int error)
 	assert_memory_equal(&config, &standard, sizeof(config));
 	assert_int_equal(log_captured_lines(MESH_LOG_WARN), 1);
 	assert_true(log_captured(MESH_LOG_WARN, name));
-	if (setting_named(name)->type != MESH_SETTING_TEXT)
+	if (!mesh_setting_is_text(setting_named(name)))
 		assert_true(log_captured(MESH_LOG_WARN, setting_named(name)->default_text));
 	log_capture_stop();
 }
@@ -110,7 +110,7 @@ TEST(table)
 		assert_non_null(setting->help);
 		assert_in_range(strlen(setting->help), 20, 400);
 		assert_int_equal(setting->help[strlen(setting->help) - 1], '.');
-		if (setting->type == MESH_SETTING_TEXT) {
+		if (mesh_setting_is_text(setting)) {
 			covered += setting->size;
 			assert_in_range(setting->size, MESH_CONFIG_TEXT_MAX, MESH_CONFIG_TEXT_MOST);
 			assert_string_equal(setting->default_text, "");
@@ -136,7 +136,7 @@ TEST(ranges)
 
 	load(NULL, NULL, &standard);
 	for (setting = mesh_settings; setting->name; setting++) {
-		if (setting->type == MESH_SETTING_TEXT)
+		if (mesh_setting_is_text(setting))
 			continue;
 		accepts(setting->name, setting->default_text, number_of(&standard, setting));
 		snprintf(text, sizeof(text), "%llu", (unsigned long long)setting->min);
