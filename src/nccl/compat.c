@@ -9,14 +9,7 @@
 #include <string.h>
 #include <time.h>
 
-#include <nccl/functions.h>
-#include <nccl/net_v10.h>
-#include <nccl/net_v11.h>
-#include <nccl/net_v12.h>
-#include <nccl/net_v6.h>
-#include <nccl/net_v7.h>
-#include <nccl/net_v8.h>
-#include <nccl/net_v9.h>
+#include <nccl/net_abi.h>
 
 #include "base/log.h"
 #include "nccl/plugin.h"

@@ -8,8 +8,7 @@
 #ifndef MESH_NCCL_PLUGIN_H
 #define MESH_NCCL_PLUGIN_H
 
-#include <nccl/functions.h>
-#include <nccl/net_newest.h>
+#include <nccl/net_abi.h>
 
 /* The name in every table: what users put into NCCL_NET. NCCL compares it without case. */
 #define MESH_PLUGIN_NAME "Mesh"

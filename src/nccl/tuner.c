@@ -30,9 +30,8 @@
 
 /* What is done to a cost table. Constant for a communicator. */
 struct tuner {
-	bool active;			/* false: NCCL's choice stays */
-	bool ring_only;			/* also rows that this version does not know are excluded */
-	uint32_t excluded;		/* bit n: enum nccl_algorithm n */
+	uint32_t
+		excluded; /* bit n: enum nccl_algorithm n; the last: those of later versions, too */
 	float factors[NCCL_ALGORITHMS]; /* of the other rows */
 };
 
@@ -103,7 +102,6 @@ static void tuner_decide(const struct mesh_tuner_plan *plan, size_t num_nodes, s
 	} else if (num_nodes < 2) {
 		snprintf(why, why_size, "one node: NCCL's choice stays");
 	} else if (plan->mode == MESH_TUNER_RING) {
-		tuner->active = tuner->ring_only = true;
 		tuner->excluded = ~(1u << NCCL_ALGORITHM_RING);
 		snprintf(why, why_size, "rings only (NCCL_MESH_TUNER)");
 	} else if (!graph->num_nodes) {
@@ -115,7 +113,6 @@ static void tuner_decide(const struct mesh_tuner_plan *plan, size_t num_nodes, s
 	} else if (mesh_plan_graph_is_full(graph)) {
 		snprintf(why, why_size, "full mesh: NCCL's choice stays");
 	} else {
-		tuner->active = true;
 		plan_apply(graph, tuner);
 		snprintf(why, why_size, "%zu nodes, not fully meshed: %s", num_nodes,
 			 plan_words(tuner));
@@ -124,7 +121,7 @@ static void tuner_decide(const struct mesh_tuner_plan *plan, size_t num_nodes, s
 
 static bool is_excluded(const struct tuner *tuner, int algorithm)
 {
-	return algorithm < NCCL_ALGORITHMS ? tuner->excluded >> algorithm & 1 : tuner->ring_only;
+	return tuner->excluded >> (algorithm < NCCL_ALGORITHMS ? algorithm : 31) & 1;
 }
 
 /*
@@ -140,7 +137,7 @@ static void tuner_apply(const struct tuner *tuner, float *table, int num_algorit
 	for (algorithm = 0; algorithm < num_algorithms; algorithm++)
 		for (i = 0; i < num_protocols && !is_excluded(tuner, algorithm); i++)
 			any_left |= table[algorithm * num_protocols + i] >= 0;
-	if (!tuner->active || !any_left)
+	if (!any_left)
 		return;
 	for (algorithm = 0; algorithm < num_algorithms; algorithm++) {
 		for (i = 0; i < num_protocols; i++) {
@@ -232,7 +229,7 @@ static enum nccl_result info_v2(void *context, enum nccl_collective collective, 
 	(void)nvls;
 	(void)num_ops;
 	(void)num_channels;
-	if (!tuner || !tuner->active || collective != NCCL_COLLECTIVE_ALL_REDUCE ||
+	if (!tuner || collective != NCCL_COLLECTIVE_ALL_REDUCE ||
 	    tuner->excluded >> NCCL_ALGORITHM_RING & 1 ||
 	    !(tuner->excluded >> NCCL_ALGORITHM_TREE & 1))
 		return NCCL_RESULT_SUCCESS;

@@ -10,14 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include <nccl/net_newest.h>
-#include <nccl/net_v10.h>
-#include <nccl/net_v11.h>
-#include <nccl/net_v12.h>
-#include <nccl/net_v6.h>
-#include <nccl/net_v7.h>
-#include <nccl/net_v8.h>
-#include <nccl/net_v9.h>
+#include <nccl/net_abi.h>
 
 #include "activity.h"
 

@@ -28,7 +28,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include <nccl/net_newest.h>
+#include <nccl/net_abi.h>
 
 #include "rank.h"
 

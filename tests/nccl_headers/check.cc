@@ -15,25 +15,7 @@
 
 #define _Static_assert static_assert
 #include <nccl/types.h>
-#if NCCL_VERSION_CODE >= NCCL_VERSION(2, 30, 0)
-#include <nccl/net_v12.h>
-#endif
-#if NCCL_VERSION_CODE >= NCCL_VERSION(2, 28, 0)
-#include <nccl/net_v11.h>
-#endif
-#if NCCL_VERSION_CODE >= NCCL_VERSION(2, 26, 0)
-#include <nccl/net_v10.h>
-#endif
-#if NCCL_VERSION_CODE >= NCCL_VERSION(2, 24, 0)
-#include <nccl/net_v9.h>
-#endif
-#if NCCL_VERSION_CODE >= NCCL_VERSION(2, 20, 0)
-#include <nccl/net_v8.h>
-#endif
-#if NCCL_VERSION_CODE >= NCCL_VERSION(2, 19, 0)
-#include <nccl/net_v7.h>
-#endif
-#include <nccl/net_v6.h>
+#include <nccl/net_abi.h>
 #if NCCL_VERSION_CODE >= NCCL_VERSION(2, 21, 0)
 #include <nccl/tuner_abi.h>
 #endif

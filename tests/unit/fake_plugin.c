@@ -21,13 +21,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include <nccl/net_v10.h>
-#include <nccl/net_v11.h>
-#include <nccl/net_v12.h>
-#include <nccl/net_v6.h>
-#include <nccl/net_v7.h>
-#include <nccl/net_v8.h>
-#include <nccl/net_v9.h>
+#include <nccl/net_abi.h>
 
 #include "fake_faults.h"
 

@@ -8,13 +8,7 @@
 
 #include <string.h>
 
-#include <nccl/net_v10.h>
-#include <nccl/net_v11.h>
-#include <nccl/net_v12.h>
-#include <nccl/net_v6.h>
-#include <nccl/net_v7.h>
-#include <nccl/net_v8.h>
-#include <nccl/net_v9.h>
+#include <nccl/net_abi.h>
 
 /* The properties that every version has. */
 struct common_properties {

@@ -6,7 +6,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include <nccl/net_newest.h>
+#include <nccl/net_abi.h>
 
 #include "statistics.h"
 #include "world.h"

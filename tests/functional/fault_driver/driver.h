@@ -18,7 +18,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include <nccl/net_newest.h>
+#include <nccl/net_abi.h>
 
 /* How a command ended: 0, one of NCCL's results (above 0), or one of these. */
 #define OUTCOME_OK 0

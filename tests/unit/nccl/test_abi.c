@@ -2,13 +2,7 @@
 /* test_abi.c - which slots of the exported tables are filled, and which are empty on purpose. */
 #include <strings.h>
 
-#include <nccl/net_v10.h>
-#include <nccl/net_v11.h>
-#include <nccl/net_v12.h>
-#include <nccl/net_v6.h>
-#include <nccl/net_v7.h>
-#include <nccl/net_v8.h>
-#include <nccl/net_v9.h>
+#include <nccl/net_abi.h>
 
 #include "unit.h"
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * functions.h - the functions of NCCL's net-plugin tables, each signature once and named after the
- * version that introduced it, and the order of a table's slots.
+ * net_abi.h - versions 6 to 12 of NCCL's net ABI: its functions, each signature once and named
+ * after the version that introduced it; the order of a table's slots; the tables and properties.
  */
-#ifndef MESH_NCCL_FUNCTIONS_H
-#define MESH_NCCL_FUNCTIONS_H
+#ifndef MESH_NCCL_NET_ABI_H
+#define MESH_NCCL_NET_ABI_H
 
 #include <nccl/types.h>
 
@@ -161,5 +161,204 @@ typedef enum nccl_result nccl_set_attributes_v11(void *context,
 	NCCL_ASSERT_PROPERTIES(object, link_offset);                                               \
 	NCCL_ASSERT_MEMBER(object, device.type, (link_offset) + 20, 4);                            \
 	NCCL_ASSERT_MEMBER(object, device.version, (link_offset) + 24, 4)
+
+/* Version 6: NCCL 2.14 and later look for it. */
+
+struct nccl_net_properties_v6 {
+	struct nccl_net_identity identity;
+	int pointer_support;
+	struct nccl_net_link link;
+};
+NCCL_ASSERT_PROPERTIES(struct nccl_net_properties_v6, 28);
+NCCL_ASSERT_SIZE(struct nccl_net_properties_v6, 48);
+
+struct nccl_net_v6 {
+	NCCL_SLOTS_V6(nccl_init_v6, struct nccl_net_properties_v6, nccl_listen_v6, nccl_connect_v6,
+		      nccl_accept_v6, nccl_register_v6, nccl_isend_v6, nccl_irecv_v6);
+};
+NCCL_ASSERT_SLOTS_V6(struct nccl_net_v6);
+NCCL_ASSERT_SIZE(struct nccl_net_v6, 136);
+
+NCCL_EXPORT(nccl_net_v6, ncclNetPlugin_v6);
+
+/* Version 7: adds device handles (NCCL 2.19). */
+
+struct nccl_net_properties_v7 {
+	struct nccl_net_identity identity;
+	int pointer_support;
+	struct nccl_net_link link;
+	struct nccl_net_device device;
+};
+NCCL_ASSERT_PROPERTIES_V7(struct nccl_net_properties_v7, 28);
+NCCL_ASSERT_SIZE(struct nccl_net_properties_v7, 56);
+
+struct nccl_net_v7 {
+	NCCL_SLOTS_V6(nccl_init_v6, struct nccl_net_properties_v7, nccl_listen_v6, nccl_connect_v7,
+		      nccl_accept_v7, nccl_register_v6, nccl_isend_v6, nccl_irecv_v6);
+	NCCL_SLOTS_V7;
+};
+NCCL_ASSERT_SLOTS_V7(struct nccl_net_v7);
+NCCL_ASSERT_SIZE(struct nccl_net_v7, 152);
+
+NCCL_EXPORT(nccl_net_v7, ncclNetPlugin_v7);
+
+/* Version 8: registers more than 2 GiB (NCCL 2.20). */
+
+struct nccl_net_properties_v8 {
+	struct nccl_net_identity identity;
+	int pointer_support;
+	int registration_is_global;
+	struct nccl_net_link link;
+	struct nccl_net_device device;
+};
+NCCL_ASSERT_PROPERTIES_V7(struct nccl_net_properties_v8, 32);
+NCCL_ASSERT_MEMBER(struct nccl_net_properties_v8, registration_is_global, 28, 4);
+NCCL_ASSERT_SIZE(struct nccl_net_properties_v8, 64);
+
+struct nccl_net_v8 {
+	NCCL_SLOTS_V6(nccl_init_v6, struct nccl_net_properties_v8, nccl_listen_v6, nccl_connect_v7,
+		      nccl_accept_v7, nccl_register_v8, nccl_isend_v6, nccl_irecv_v6);
+	NCCL_SLOTS_V7;
+};
+NCCL_ASSERT_SLOTS_V7(struct nccl_net_v8);
+NCCL_ASSERT_SIZE(struct nccl_net_v8, 152);
+
+NCCL_EXPORT(nccl_net_v8, ncclNetPlugin_v8);
+
+/* Version 9: size_t messages, virtual devices (NCCL 2.24). */
+
+struct nccl_net_properties_v9 {
+	struct nccl_net_identity identity;
+	int pointer_support;
+	int registration_is_global;
+	int force_flush;
+	struct nccl_net_link link;
+	struct nccl_net_device device;
+	struct nccl_net_vdevice_v9 members;
+	struct nccl_net_limits limits;
+};
+NCCL_ASSERT_PROPERTIES_V7(struct nccl_net_properties_v9, 36);
+NCCL_ASSERT_MEMBER(struct nccl_net_properties_v9, registration_is_global, 28, 4);
+NCCL_ASSERT_MEMBER(struct nccl_net_properties_v9, force_flush, 32, 4);
+NCCL_ASSERT_MEMBER(struct nccl_net_properties_v9, members, 64, 20);
+NCCL_ASSERT_MEMBER(struct nccl_net_properties_v9, limits.max_p2p_bytes, 88, 8);
+NCCL_ASSERT_MEMBER(struct nccl_net_properties_v9, limits.max_coll_bytes, 96, 8);
+NCCL_ASSERT_SIZE(struct nccl_net_properties_v9, 104);
+
+struct nccl_net_v9 {
+	NCCL_SLOTS_V6(nccl_init_v6, struct nccl_net_properties_v9, nccl_listen_v6, nccl_connect_v7,
+		      nccl_accept_v7, nccl_register_v8, nccl_isend_v9, nccl_irecv_v9);
+	NCCL_SLOTS_V7;
+	NCCL_SLOTS_V9(nccl_make_vdevice_v9);
+};
+NCCL_ASSERT_SLOTS_V9(struct nccl_net_v9);
+NCCL_ASSERT_SIZE(struct nccl_net_v9, 160);
+
+NCCL_EXPORT(nccl_net_v9, ncclNetPlugin_v9);
+
+/* Version 10: v9's properties, a profiler, a config (NCCL 2.26). */
+
+struct nccl_net_v10 {
+	NCCL_SLOTS_V6(nccl_init_v10, struct nccl_net_properties_v9, nccl_listen_v6,
+		      nccl_connect_v10, nccl_accept_v7, nccl_register_v8, nccl_isend_v10,
+		      nccl_irecv_v10);
+	NCCL_SLOTS_V7;
+	NCCL_SLOTS_V9(nccl_make_vdevice_v9);
+};
+NCCL_ASSERT_SLOTS_V9(struct nccl_net_v10);
+NCCL_ASSERT_SIZE(struct nccl_net_v10, 160);
+
+NCCL_EXPORT(nccl_net_v10, ncclNetPlugin_v10);
+
+/* Version 11: a context for each communicator (NCCL 2.28). */
+
+struct nccl_net_properties_v11 {
+	struct nccl_net_identity identity;
+	int pointer_support;
+	int registration_is_global;
+	int force_flush;
+	struct nccl_net_link link;
+	struct nccl_net_device device;
+	struct nccl_net_vdevice_v9 members;
+	struct nccl_net_limits limits;
+	int max_multi_request_size;
+};
+NCCL_ASSERT_PROPERTIES_V7(struct nccl_net_properties_v11, 36);
+NCCL_ASSERT_MEMBER(struct nccl_net_properties_v11, registration_is_global, 28, 4);
+NCCL_ASSERT_MEMBER(struct nccl_net_properties_v11, force_flush, 32, 4);
+NCCL_ASSERT_MEMBER(struct nccl_net_properties_v11, members, 64, 20);
+NCCL_ASSERT_MEMBER(struct nccl_net_properties_v11, limits.max_p2p_bytes, 88, 8);
+NCCL_ASSERT_MEMBER(struct nccl_net_properties_v11, limits.max_coll_bytes, 96, 8);
+NCCL_ASSERT_MEMBER(struct nccl_net_properties_v11, max_multi_request_size, 104, 4);
+NCCL_ASSERT_SIZE(struct nccl_net_properties_v11, 112);
+
+struct nccl_net_v11 {
+	NCCL_SLOTS_V6(nccl_init_v11, struct nccl_net_properties_v11, nccl_listen_v11,
+		      nccl_connect_v11, nccl_accept_v7, nccl_register_v8, nccl_isend_v10,
+		      nccl_irecv_v10);
+	NCCL_SLOTS_V7;
+	NCCL_SLOTS_V9(nccl_make_vdevice_v9);
+	NCCL_SLOTS_V11;
+};
+NCCL_ASSERT_SLOTS_V11(struct nccl_net_v11);
+NCCL_ASSERT_SIZE(struct nccl_net_v11, 176);
+
+NCCL_EXPORT(nccl_net_v11, ncclNetPlugin_v11);
+
+/* Version 12: rails, planes and wider virtual devices (NCCL 2.30). */
+
+struct nccl_net_vdevice_v12 {
+	int num_devs;
+	int devs[8]; /* NCCL_NET_MAX_DEVS_PER_NIC */
+};
+NCCL_ASSERT_MEMBER(struct nccl_net_vdevice_v12, num_devs, 0, 4);
+NCCL_ASSERT_MEMBER(struct nccl_net_vdevice_v12, devs, 4, 32);
+NCCL_ASSERT_SIZE(struct nccl_net_vdevice_v12, 36);
+
+struct nccl_net_properties_v12 {
+	struct nccl_net_identity identity;
+	int pointer_support; /* NCCL_POINTER_* */
+	int registration_is_global;
+	int force_flush;
+	struct nccl_net_link link;
+	struct nccl_net_device device;
+	struct nccl_net_vdevice_v12 members;
+	struct nccl_net_limits limits;
+	int max_multi_request_size;
+	int16_t rail_id; /* NCCL_UNDEFINED, or a number that NICs on one rail share */
+	int16_t plane_id;
+};
+NCCL_ASSERT_PROPERTIES_V7(struct nccl_net_properties_v12, 36);
+NCCL_ASSERT_MEMBER(struct nccl_net_properties_v12, registration_is_global, 28, 4);
+NCCL_ASSERT_MEMBER(struct nccl_net_properties_v12, force_flush, 32, 4);
+NCCL_ASSERT_MEMBER(struct nccl_net_properties_v12, members, 64, 36);
+NCCL_ASSERT_MEMBER(struct nccl_net_properties_v12, limits.max_p2p_bytes, 104, 8);
+NCCL_ASSERT_MEMBER(struct nccl_net_properties_v12, limits.max_coll_bytes, 112, 8);
+NCCL_ASSERT_MEMBER(struct nccl_net_properties_v12, max_multi_request_size, 120, 4);
+NCCL_ASSERT_MEMBER(struct nccl_net_properties_v12, rail_id, 124, 2);
+NCCL_ASSERT_MEMBER(struct nccl_net_properties_v12, plane_id, 126, 2);
+NCCL_ASSERT_SIZE(struct nccl_net_properties_v12, 128);
+
+struct nccl_net_v12 {
+	NCCL_SLOTS_V6(nccl_init_v11, struct nccl_net_properties_v12, nccl_listen_v11,
+		      nccl_connect_v11, nccl_accept_v7, nccl_register_v8, nccl_isend_v10,
+		      nccl_irecv_v10);
+	NCCL_SLOTS_V7;
+	NCCL_SLOTS_V9(nccl_make_vdevice_v12);
+	NCCL_SLOTS_V11;
+};
+NCCL_ASSERT_SLOTS_V11(struct nccl_net_v12);
+NCCL_ASSERT_SIZE(struct nccl_net_v12, 176);
+
+NCCL_EXPORT(nccl_net_v12, ncclNetPlugin_v12);
+
+/*
+ * The newest version is named here only. plugin.c fills its properties, and the older tables derive
+ * theirs from them.
+ */
+#define nccl_net_newest nccl_net_v12
+#define nccl_net_properties_newest nccl_net_properties_v12
+/* The table's symbol, for dlsym(). */
+#define NCCL_NET_SYMBOL_NEWEST "ncclNetPlugin_v12"
 
 #endif
