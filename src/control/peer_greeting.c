@@ -10,7 +10,7 @@
 #include "control/peer_greeting.h"
 #include "control/peer_index.h"
 #include "control/peer_port.h"
-#include "fabric/breakage.h"
+#include "fabric/poll.h"
 #include "nic/rdma_port.h"
 #include "wire/message.h"
 

@@ -22,7 +22,7 @@
 #include "control/peer_life.h"
 #include "control/peer_send.h"
 #include "control/socket.h"
-#include "fabric/breakage.h"
+#include "fabric/poll.h"
 #include "fabric/endpoint.h"
 #include "nic/rdma_port.h"
 

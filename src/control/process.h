@@ -18,7 +18,7 @@
 #include "base/log.h"
 #include "control/engine.h"
 #include "fabric/domain.h"
-#include "fabric/socket_table.h"
+#include "fabric/provider_sockets.h"
 #include "nic/endpoint_addr.h"
 #include "nic/nic.h"
 #include "nic/rails.h"

@@ -81,6 +81,7 @@ static int receive_post(struct mesh_buffer *buffer)
 {
 	struct mesh_domain *domain = buffer->domain;
 	size_t room = sizeof(struct mesh_message_header) + domain->payload_max;
+	char more[MESH_LOG_LIMIT_TEXT_MAX];
 	int ret;
 
 	if (!domain->endpoint)
@@ -88,11 +89,10 @@ static int receive_post(struct mesh_buffer *buffer)
 	mesh_op_hand_over(&buffer->op);
 	ret = (int)fi_recv(domain->endpoint, buffer->bytes, room, domain->slab_desc, FI_ADDR_UNSPEC,
 			   &buffer->op.context);
-	if (ret && ret != -FI_EAGAIN && !domain->receive_warned) {
-		domain->receive_warned = true; /* every poll retries it */
-		mesh_warn_new(domain->failure, "%s: cannot post a receive: %s", domain->nic->netdev,
-			      fi_strerror(-ret));
-	}
+	if (ret && ret != -FI_EAGAIN && /* every poll retries it */
+	    mesh_log_limit_pass(&domain->breakages, 1, mesh_clock_ms(), more))
+		mesh_warn_new(domain->failure, "%s: cannot post a receive: %s%s",
+			      domain->nic->netdev, fi_strerror(-ret), more);
 	return ret;
 }
 
@@ -107,7 +107,7 @@ static void receive_complete(struct mesh_op *op, int error)
 		header = mesh_message_check(buffer->bytes, op->size);
 	if (header)
 		mesh_sink_message(domain, header, header + 1);
-	else if (error || op->size) /* an empty one only connects (remote_connect.c) */
+	else if (error || op->size) /* an empty one only connects (remote.c) */
 		atomic_fetch_add_explicit(&domain->strangers, 1, memory_order_relaxed);
 	if (receive_post(buffer))
 		TAILQ_INSERT_TAIL(&domain->unposted, buffer, entry);

@@ -7,7 +7,6 @@
 #include "base/lock.h"
 #include "fabric/domain.h"
 #include "fabric/flow.h"
-#include "fabric/op.h"
 
 /* A message that is being sent, or a posted receive. Room for the largest message. */
 struct mesh_buffer {

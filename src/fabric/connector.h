@@ -6,7 +6,6 @@
 #include "base/lock.h"
 #include "fabric/domain.h"
 #include "fabric/flow.h"
-#include "fabric/op.h"
 
 /*
  * ofi_rxm connects when something is first sent to an endpoint. On verbs it then resolves the
@@ -14,11 +13,17 @@
  * each send and each poll on that NIC need. So a thread that connects claims the endpoint before:
  * polls are skipped, sends wait in their backlogs, and no thread waits with a lock held. Only that
  * NIC stands still; the engine and set-up on other NICs go on. So that it does not stand still for
- * long, a message connects only once the kernel knows the peer's link address (remote_connect.c).
- * A fence's write is posted in the same way (fence_verbs.c), but at once: as a rule the connection
- * that it is to end still exists.
+ * long, a message connects only once the kernel knows the peer's link address (remote.c). A fence's
+ * write is posted in the same way (fence.c), but at once: as a rule the connection that it is to
+ * end still exists.
  */
 struct mesh_connector;
+
+/*
+ * The longest that a NIC or a kernel that is there takes to answer: rdma_resolve_addr() waits so
+ * long inside of libfabric, and we for a link address, and for the refusal of a fence's write.
+ */
+#define MESH_ANSWER_MS 2000
 
 /**
  * Starts the thread. Without one, posts never wait: on the other providers.

@@ -38,7 +38,6 @@ struct mesh_buffer;
 struct mesh_connector;
 struct mesh_flow;
 struct mesh_mr;
-struct mesh_op;
 struct mesh_remote;
 struct mesh_sink;
 struct mesh_verbs_fence;
@@ -74,6 +73,38 @@ enum mesh_endpoint_state {
 	MESH_ENDPOINT_STATES
 };
 
+/*
+ * One posted libfabric operation. It is embedded in the object that it belongs to, which must live
+ * until complete() was called. complete() is called exactly once, with domain->lock held.
+ */
+struct mesh_op {
+	struct fi_context2 context; /* libfabric's, must be first: it comes back as op_context */
+	/* @error: 0, or a negative errno */
+	void (*complete)(struct mesh_op *op, int error);
+	/*
+	 * Orders the poster's stores before the poller's loads. The provider's own locks do that,
+	 * too, but a thread sanitizer cannot see them.
+	 */
+	_Atomic(uint32_t) handed_over;
+	fi_addr_t to;	       /* of a send or write */
+	size_t size;	       /* bytes that arrived, of a completed receive */
+	bool expected_to_fail; /* an error is not reported */
+	int status;	       /* verbs: enum mesh_rdma_status of one that failed; 0: unknown */
+	LIST_ENTRY(mesh_op) in_flight; /* verbs: domain->in_flight; a send or write */
+};
+
+/** Before an operation is posted. */
+static inline void mesh_op_hand_over(struct mesh_op *op)
+{
+	atomic_store_explicit(&op->handed_over, 1, memory_order_release);
+}
+
+/** When its completion is read. */
+static inline void mesh_op_take_back(struct mesh_op *op)
+{
+	atomic_load_explicit(&op->handed_over, memory_order_acquire);
+}
+
 /* A power of two: enough for some hundred peers, without a table that grows. */
 #define MESH_FLOW_BUCKETS 256
 
@@ -96,7 +127,6 @@ struct mesh_domain {
 	/* For a thread that sleeps until this domain has to be polled: poll.h. */
 	struct fid_cq *ready_cq;
 	_Atomic(int) ready_fd; /* -1: there is none */
-	bool ready_failed;     /* the reason is logged; process->lock */
 	struct fid_ep *endpoint;
 	uint8_t name[MESH_ENDPOINT_NAME_MAX];
 	size_t name_len;
@@ -104,7 +134,7 @@ struct mesh_domain {
 	size_t segment_max;		 /* bytes of the largest RMA write */
 	size_t segment_bytes;		 /* of a usual large one; 0 if unknown */
 	size_t inject_max;		 /* bytes of the largest message that needs no buffer */
-	struct mesh_log_limit breakages; /* under lock */
+	struct mesh_log_limit breakages; /* lines about failed operations; under lock */
 	struct mesh_log_limit bad_names; /* endpoint names of peers; under transmit_lock */
 	/*
 	 * Of the immediate that an RMA write carries: 64, 32 or 0. On tcp;ofi_rxm it is 0, because
@@ -129,7 +159,6 @@ struct mesh_domain {
 	TAILQ_HEAD(, mesh_remote) backlogged MESH_GUARDED_BY(transmit); /* transmit_lock */
 	struct mesh_waiter_list waiters MESH_GUARDED_BY(transmit);	/* transmit_lock */
 	struct mesh_flow_list waited MESH_GUARDED_BY(transmit); /* with waiters; transmit_lock */
-	bool has_joined MESH_GUARDED_BY(transmit); /* a waiter joined one of them; transmit_lock */
 	LIST_HEAD(, mesh_remote) remotes MESH_GUARDED_BY(transmit); /* transmit_lock */
 	LIST_HEAD(, mesh_remote) ended MESH_GUARDED_BY(transmit);   /* closed, but not freed yet */
 	LIST_HEAD(, mesh_flow) flows MESH_GUARDED_BY(transmit);	    /* transmit_lock */
@@ -141,6 +170,8 @@ struct mesh_domain {
 	_Atomic(uint64_t) copied_in; /* the number of that poll; both are estimates */
 	struct mesh_connector *connector; /* verbs: for posts that connect; else NULL */
 	_Atomic(bool) claimed;		  /* by such a post: set with lock and transmit_lock held */
+	/* To which it is sending something: that one is not freed; transmit_lock. */
+	struct mesh_remote *at_work MESH_GUARDED_BY(transmit);
 	/*
 	 * Verbs: the sends and writes that the endpoint has; transmit_lock held, or the endpoint
 	 * claimed. How often the endpoint was given up to end them: written with transmit_lock
@@ -158,8 +189,7 @@ struct mesh_domain {
 		domain);	     /* of the poll that runs; under lock */
 	_Atomic(uint64_t) polls;     /* number of polls: shows whether any thread polls */
 	_Atomic(uint64_t) strangers; /* messages and writes without a sink (sink.h) */
-	bool receive_warned MESH_GUARDED_BY(domain); /* a failing post was reported; under lock */
-	_Atomic(bool) broken; /* its queue cannot be read: no operation completes */
+	_Atomic(bool) broken;	     /* its queue cannot be read: no operation completes */
 	struct mesh_buffer_list
 		unposted MESH_GUARDED_BY(domain); /* receives to post again; under lock */
 	/*

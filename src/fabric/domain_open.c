@@ -15,14 +15,13 @@
 #include "fabric/connector.h"
 #include "fabric/domain_open.h"
 #include "fabric/endpoint.h"
-#include "fabric/fence_verbs.h"
+#include "fabric/fence.h"
 #include "fabric/flow.h"
 #include "fabric/mr.h"
 #include "fabric/poll.h"
 #include "fabric/provider.h"
 #include "fabric/provider_sockets.h"
 #include "fabric/remote.h"
-#include "fabric/remote_connect.h"
 #include "nic/rdma_port.h"
 
 /* The least room for completions; the supported providers keep more in a list of their own. */
@@ -117,13 +116,22 @@ static int limits_check(const struct mesh_domain *domain)
 	return -EOPNOTSUPP;
 }
 
+/* What waits for the connector, and what comes meanwhile. */
+static void connector_turn(struct mesh_domain *domain)
+{
+	do {
+		mesh_endpoint_renew(domain);
+		mesh_fences_post(domain);
+	} while (mesh_remote_connect_next(domain));
+}
+
 static int connector_open(struct mesh_domain *domain)
 {
 	int ret;
 
 	if (domain->provider != MESH_PROVIDER_VERBS_RXM)
 		return 0;
-	ret = mesh_connector_start(domain, mesh_remotes_connect);
+	ret = mesh_connector_start(domain, connector_turn);
 	return ret ? mesh_domain_fail(domain, "start a thread to connect", ret) : 0;
 }
 
@@ -265,7 +273,7 @@ void mesh_domain_close(struct mesh_domain *domain)
 	mesh_readiness_close(domain);
 	if (domain->cq)
 		fid_close(&domain->cq->fid);
-	mesh_verbs_fences_free(domain);
+	mesh_fences_free(domain);
 	if (domain->av)
 		fid_close(&domain->av->fid);
 	if (domain->domain)

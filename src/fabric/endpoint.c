@@ -20,7 +20,6 @@
 #include "fabric/buffer.h"
 #include "fabric/connector.h"
 #include "fabric/endpoint.h"
-#include "fabric/op.h"
 #include "fabric/poll.h"
 #include "fabric/provider.h"
 #include "nic/addr.h"

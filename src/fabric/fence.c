@@ -1,32 +1,266 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* fence.c - cuts off remotes that did not stop in time, by a method of their provider. */
+/*
+ * fence.c - cuts off remotes that did not stop in time, by a method of their provider.
+ *
+ * On tcp it disconnects the provider's sockets (provider_sockets.c). On verbs libfabric has no call
+ * that ends a connection: fi_av_remove() keeps it, unless a setting of the whole process changes
+ * this, and then 1.17 crashes if there was no connection. But an RDMA connection ends when one of
+ * its operations fails: both NICs put their queue pairs into the error state and flush the queued
+ * operations of both sides. So the fence writes to an address that no registration of the peer can
+ * cover. The peer's NIC refuses the write even if the peer's process is stopped.
+ *
+ * Closing the registration is not enough: a NIC's driver may reuse the key for the same memory
+ * (mlx5 of Linux keeps a cache of keys), and then a late write would be valid.
+ */
 #include <errno.h>
 #include <sched.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
 #include <rdma/fabric.h>
+#include <rdma/fi_endpoint.h>
+#include <rdma/fi_errno.h>
+#include <rdma/fi_rma.h>
 
 #include "base/clock.h"
+#include "base/compiler.h"
 #include "base/log.h"
+#include "fabric/connector.h"
 #include "fabric/endpoint.h"
 #include "fabric/fence.h"
-#include "fabric/fence_verbs.h"
 #include "fabric/poll.h"
 #include "fabric/provider_sockets.h"
 
 /* Polls after a fence: the provider closes what was cut, and accepts what still waits. */
 #define DRAIN_POLLS 8
 /*
- * The longest wait until the provider has closed them. rxm looks every 10 ms for connections that
- * have ended, and hands out one completion in each poll (FI_OFI_RXM_CM_PROGRESS_INTERVAL,
- * FI_OFI_RXM_COMP_PER_PROGRESS): 33 ms have been measured.
+ * The longest wait for one step of the provider. Until it has closed what was cut: rxm looks every
+ * 10 ms for connections that have ended, and hands out one completion in each poll
+ * (FI_OFI_RXM_CM_PROGRESS_INTERVAL, FI_OFI_RXM_COMP_PER_PROGRESS): 33 ms have been measured. On
+ * verbs for room in the queue, which never gets free without a connection. A NIC that is connecting
+ * is not polled: that adds MESH_ANSWER_MS.
  */
-#define CLOSE_MS 500
+#define STEP_MS 500
 /* The longest wait until the provider has read what had come. */
 #define READ_MS 100
-/* The longest wait for the polls: a verbs NIC that is connecting is not polled, for up to 2 s. */
-#define POLLS_MS 2500
+/* No registration covers the first page of memory. */
+#define NOWHERE 0
+#define NO_KEY 0
+
+/* ---- verbs: the write that is refused ------------------------------------------------------- */
+
+enum fence_state {
+	FENCE_WAITS,   /* in domain->fences: the connector is to post the write */
+	FENCE_POSTING, /* the connector does so */
+	FENCE_FAILED,  /* the provider has not accepted it: error */
+	FENCE_POSTED,
+	FENCE_ENDED, /* the write is over: error, 0 if it was not refused */
+	FENCE_LEFT, /* by its caller, posting or posted: the connector or the completion frees it */
+};
+
+struct mesh_verbs_fence {
+	struct mesh_op op;
+	struct mesh_domain *domain;
+	struct mesh_remote *remote;
+	uint64_t limit_ms;    /* of each step; 0: as usual */
+	uint64_t deadline_ms; /* of the current step */
+	/* All under domain->lock. */
+	enum fence_state state;
+	LIST_ENTRY(mesh_verbs_fence)
+	entry;	   /* in domain->fences or, left and posted, in abandoned */
+	int error; /* of the post, or of the write */
+};
+
+static void fence_ended(struct mesh_op *op, int error)
+{
+	struct mesh_verbs_fence *fence = mesh_container_of(op, struct mesh_verbs_fence, op);
+
+	if (fence->state == FENCE_LEFT) {
+		LIST_REMOVE(fence, entry);
+		free(fence);
+		return;
+	}
+	fence->state = FENCE_ENDED;
+	fence->error = error;
+}
+
+static void deadline_set(struct mesh_verbs_fence *fence, uint64_t limit_ms)
+{
+	if (fence->limit_ms && limit_ms > fence->limit_ms)
+		limit_ms = fence->limit_ms;
+	fence->deadline_ms = mesh_clock_ms() + limit_ms;
+}
+
+/*
+ * The post may connect, for example after the peer has ended the connection: that takes up to
+ * MESH_ANSWER_MS. -ENOTCONN: that is another endpoint by now, and must not connect with that peer.
+ */
+static int fence_post(struct mesh_verbs_fence *fence)
+{
+	struct mesh_domain *domain = fence->domain;
+	const struct mesh_write write = {
+		.data = domain->slab,
+		.size = sizeof(uint64_t),
+		.mr = domain->slab_mr,
+		.address = NOWHERE,
+		.key = NO_KEY,
+	};
+
+	if (mesh_remote_is_outdated(domain, fence->remote))
+		return -ENOTCONN;
+	return mesh_write_post(domain, fence->remote, &write, FI_COMPLETION, &fence->op);
+}
+
+/* The connector is at work with that remote; NULL: with none. While it is, it is not freed. */
+static void work_set(struct mesh_domain *domain, struct mesh_remote *remote)
+{
+	mesh_transmit_lock(domain);
+	domain->at_work = remote;
+	mesh_transmit_unlock(domain);
+}
+
+/* Takes a fence that waits; neither it nor its remote is freed until fence_give_back(). */
+static struct mesh_verbs_fence *fence_take(struct mesh_domain *domain)
+{
+	struct mesh_verbs_fence *fence;
+
+	mesh_domain_lock(domain);
+	fence = LIST_FIRST(&domain->fences);
+	if (fence) {
+		LIST_REMOVE(fence, entry);
+		fence->state = FENCE_POSTING;
+		work_set(domain, fence->remote);
+	}
+	mesh_domain_unlock(domain);
+	return fence;
+}
+
+/* The endpoint is still claimed: no completion can have come. */
+static void fence_give_back(struct mesh_domain *domain, struct mesh_verbs_fence *fence, int ret)
+{
+	mesh_domain_lock(domain);
+	work_set(domain, NULL);
+	fence->error = ret;
+	if (!ret)
+		deadline_set(fence, MESH_ANSWER_MS);
+	if (fence->state != FENCE_LEFT)
+		fence->state = ret ? FENCE_FAILED : FENCE_POSTED;
+	else if (ret)
+		free(fence);
+	else
+		LIST_INSERT_HEAD(&domain->abandoned, fence, entry);
+	mesh_domain_unlock(domain);
+}
+
+void mesh_fences_post(struct mesh_domain *domain)
+{
+	struct mesh_verbs_fence *fence;
+
+	mesh_domain_lock(domain);
+	fence = LIST_FIRST(&domain->fences);
+	mesh_domain_unlock(domain);
+	/* Who has claimed the endpoint wakes the connector when it gives it back. */
+	if (!fence || !mesh_endpoint_claim(domain))
+		return;
+	while ((fence = fence_take(domain)))
+		fence_give_back(domain, fence, fence_post(fence));
+	mesh_endpoint_release(domain);
+}
+
+void mesh_fences_free(struct mesh_domain *domain)
+{
+	struct mesh_verbs_fence *fence;
+
+	while ((fence = LIST_FIRST(&domain->abandoned))) {
+		LIST_REMOVE(fence, entry);
+		free(fence);
+	}
+}
+
+MESH_HOLDS(domain)
+static void fence_want(struct mesh_verbs_fence *fence)
+{
+	fence->state = FENCE_WAITS;
+	LIST_INSERT_HEAD(&fence->domain->fences, fence, entry);
+	mesh_connector_wake(fence->domain);
+}
+
+/*
+ * Returns -EAGAIN while it is in progress; 0 when the connection has ended; -ENOTCONN if there
+ * seems to be none; -ETIMEDOUT if the peer's NIC does not answer, so that the connection ends when
+ * the local NIC times out; another negative errno.
+ */
+MESH_HOLDS(domain)
+static int fence_result(struct mesh_verbs_fence *fence)
+{
+	bool outdated = mesh_remote_is_outdated(fence->domain, fence->remote);
+	bool late = mesh_clock_ms() >= fence->deadline_ms;
+
+	switch (fence->state) {
+	case FENCE_WAITS:
+		if (outdated)
+			return -ENOTCONN; /* our endpoint was closed meanwhile */
+		if (!mesh_endpoint_is_claimed(fence->domain))
+			return -EAGAIN;
+		/* Who has claimed the endpoint tries to connect elsewhere, for 2 s at most. */
+		if (!fence->limit_ms)
+			deadline_set(fence, STEP_MS);
+		return fence->limit_ms && late ? -EBUSY : -EAGAIN;
+	case FENCE_POSTING:
+		return fence->limit_ms && late ? -EBUSY : -EAGAIN;
+	case FENCE_FAILED:
+		if (outdated || fence->error != -FI_EAGAIN)
+			return outdated ? -ENOTCONN : fence->error;
+		if (late)
+			return -ENOTCONN;
+		fence_want(fence);
+		return -EAGAIN;
+	case FENCE_POSTED:
+		return late && !outdated ? -ETIMEDOUT : -EAGAIN; /* outdated: with our endpoint */
+	case FENCE_ENDED:
+		/* A write without an error means that the peer's NIC does not check addresses. */
+		return fence->error ? 0 : -EIO;
+	case FENCE_LEFT:
+		break;
+	}
+	return -EINVAL;
+}
+
+/* The caller has done with it. */
+MESH_HOLDS(domain)
+static void fence_drop(struct mesh_verbs_fence *fence)
+{
+	if (fence->state == FENCE_WAITS)
+		LIST_REMOVE(fence, entry);
+	if (fence->state == FENCE_POSTED)
+		LIST_INSERT_HEAD(&fence->domain->abandoned, fence, entry);
+	if (fence->state == FENCE_POSTED || fence->state == FENCE_POSTING)
+		fence->state = FENCE_LEFT;
+	else
+		free(fence);
+}
+
+/* The connector posts its write, because that may connect. NULL if memory is short. */
+static struct mesh_verbs_fence *verbs_begin(const struct mesh_fence *one)
+{
+	struct mesh_verbs_fence *fence = calloc(1, sizeof(*fence));
+
+	if (!fence)
+		return NULL;
+	fence->op.complete = fence_ended;
+	fence->op.expected_to_fail = true;
+	fence->domain = one->domain;
+	fence->remote = one->remote;
+	fence->limit_ms = one->limit_ms;
+	deadline_set(fence, STEP_MS);
+	mesh_domain_lock(fence->domain);
+	fence_want(fence);
+	mesh_domain_unlock(fence->domain);
+	return fence;
+}
+
+/* ---- the fence of one remote ---------------------------------------------------------------- */
 
 void mesh_fence_begin(struct mesh_fence *fence)
 {
@@ -37,7 +271,7 @@ void mesh_fence_begin(struct mesh_fence *fence)
 	if (mesh_remote_is_outdated(fence->domain, fence->remote) ||
 	    !mesh_endpoint_is_open(fence->domain))
 		return; /* its connection has ended with our endpoint */
-	fence->verbs = mesh_verbs_fence_begin(fence->domain, fence->remote, fence->limit_ms);
+	fence->verbs = verbs_begin(fence);
 	if (!fence->verbs)
 		fence->result = -ENOMEM;
 }
@@ -50,7 +284,11 @@ bool mesh_fence_step(struct mesh_fence *fence)
 	if (!fence->verbs)
 		return mesh_endpoint_is_closing(fence->domain);
 	mesh_domain_poll(fence->domain);
-	ret = mesh_verbs_fence_step(fence->verbs);
+	mesh_domain_lock(fence->domain);
+	ret = fence_result(fence->verbs);
+	if (ret != -EAGAIN)
+		fence_drop(fence->verbs);
+	mesh_domain_unlock(fence->domain);
 	if (ret == -EAGAIN)
 		return true;
 	fence->verbs = NULL;
@@ -62,8 +300,11 @@ bool mesh_fence_step(struct mesh_fence *fence)
 
 void mesh_fence_abandon(struct mesh_fence *fence)
 {
-	if (fence->verbs)
-		mesh_verbs_fence_abandon(fence->verbs);
+	if (!fence->verbs)
+		return;
+	mesh_domain_lock(fence->domain);
+	fence_drop(fence->verbs);
+	mesh_domain_unlock(fence->domain);
 	fence->verbs = NULL;
 }
 
@@ -79,12 +320,11 @@ static void failure_warn(const struct mesh_fence *fence, const char *theirs)
 {
 	struct mesh_domain *domain = fence->domain;
 	char more[MESH_LOG_LIMIT_TEXT_MAX];
-	bool passes;
-
 	mesh_domain_lock(domain);
-	passes = mesh_log_limit_pass(&fence->remote->flow->uncut, 1, mesh_clock_ms(), more);
+	if (!mesh_log_limit_pass(&fence->remote->flow->uncut, 1, mesh_clock_ms(), more))
+		theirs = NULL;
 	mesh_domain_unlock(domain);
-	if (passes)
+	if (theirs)
 		mesh_warn("cannot cut the connection with %s: %s; what NCCL has over it fails, "
 			  "because a late message may reach memory that is in use for something "
 			  "else%s",
@@ -97,8 +337,8 @@ void mesh_fence_report(const struct mesh_fence *fence)
 	char text[MESH_ADDR_TEXT_MAX];
 	struct mesh_addr theirs;
 
-	if (fence->limit_ms || mesh_addr_from_sockaddr((const struct sockaddr *)remote->name,
-						       remote->name_len, &theirs, NULL))
+	if (mesh_addr_from_sockaddr((const struct sockaddr *)remote->name, remote->name_len,
+				    &theirs, NULL))
 		return;
 	if (fence->result < 0)
 		failure_warn(fence, mesh_addr_text(&theirs, text));
@@ -118,18 +358,17 @@ void mesh_fence_report(const struct mesh_fence *fence)
 void mesh_remotes_fence(struct mesh_fence *fences, int count)
 {
 	const struct timespec pause = {.tv_nsec = 500000};
-	bool in_progress;
-	int i;
+	int i, pending;
 
 	for (i = 0; i < count; i++)
 		mesh_fence_begin(&fences[i]);
 	do {
-		in_progress = false;
+		pending = 0;
 		for (i = 0; i < count; i++)
-			in_progress |= mesh_fence_step(&fences[i]);
-		if (in_progress)
+			pending += mesh_fence_step(&fences[i]);
+		if (pending)
 			nanosleep(&pause, NULL);
-	} while (in_progress);
+	} while (pending);
 	for (i = 0; i < count; i++)
 		mesh_fence_report(&fences[i]);
 }
@@ -137,7 +376,7 @@ void mesh_remotes_fence(struct mesh_fence *fences, int count)
 void mesh_remote_unread_take(struct mesh_domain *domain, struct mesh_remote *remote)
 {
 	uint64_t begin_ms = mesh_clock_ms();
-	struct mesh_unread_sockets unread;
+	struct mesh_found_sockets unread;
 
 	mesh_sockets_unread(domain, remote, &unread);
 	while (!mesh_unread_is_read(&unread) &&
@@ -169,7 +408,7 @@ void mesh_fence_drain(const struct mesh_fence *fence, const char *who)
 		closed = closed || mesh_cut_sockets_are_closed(&fence->cut);
 		/* If this thread has the poll, a few more turns are the end of it. */
 		if ((closed && polled) || mesh_clock_elapsed_ms(begin_ms, mesh_clock_ms()) <
-						  (closed ? POLLS_MS : CLOSE_MS))
+						  (closed ? STEP_MS + MESH_ANSWER_MS : STEP_MS))
 			continue;
 		drain_warn(fence, who, closed);
 		return;

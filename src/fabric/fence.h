@@ -13,8 +13,8 @@ struct mesh_fence {
 	struct mesh_domain *domain;
 	struct mesh_remote *remote;
 	struct mesh_verbs_fence *verbs; /* NULL, or in progress */
-	struct mesh_cut_sockets cut;	/* on tcp: what was disconnected */
-	/* On verbs: of each step of it; 0: as usual. If set, the caller reports how it ended. */
+	struct mesh_found_sockets cut;	/* on tcp: what was disconnected */
+	/* On verbs: of each step of it; 0: as usual. */
 	uint64_t limit_ms;
 	int result; /* connections that ended, or a negative errno */
 };
@@ -41,11 +41,20 @@ void mesh_remotes_fence(struct mesh_fence *fences, int count);
 void mesh_fence_begin(struct mesh_fence *fence);
 bool mesh_fence_step(struct mesh_fence *fence);
 
-/** Logs how such a fence has ended; nothing if limit_ms is set. */
+/** Logs how such a fence has ended. */
 void mesh_fence_report(const struct mesh_fence *fence);
 
 /** Ends a fence that is in progress without a result: its remote is freed. Takes domain->lock. */
 void mesh_fence_abandon(struct mesh_fence *fence);
+
+/** The connector's thread, no lock held: posts the writes of the fences that wait for that. */
+void mesh_fences_post(struct mesh_domain *domain);
+
+/**
+ * Frees the fences that timed out and whose completions have not come. The domain's endpoint and
+ * completion queue are closed.
+ */
+void mesh_fences_free(struct mesh_domain *domain);
 
 /**
  * Before a fence on tcp: polls until the provider has read what the kernel had of the remote when

@@ -6,6 +6,7 @@
 #include <rdma/fi_domain.h>
 
 #include "base/clock.h"
+#include "base/compiler.h"
 #include "base/hash.h"
 #include "fabric/flow.h"
 
@@ -114,31 +115,31 @@ void mesh_flow_posted(struct mesh_domain *domain, struct mesh_flow *flow, size_t
 void mesh_flow_wait(struct mesh_domain *domain, struct mesh_flow *flow, struct mesh_waiter *waiter)
 {
 	mesh_transmit_lock(domain);
-	if (!waiter->queued && !waiter->flow) {
-		waiter->flow = flow;
+	if (!waiter->list) {
+		waiter->list = &flow->waiters;
 		flow->num_waiters++;
 		TAILQ_INSERT_TAIL(&flow->waiters, waiter, entry);
 		if (!flow->is_waited)
 			TAILQ_INSERT_TAIL(&domain->waited, flow, waited);
 		flow->is_waited = true;
-		domain->has_joined = true;
 		atomic_store_explicit(&domain->has_waiting, true, memory_order_relaxed);
 	}
 	mesh_transmit_unlock(domain);
 }
 
-/* Removes a waiter from the queue of its flow, if it is in one. */
+/* Removes a waiter from the list that it is in, if it is in one. */
 MESH_HOLDS(transmit)
-static void flow_leave(struct mesh_domain *domain, struct mesh_waiter *waiter)
+static void waiter_leave(struct mesh_domain *domain, struct mesh_waiter *waiter)
 {
-	struct mesh_flow *flow = waiter->flow;
+	struct mesh_waiter_list *list = waiter->list;
 
 	mesh_transmit_assert_locked(domain);
-	if (!flow)
+	if (!list)
 		return;
-	waiter->flow = NULL;
-	flow->num_waiters--;
-	TAILQ_REMOVE(&flow->waiters, waiter, entry);
+	waiter->list = NULL;
+	TAILQ_REMOVE(list, waiter, entry);
+	if (list != &domain->waiters)
+		mesh_container_of(list, struct mesh_flow, waiters)->num_waiters--;
 }
 
 /*
@@ -156,7 +157,7 @@ static void flow_serve(struct mesh_domain *domain, struct mesh_flow *flow)
 		waiter = TAILQ_FIRST(&flow->waiters);
 		if (!waiter)
 			break;
-		flow_leave(domain, waiter);
+		waiter_leave(domain, waiter);
 		mesh_transmit_unlock(domain);
 		waiter->resume(waiter); /* its comm keeps the flow: closing needs domain->lock */
 		mesh_transmit_lock(domain);
@@ -198,17 +199,18 @@ static unsigned int num_waited(const struct mesh_domain *domain)
 
 /*
  * Goes once through the flows that have waiters, and takes those whose last waiter has left out of
- * the list. Returns as mesh_waiters_resume(). A flow without waiters may be freed meanwhile.
+ * the list. A flow without waiters may be freed meanwhile.
  */
 MESH_HOLDS(domain)
-static bool flows_serve(struct mesh_domain *domain)
+static void flows_serve(struct mesh_domain *domain)
 {
 	struct mesh_flow *flow;
 	bool pending = false;
 	unsigned int turns;
 
 	mesh_transmit_lock(domain);
-	domain->has_joined = false;
+	/* Who waits from now on sets it again. */
+	atomic_store_explicit(&domain->has_waiting, false, memory_order_relaxed);
 	for (turns = num_waited(domain); turns; turns--) {
 		flow = TAILQ_FIRST(&domain->waited);
 		if (!flow)
@@ -224,8 +226,9 @@ static bool flows_serve(struct mesh_domain *domain)
 			TAILQ_INSERT_TAIL(&domain->waited, flow, waited);
 		pending |= flow->is_waited && flow_is_pending(domain, flow);
 	}
+	if (pending || !TAILQ_EMPTY(&domain->backlogged) || !TAILQ_EMPTY(&domain->waiters))
+		atomic_store_explicit(&domain->has_waiting, true, memory_order_relaxed);
 	mesh_transmit_unlock(domain);
-	return pending;
 }
 
 /* The next poll, or this one, serves those that wait for room. */
@@ -270,9 +273,9 @@ void mesh_flow_forget(struct mesh_domain *domain, struct mesh_flow *flow, size_t
 void mesh_domain_wait(struct mesh_domain *domain, struct mesh_waiter *waiter)
 {
 	mesh_transmit_lock(domain);
-	flow_leave(domain, waiter);
-	if (!waiter->queued) {
-		waiter->queued = true;
+	if (waiter->list != &domain->waiters) {
+		waiter_leave(domain, waiter);
+		waiter->list = &domain->waiters;
 		TAILQ_INSERT_TAIL(&domain->waiters, waiter, entry);
 		atomic_store_explicit(&domain->has_waiting, true, memory_order_relaxed);
 	}
@@ -283,15 +286,11 @@ void mesh_domain_wait_cancel(struct mesh_domain *domain, struct mesh_waiter *wai
 {
 	mesh_domain_assert_locked(domain);
 	mesh_transmit_lock(domain);
-	flow_leave(domain, waiter);
-	if (waiter->queued) {
-		waiter->queued = false;
-		TAILQ_REMOVE(&domain->waiters, waiter, entry);
-	}
+	waiter_leave(domain, waiter);
 	mesh_transmit_unlock(domain);
 }
 
-bool mesh_waiters_resume(struct mesh_domain *domain)
+void mesh_waiters_resume(struct mesh_domain *domain)
 {
 	struct mesh_waiter_list ready = TAILQ_HEAD_INITIALIZER(ready);
 	struct mesh_waiter *waiter;
@@ -302,11 +301,11 @@ bool mesh_waiters_resume(struct mesh_domain *domain)
 	TAILQ_CONCAT(&ready, &domain->waiters, entry);
 	while ((waiter = TAILQ_FIRST(&ready))) {
 		TAILQ_REMOVE(&ready, waiter, entry);
-		waiter->queued = false;
+		waiter->list = NULL;
 		mesh_transmit_unlock(domain);
 		waiter->resume(waiter);
 		mesh_transmit_lock(domain);
 	}
 	mesh_transmit_unlock(domain);
-	return flows_serve(domain);
+	flows_serve(domain);
 }

@@ -21,7 +21,6 @@ struct mesh_flow {
 	int users;	   /* remotes */
 	/* Posting is under transmit_lock, completing under lock. */
 	struct mesh_pace pace;
-	uint64_t silent_ms; /* time (ms) of the last fence that timed out; 0 after a success */
 	/*
 	 * The provider has accepted something since the last error: a post does not connect. Used
 	 * where the domain has a connector.
@@ -45,8 +44,8 @@ struct mesh_flow {
  */
 struct mesh_waiter {
 	TAILQ_ENTRY(mesh_waiter) entry;
-	bool queued;				    /* for the next poll; under transmit_lock */
-	struct mesh_flow *flow;			    /* or for room there; under transmit_lock */
+	/* domain->waiters or a flow's, which it is in; NULL: in none. Under transmit_lock. */
+	struct mesh_waiter_list *list;
 	void (*resume)(struct mesh_waiter *waiter); /* domain->lock held, transmit_lock not */
 };
 
@@ -144,11 +143,10 @@ MESH_HOLDS(domain)
 void mesh_flow_restart(struct mesh_domain *domain, struct mesh_flow *flow);
 
 /**
- * Resumes the waiters for this poll, and those for room where there is some. domain->lock held.
- *
- * Returns true if the next poll has to look at those for room again, also without a completion.
+ * Resumes the waiters for this poll, and those for room where there is some. If the next poll has
+ * to look again, also without a completion, it leaves domain->has_waiting set. domain->lock held.
  */
 MESH_HOLDS(domain)
-bool mesh_waiters_resume(struct mesh_domain *domain);
+void mesh_waiters_resume(struct mesh_domain *domain);
 
 #endif

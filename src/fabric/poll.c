@@ -1,17 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * poll.c - reads a domain's completion queue and calls the owner of each completion; and a
- * descriptor that is readable while there is something to do.
+ * poll.c - reads a domain's completion queue and calls the owner of each completion; explains what
+ * failed; and a descriptor that is readable while there is something to do.
  */
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 
 #include <rdma/fi_eq.h>
 #include <rdma/fi_errno.h>
 
+#include "base/clock.h"
 #include "base/compiler.h"
+#include "base/descriptors.h"
 #include "base/log.h"
-#include "fabric/breakage.h"
 #include "fabric/connector.h"
 #include "fabric/poll.h"
 #include "fabric/remote.h"
@@ -26,6 +28,8 @@
  * that has broken leaves 128 of them.
  */
 #define DRAIN_READS 1024
+/* Lines about broken connections, within MESH_LOG_LIMIT_PERIOD_MS. */
+#define BREAKAGE_LINES 8
 
 static bool op_is_receive(const struct mesh_domain *domain, const struct mesh_op *op)
 {
@@ -64,6 +68,58 @@ static void completion_handle(struct mesh_domain *domain, const struct fi_cq_dat
 	op->complete(op, 0);
 }
 
+/*
+ * The address that @op was posted to, in words, and the MTU that a remote there has reported; 0 if
+ * none has. Remotes that are closed count as well. A receive has no target.
+ */
+static int target_find(struct mesh_domain *domain, const struct mesh_op *op, char *text)
+{
+	const struct mesh_remote *remote;
+	struct mesh_addr address;
+	int mtu = 0;
+
+	mesh_transmit_lock(domain);
+	LIST_FOREACH(remote, &domain->remotes, entry) {
+		if (!op || remote->fi_addr != op->to)
+			continue;
+		if (!mesh_addr_from_sockaddr((const struct sockaddr *)remote->name,
+					     (socklen_t)remote->name_len, &address, NULL))
+			mesh_addr_text(&address, text);
+		if (remote->mtu)
+			mtu = remote->mtu;
+	}
+	mesh_transmit_unlock(domain);
+	return mtu;
+}
+
+static struct mesh_rdma_ends ends_of(const struct mesh_domain *domain, int peer_mtu)
+{
+	return (struct mesh_rdma_ends){
+		.link_layer = domain->nic->rdma.link_layer,
+		.mtu = domain->nic->mtu,
+		.peer_mtu = peer_mtu,
+	};
+}
+
+/*
+ * Logs why a connection of verbs broke, for the operation that failed: the other operations of the
+ * connection are only flushed. @op: NULL for a receive; @status: of enum ibv_wc_status.
+ */
+MESH_COLD static void breakage_report(struct mesh_domain *domain, const struct mesh_op *op,
+				      int status)
+{
+	char local[MESH_ADDR_TEXT_MAX], peer[MESH_ADDR_TEXT_MAX] = "a peer";
+	struct mesh_rdma_ends ends = ends_of(domain, target_find(domain, op, peer));
+	char text[MESH_RDMA_ERROR_MAX], more[MESH_LOG_LIMIT_TEXT_MAX];
+
+	if (!mesh_log_limit_pass(&domain->breakages, BREAKAGE_LINES, mesh_clock_ms(), more))
+		return;
+	mesh_warn("%s: RDMA with %s port %d from %s to %s failed: %s%s", domain->nic->netdev,
+		  domain->nic->rdma.device, domain->nic->rdma.port,
+		  mesh_addr_text(&domain->nic->source, local), peer,
+		  mesh_rdma_status_explain(status, &ends, text), more);
+}
+
 static int errno_from_fi(int error)
 {
 	/* Numbers beyond the errno range are libfabric's own. */
@@ -77,8 +133,7 @@ static int error_decide(struct mesh_domain *domain, const struct mesh_op *op,
 	if (domain->provider != MESH_PROVIDER_VERBS_RXM || entry->prov_errno <= 0)
 		return errno_from_fi(entry->err);
 	if (entry->prov_errno != MESH_RDMA_FLUSHED && !op->expected_to_fail)
-		mesh_breakage_report(domain, op_is_receive(domain, op) ? NULL : op,
-				     entry->prov_errno);
+		breakage_report(domain, op_is_receive(domain, op) ? NULL : op, entry->prov_errno);
 	return mesh_rdma_status_errno(entry->prov_errno);
 }
 
@@ -119,21 +174,6 @@ MESH_COLD static void queue_failed(struct mesh_domain *domain, int error)
 	mesh_warn("%s: cannot read the completion queue of %s: %s; this NIC cannot be used",
 		  domain->nic->netdev, mesh_provider_id_text(domain->provider),
 		  fi_strerror(-error));
-}
-
-/* Retries the operations that the provider did not accept. */
-MESH_HOLDS(domain)
-__attribute__((noinline)) static void waiting_resume(struct mesh_domain *domain)
-{
-	bool more;
-
-	mesh_backlogs_resume(domain);
-	more = mesh_waiters_resume(domain);
-	mesh_transmit_lock(domain);
-	more |= domain->has_joined || !TAILQ_EMPTY(&domain->backlogged) ||
-		!TAILQ_EMPTY(&domain->waiters);
-	atomic_store_explicit(&domain->has_waiting, more, memory_order_relaxed);
-	mesh_transmit_unlock(domain);
 }
 
 MESH_HOLDS(domain)
@@ -178,8 +218,10 @@ __attribute__((always_inline)) static inline void domain_poll(struct mesh_domain
 		completions_handle(domain, n);
 	if (!TAILQ_EMPTY(&domain->unposted))
 		mesh_receives_resume(domain);
-	if (atomic_load_explicit(&domain->has_waiting, memory_order_relaxed))
-		waiting_resume(domain);
+	if (atomic_load_explicit(&domain->has_waiting, memory_order_relaxed)) {
+		mesh_backlogs_resume(domain);
+		mesh_waiters_resume(domain);
+	}
 }
 
 void mesh_domain_drain(struct mesh_domain *domain)
@@ -220,11 +262,31 @@ bool mesh_domain_poll(struct mesh_domain *domain)
 	return true;
 }
 
+const char *mesh_remote_silence_explain(struct mesh_domain *domain, struct mesh_remote *remote,
+					uint16_t port, int error, char *text)
+{
+	const char *provider = mesh_provider_id_text(domain->provider);
+	bool unanswered = !error || error == -ECONNRESET || error == -ETIMEDOUT;
+	struct mesh_rdma_ends ends = ends_of(domain, remote->mtu);
+
+	/* rdma_cm times out by itself and then flushes the posted operations. */
+	if (domain->provider == MESH_PROVIDER_VERBS_RXM && unanswered)
+		return mesh_rdma_silence_explain(&ends, text);
+	if (error)
+		snprintf(text, MESH_RDMA_ERROR_MAX, "%s could not send to it: %s%s", provider,
+			 strerror(-error), error == -EMFILE ? "; " MESH_DESCRIPTORS_RAISE : "");
+	else
+		snprintf(text, MESH_RDMA_ERROR_MAX,
+			 "the control connection works, but %s does not answer on port %u: does a "
+			 "firewall drop it?",
+			 provider, port);
+	return text;
+}
+
 static int fail(struct mesh_domain *domain, const char *what, int error)
 {
 	mesh_info("%s: cannot %s to sleep on: %s; this NIC is polled instead", domain->nic->netdev,
 		  what, fi_strerror(-error));
-	domain->ready_failed = true;
 	return error;
 }
 
@@ -242,7 +304,7 @@ int mesh_readiness_open(struct mesh_domain *domain)
 
 	if (domain->ready_cq)
 		return 0;
-	if (domain->provider != MESH_PROVIDER_TCP || domain->ready_failed)
+	if (domain->provider != MESH_PROVIDER_TCP)
 		return -EOPNOTSUPP;
 	ret = fi_cq_open(domain->domain, &attr, &cq, NULL);
 	if (ret)

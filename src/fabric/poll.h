@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * poll.h - reads a domain's completion queue and calls the owner of each completion; and a
- * descriptor that is readable while there is something to do.
+ * poll.h - reads a domain's completion queue and calls the owner of each completion; explains what
+ * failed; and a descriptor that is readable while there is something to do.
  */
 #ifndef MESH_FABRIC_POLL_H
 #define MESH_FABRIC_POLL_H
@@ -32,6 +32,16 @@ MESH_HOLDS(domain)
 void mesh_domain_discard(struct mesh_domain *domain);
 
 /**
+ * Writes into @text (MESH_RDMA_ERROR_MAX bytes) why the first message to a remote that TCP reaches
+ * failed; returns @text.
+ *
+ * @port: of the endpoint
+ * @error: how the message ended, a negative errno; 0 if the remote did not answer
+ */
+const char *mesh_remote_silence_explain(struct mesh_domain *domain, struct mesh_remote *remote,
+					uint16_t port, int error, char *text);
+
+/**
  * Opens domain->ready_fd, for a thread that sleeps until the domain has to be polled. It is
  * readable while one of the provider's sockets has an event, and until a poll handles that. What
  * the provider completes while an operation is posted makes no event: the thread that posts has to
@@ -39,7 +49,7 @@ void mesh_domain_discard(struct mesh_domain *domain);
  *
  * Only tcp has such a descriptor. Idempotent. process->lock held, no domain's lock.
  *
- * Returns 0; -EOPNOTSUPP on another provider, or if it has failed before; another negative errno.
+ * Returns 0; -EOPNOTSUPP on another provider; another negative errno after an INFO line.
  */
 int mesh_readiness_open(struct mesh_domain *domain);
 

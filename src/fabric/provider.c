@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* provider.c - finds the libfabric entry that serves one NIC, or explains why there is none. */
+#include <dlfcn.h>
 #include <errno.h>
 #include <net/if.h>
+#include <pthread.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,11 +16,92 @@
 
 #include "base/descriptors.h"
 #include "base/log.h"
-#include "fabric/host_memory.h"
 #include "fabric/provider.h"
 #include "nic/nic_order.h"
 #include "nic/rdma_port.h"
 #include "system/memlock.h"
+
+/* ---- the host program's memory and code, which libfabric must not harm ---------------------- */
+
+/*
+ * Keeps libfabric from changing libc's code while threads run it.
+ *
+ * libfabric's verbs caches registrations (1.17 to 2.6 at least) and must know when memory is
+ * unmapped. Its default monitor, "memhooks", overwrites the first 13 bytes of libc's mmap(),
+ * munmap(), mremap(), madvise(), shmat(), shmdt() and brk() when the first domain is opened. On
+ * x86-64 that is the whole function: another thread that is inside munmap() at that moment returns
+ * from the system call into the middle of a new instruction, and the process ends with SIGSEGV.
+ * glibc calls munmap() when a thread first allocates memory, so threads that start while a domain
+ * is opened are the likely victims (3 of 100 processes in the virtual machine).
+ *
+ * The plugin's registrations bypass that cache (mr.c), so it is switched off as a whole: the
+ * monitor never starts then. libfabric offers only its environment variables for this. setenv() is
+ * not safe beside another thread's getenv() before glibc 2.41, but NCCL itself calls setenv() for
+ * each line of nccl.conf before it initializes a network plugin.
+ */
+
+static void prevent(void)
+{
+	/* fi_mr(3): a cache without entries is not opened, and starts no monitor. */
+	if (!getenv("FI_MR_CACHE_MONITOR") && setenv("FI_MR_CACHE_MAX_COUNT", "0", 0))
+		mesh_info("cannot switch off libfabric's cache of registrations: set "
+			  "FI_MR_CACHE_MAX_COUNT=0 before the program starts");
+}
+
+/*
+ * Call it before the process's first call of fi_getinfo(), where libfabric reads its variables;
+ * later it has no effect. A process that sets FI_MR_CACHE_MONITOR or FI_MR_CACHE_MAX_COUNT keeps
+ * its own choice.
+ */
+static void memory_hooks_prevent(void)
+{
+	static pthread_once_t done = PTHREAD_ONCE_INIT;
+
+	pthread_once(&done, prevent);
+}
+
+/*
+ * Protects RDMA memory if the host program forks, as PyTorch's data loaders do.
+ *
+ * After fork() parent and child share each page until one of them writes to it; the writer gets a
+ * copy. On Linux before 5.12 the parent may get the copy, while the NIC still uses the page that it
+ * had pinned: it sends old data, and the parent does not see what it receives. ibv_fork_init(3)
+ * prevents this. NCCL's own network calls it; libfabric's verbs does not. On newer kernels it does
+ * nothing.
+ */
+
+static void protect(void)
+{
+	/* Never closed: libfabric uses it. If it is missing, libfabric has no verbs either. */
+	void *library = dlopen("libibverbs.so.1", RTLD_NOW | RTLD_LOCAL);
+	int (*fork_init)(void) = NULL;
+	int ret;
+
+	if (!library)
+		return;
+	*(void **)&fork_init = dlsym(library, "ibv_fork_init");
+	if (!fork_init) {
+		dlclose(library);
+		return;
+	}
+	ret = fork_init();
+	/* EINVAL: another library, such as MPI, has already registered memory. */
+	if (ret)
+		mesh_info(
+			"RDMA memory may be damaged if this program forks (ibv_fork_init: %s): set "
+			"RDMAV_FORK_SAFE=1 before it starts",
+			strerror(ret));
+}
+
+/* Call it before the first registration. */
+static void verbs_fork_protect(void)
+{
+	static pthread_once_t done = PTHREAD_ONCE_INIT;
+
+	pthread_once(&done, protect);
+}
+
+/* ---- what libfabric offers ------------------------------------------------------------------ */
 
 int mesh_info_list(const struct mesh_nic *nic, const struct fi_info *hints, uint64_t flags,
 		   struct fi_info **list)
@@ -27,7 +110,7 @@ int mesh_info_list(const struct mesh_nic *nic, const struct fi_info *hints, uint
 	struct mesh_addr bare = nic->source;
 
 	/* libfabric reads its variables at the process's first call. */
-	mesh_memory_hooks_prevent();
+	memory_hooks_prevent();
 	bare.scope_id = 0;
 	mesh_addr_text(&bare, node);
 	if (nic->source.scope_id) {
@@ -119,7 +202,7 @@ static int provider_query(const struct mesh_nic *nic, enum mesh_provider_id id,
 	int i, ret = -ENODEV;
 
 	if (id == MESH_PROVIDER_VERBS_RXM)
-		mesh_verbs_fork_protect();
+		verbs_fork_protect();
 	for (i = 0; i < 2 && ret && provider_fi_names[id][i]; i++)
 		ret = info_query(nic, provider_fi_names[id][i], id, info);
 	return ret;
@@ -138,7 +221,7 @@ void mesh_provider_rescan(const struct mesh_nic *nic)
 	hints = hints_alloc(provider_fi_names[MESH_PROVIDER_VERBS_RXM][0], &nic->source);
 	if (!hints)
 		return;
-	mesh_verbs_fork_protect();
+	verbs_fork_protect();
 	if (!mesh_info_list(nic, hints, FI_RESCAN, &list))
 		fi_freeinfo(list);
 	fi_freeinfo(hints);

@@ -3,11 +3,19 @@
  * provider_sockets.c - the TCP sockets that libfabric's tcp providers do not expose: operations on
  * them, and facts about them, for which libfabric has no call.
  */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/time.h>
+#include <unistd.h>
 
+#include "base/descriptors.h"
 #include "base/log.h"
+#include "base/memory.h"
 #include "fabric/provider_sockets.h"
 #include "system/tcp_look.h"
 
@@ -20,29 +28,254 @@
 #define HANDSHAKE_LIMIT_US 250000
 /* What the kernel counts for the end of a stream among the bytes received, and not as unread. */
 #define STREAM_END 2
+/* Bytes of one read of the folder. */
+#define LIST_BYTES 4096
 
-/* The ends of a TCP connection between the local NIC and the remote's. */
-struct ports {
-	uint16_t local;
-	uint16_t peer;
-	uint16_t endpoint; /* of the remote's endpoint */
-};
+/* ---- the sockets of this process ------------------------------------------------------------ */
+
+/*
+ * What a look at all sockets needs. It is kept open, so that a fence works in a process that has
+ * run out of descriptors. The lock is held only within this file, and inside of all others.
+ */
+static struct {
+	pthread_mutex_t lock;
+	int users;
+	int folder; /* /proc/self/fd */
+	int copy;   /* becomes a duplicate of each socket in turn; else of the folder */
+} scan = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+static int scan_open(void)
+{
+	const int flags = O_RDONLY | O_DIRECTORY | O_CLOEXEC;
+
+	scan.folder = mesh_descriptor_hide(open("/proc/self/fd", flags));
+	if (scan.folder < 0)
+		return -errno;
+	scan.copy = mesh_descriptor_hide(fcntl(scan.folder, F_DUPFD_CLOEXEC, 0));
+	if (scan.copy >= 0)
+		return 0;
+	mesh_descriptor_close(scan.folder);
+	return -errno;
+}
+
+int mesh_sockets_reserve(void)
+{
+	int ret = 0;
+
+	pthread_mutex_lock(&scan.lock);
+	if (!scan.users)
+		ret = scan_open();
+	scan.users += !ret;
+	pthread_mutex_unlock(&scan.lock);
+	return ret;
+}
+
+void mesh_sockets_release(void)
+{
+	pthread_mutex_lock(&scan.lock);
+	if (!--scan.users) {
+		mesh_descriptor_close(scan.copy);
+		mesh_descriptor_close(scan.folder);
+	}
+	pthread_mutex_unlock(&scan.lock);
+}
+
+static bool entry_is_socket(const char *name)
+{
+	static const char prefix[] = "socket:";
+	char target[sizeof(prefix) - 1];
+
+	return readlinkat(scan.folder, name, target, sizeof(target)) == (ssize_t)sizeof(target) &&
+	       !memcmp(target, prefix, sizeof(target));
+}
+
+/*
+ * Returns 1 if @look returned true for the descriptor, 0 if not, or a negative errno. It duplicates
+ * sockets only: closing any duplicate of a file releases the process's POSIX locks on that file.
+ */
+static int entry_visit(const char *name, bool (*look)(void *arg, int number, int copy), void *arg)
+{
+	int number = atoi(name);
+
+	if (number == scan.copy || !entry_is_socket(name))
+		return 0;
+	if (dup3(number, scan.copy, O_CLOEXEC) >= 0)
+		return look(arg, number, scan.copy);
+	/* Also EBADF if the limit of open files has sunk below our own; or it was closed. */
+	return fcntl(number, F_GETFD) < 0 ? 0 : -EMFILE;
+}
+
+static int folder_visit(bool (*look)(void *arg, int number, int copy), void *arg)
+{
+	_Alignas(struct dirent64) char list[LIST_BYTES];
+	int count = 0, error = 0, ret;
+	const struct dirent64 *entry;
+	ssize_t size, i;
+
+	if (lseek(scan.folder, 0, SEEK_SET) < 0)
+		return -errno;
+	while ((size = getdents64(scan.folder, list, sizeof(list))) > 0) {
+		for (i = 0; i < size; i += entry->d_reclen) {
+			entry = (const struct dirent64 *)(const void *)(list + i);
+			ret = entry_visit(entry->d_name, look, arg);
+			if (ret < 0)
+				error = ret;
+			else
+				count += ret;
+		}
+	}
+	if (size < 0)
+		return -errno;
+	return error ? error : count;
+}
+
+/*
+ * Calls @look for every socket of the process, each time with its number and with a duplicate, so
+ * that @look examines and changes the same socket even if its owner closes it meanwhile. It needs
+ * no further descriptor, and no memory. Threads wait for each other; @look visits nothing.
+ *
+ * Returns how often @look returned true, or a negative errno if it could not visit all sockets.
+ */
+static int sockets_visit(bool (*look)(void *arg, int number, int copy), void *arg)
+{
+	int ret = -EBADF;
+
+	pthread_mutex_lock(&scan.lock);
+	if (scan.users) {
+		ret = folder_visit(look, arg);
+		dup3(scan.folder, scan.copy, O_CLOEXEC); /* a copy would keep its socket open */
+	}
+	pthread_mutex_unlock(&scan.lock);
+	return ret;
+}
+
+/* The local address of a socket, or that of its peer; false if it has none. */
+static bool socket_name(int fd, bool peer, struct mesh_addr *address, uint16_t *port)
+{
+	struct sockaddr_storage name;
+	socklen_t len = sizeof(name);
+	int ret;
+
+	ret = peer ? getpeername(fd, (struct sockaddr *)&name, &len)
+		   : getsockname(fd, (struct sockaddr *)&name, &len);
+	return !ret && !mesh_addr_from_sockaddr((struct sockaddr *)&name, len, address, port);
+}
+
+/* The same for the other end of a TCP socket, also while the connection is being made. */
+static bool socket_destination(int fd, struct mesh_addr *address, uint16_t *port)
+{
+	struct sockaddr_storage name;
+	socklen_t len = sizeof(name);
+
+	if (socket_name(fd, true, address, port))
+		return true;
+	/*
+	 * Unlike getpeername(), this also works before the connection is made; it wants the very
+	 * length, which is that of our own name.
+	 */
+	return !getsockname(fd, (struct sockaddr *)&name, &len) &&
+	       !getsockopt(fd, SOL_SOCKET, SO_PEERNAME, &name, &len) &&
+	       !mesh_addr_from_sockaddr((struct sockaddr *)&name, len, address, port);
+}
+
+/* ---- the table ------------------------------------------------------------------------------ */
+
+static bool connection_note(void *arg, int number, int copy)
+{
+	struct mesh_socket_table *table = arg;
+	struct mesh_socket_entry *entries, found = {.fd = number};
+
+	/* The peer first: most sockets of a host process have none. */
+	if (!socket_name(copy, true, &found.peer, &found.peer_port) ||
+	    !socket_name(copy, false, &found.local, &found.local_port))
+		return false;
+	entries = mesh_array_room(table->entries, table->num, sizeof(*entries));
+	if (!entries)
+		return false;
+	found.cookie = mesh_socket_cookie(copy);
+	table->entries = entries;
+	table->entries[table->num++] = found;
+	return true;
+}
+
+static int address_compare(const struct mesh_addr *a, const struct mesh_addr *b)
+{
+	if (a->family != b->family)
+		return a->family < b->family ? -1 : 1;
+	return memcmp(a->bytes, b->bytes, mesh_addr_size(a->family));
+}
+
+static int entry_compare(const void *a, const void *b)
+{
+	const struct mesh_socket_entry *one = a, *other = b;
+	int order = address_compare(&one->peer, &other->peer);
+
+	return order ? order : (int)one->peer_port - (int)other->peer_port;
+}
+
+void mesh_socket_table_take(struct mesh_socket_table *table, uint64_t now_ms)
+{
+	mesh_socket_table_free(table);
+	sockets_visit(connection_note, table);
+	if (table->num)
+		qsort(table->entries, table->num, sizeof(*table->entries), entry_compare);
+	table->taken_ms = now_ms;
+}
+
+void mesh_socket_table_free(struct mesh_socket_table *table)
+{
+	free(table->entries);
+	*table = (struct mesh_socket_table){.entries = NULL};
+}
+
+/* The first entry that is not before @key. */
+static size_t lower_bound(const struct mesh_socket_table *table,
+			  const struct mesh_socket_entry *key)
+{
+	size_t low = 0, high = table->num, middle;
+
+	while (low < high) {
+		middle = low + (high - low) / 2;
+		if (entry_compare(&table->entries[middle], key) < 0)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
+}
+
+/*
+ * The connections with @peer: the first one, and how many follow in @num. @port: only those with
+ * this port of the peer; 0: with any.
+ */
+static const struct mesh_socket_entry *table_find(const struct mesh_socket_table *table,
+						  const struct mesh_addr *peer, uint16_t port,
+						  size_t *num)
+{
+	struct mesh_socket_entry key = {.peer = *peer, .peer_port = port};
+	size_t first = lower_bound(table, &key), end = first;
+
+	while (end < table->num && !address_compare(&table->entries[end].peer, peer) &&
+	       (!port || table->entries[end].peer_port == port))
+		end++;
+	*num = end - first;
+	return &table->entries[first];
+}
+
+/* ---- cutting off one peer ------------------------------------------------------------------- */
 
 /* One pass over all sockets of the process. */
 struct visit {
 	struct mesh_domain *domain;
 	const struct mesh_remote *remote;
-	struct mesh_cut_sockets *cut;
-	struct mesh_unread_sockets *unread;
+	struct mesh_found_sockets *found;
 };
 
 /* True for a socket that is bound to the domain's NIC. */
-static bool socket_is_local(const struct mesh_domain *domain, int fd, uint16_t *port)
+static bool entry_is_local(const struct mesh_domain *domain, const struct mesh_socket_entry *entry)
 {
-	struct mesh_addr local;
+	struct mesh_addr local = entry->local;
 
-	if (!mesh_socket_name(fd, false, &local, port))
-		return false;
 	local.scope_id = domain->nic->source.scope_id;
 	return mesh_addr_equal(&local, &domain->nic->source);
 }
@@ -53,24 +286,6 @@ static bool remote_address(const struct mesh_remote *remote, struct mesh_addr *a
 	return !mesh_addr_from_sockaddr((const struct sockaddr *)remote->name, remote->name_len,
 					address, port);
 }
-
-/*
- * True for a connection with the remote's address, also for one that the provider is making: what
- * waits for it is sent otherwise as soon as the link works again. Other processes may share it.
- */
-static bool socket_ports(const struct visit *visit, int fd, struct ports *ports)
-{
-	struct mesh_addr peer, theirs;
-
-	if (!remote_address(visit->remote, &theirs, &ports->endpoint) ||
-	    !socket_is_local(visit->domain, fd, &ports->local) ||
-	    !mesh_socket_destination(fd, &peer, &ports->peer))
-		return false;
-	peer.scope_id = theirs.scope_id;
-	return mesh_addr_equal(&peer, &theirs);
-}
-
-/* ---- cutting off one peer ------------------------------------------------------------------ */
 
 /* True if another remote, which is not lost, has reported that it connected from this port. */
 MESH_HOLDS(transmit)
@@ -95,21 +310,41 @@ static bool port_is_anothers(const struct mesh_domain *domain, const struct mesh
  * processes at the same address have reported as theirs are excluded.
  */
 MESH_HOLDS(transmit)
-static bool ports_are_remotes(const struct mesh_domain *domain, const struct mesh_remote *remote,
-			      const struct ports *ports)
+static bool entry_is_remotes(const struct mesh_domain *domain, const struct mesh_remote *remote,
+			     const struct mesh_socket_entry *entry)
 {
-	if (ports->peer == ports->endpoint)
-		return true;
-	return ports->local == domain->port && !port_is_anothers(domain, remote, ports->peer);
+	struct mesh_addr peer = entry->peer, theirs;
+	uint16_t port;
+
+	if (!remote_address(remote, &theirs, &port) || !entry_is_local(domain, entry))
+		return false;
+	peer.scope_id = theirs.scope_id;
+	if (!mesh_addr_equal(&peer, &theirs))
+		return false;
+	return entry->peer_port == port || (entry->local_port == domain->port &&
+					    !port_is_anothers(domain, remote, entry->peer_port));
 }
 
+/*
+ * Also for one that the provider is making: what waits for it is sent otherwise as soon as the link
+ * works again.
+ */
 MESH_HOLDS(transmit)
 static bool socket_is_remotes(const struct visit *visit, int fd)
 {
-	struct ports ports;
+	struct mesh_socket_entry entry;
 
-	return socket_ports(visit, fd, &ports) &&
-	       ports_are_remotes(visit->domain, visit->remote, &ports);
+	return socket_name(fd, false, &entry.local, &entry.local_port) &&
+	       socket_destination(fd, &entry.peer, &entry.peer_port) &&
+	       entry_is_remotes(visit->domain, visit->remote, &entry);
+}
+
+static void socket_note(struct mesh_found_sockets *found, int number, int fd, uint64_t received)
+{
+	if (found->num < MESH_FOUND_SOCKETS_MAX)
+		found->sockets[found->num] =
+			(struct mesh_remote_socket){number, mesh_socket_cookie(fd), received};
+	found->num++;
 }
 
 /*
@@ -121,39 +356,36 @@ static bool socket_cut(void *arg, int number, int fd)
 {
 	struct sockaddr unspecified = {.sa_family = AF_UNSPEC};
 	const struct visit *visit = arg;
-	bool cut;
+	int ret;
 
 	if (!socket_is_remotes(visit, fd))
 		return false;
-	if (visit->cut->num < MESH_CUT_SOCKETS_MAX)
-		visit->cut->sockets[visit->cut->num] =
-			(struct mesh_remote_socket){number, mesh_socket_cookie(fd)};
-	visit->cut->num++;
-	cut = !connect(fd, &unspecified, sizeof(unspecified));
+	socket_note(visit->found, number, fd, 0);
+	ret = connect(fd, &unspecified, sizeof(unspecified));
 	shutdown(fd, SHUT_RDWR); /* fails with ENOTCONN, but wakes the provider */
-	return cut;
+	return !ret;
 }
 
 int mesh_sockets_fence(struct mesh_domain *domain, struct mesh_remote *remote,
-		       struct mesh_cut_sockets *cut)
+		       struct mesh_found_sockets *cut)
 {
-	struct visit visit = {.domain = domain, .remote = remote, .cut = cut};
+	struct visit visit = {.domain = domain, .remote = remote, .found = cut};
 	int count;
 
 	cut->num = 0;
 	mesh_domain_lock(domain);
 	mesh_transmit_lock(domain);
-	count = mesh_sockets_visit(socket_cut, &visit);
+	count = sockets_visit(socket_cut, &visit);
 	mesh_transmit_unlock(domain);
 	mesh_domain_unlock(domain);
 	return count;
 }
 
-bool mesh_cut_sockets_are_closed(const struct mesh_cut_sockets *cut)
+bool mesh_cut_sockets_are_closed(const struct mesh_found_sockets *cut)
 {
 	int i;
 
-	if (cut->num > MESH_CUT_SOCKETS_MAX)
+	if (cut->num > MESH_FOUND_SOCKETS_MAX)
 		return false;
 	for (i = 0; i < cut->num; i++) {
 		if (mesh_socket_cookie(cut->sockets[i].fd) == cut->sockets[i].cookie)
@@ -162,68 +394,54 @@ bool mesh_cut_sockets_are_closed(const struct mesh_cut_sockets *cut)
 	return true;
 }
 
-/* ---- what they hold ------------------------------------------------------------------------ */
+/* ---- what they hold ------------------------------------------------------------------------- */
 
 MESH_HOLDS(transmit)
 static bool socket_unread(void *arg, int number, int fd)
 {
 	const struct visit *visit = arg;
-	struct mesh_unread_sockets *list = visit->unread;
 	uint64_t received;
 	uint32_t unread;
 
-	if (list->num == MESH_CUT_SOCKETS_MAX || !socket_is_remotes(visit, fd) ||
-	    !mesh_tcp_received(fd, &received, &unread) || !unread)
-		return false;
-	list->sockets[list->num].socket =
-		(struct mesh_remote_socket){number, mesh_socket_cookie(fd)};
-	list->sockets[list->num++].received = received;
-	return true;
+	if (socket_is_remotes(visit, fd) && mesh_tcp_received(fd, &received, &unread) && unread)
+		socket_note(visit->found, number, fd, received);
+	return false;
 }
 
 void mesh_sockets_unread(struct mesh_domain *domain, struct mesh_remote *remote,
-			 struct mesh_unread_sockets *unread)
+			 struct mesh_found_sockets *unread)
 {
-	struct visit visit = {.domain = domain, .remote = remote, .unread = unread};
+	struct visit visit = {.domain = domain, .remote = remote, .found = unread};
 
 	unread->num = 0;
 	mesh_transmit_lock(domain);
-	mesh_sockets_visit(socket_unread, &visit);
+	sockets_visit(socket_unread, &visit);
 	mesh_transmit_unlock(domain);
 }
 
-/* True if somebody has read the first @until bytes that came over the connection, or closed it. */
-static bool socket_is_read(const struct mesh_remote_socket *socket, uint64_t until)
+/* True if somebody has read what had come over the connection then, or closed it. */
+static bool socket_is_read(const struct mesh_remote_socket *socket)
 {
 	uint64_t received;
 	uint32_t unread;
 
 	if (!mesh_tcp_received(socket->fd, &received, &unread) || !unread)
 		return true;
-	if (received >= until + STREAM_END + unread)
+	if (received >= socket->received + STREAM_END + unread)
 		return true;
 	/* Last: the provider may close it meanwhile, and the number may be used again. */
 	return mesh_socket_cookie(socket->fd) != socket->cookie;
 }
 
-bool mesh_unread_is_read(const struct mesh_unread_sockets *unread)
+bool mesh_unread_is_read(const struct mesh_found_sockets *unread)
 {
 	int i;
 
-	for (i = 0; i < unread->num; i++) {
-		if (!socket_is_read(&unread->sockets[i].socket, unread->sockets[i].received))
+	for (i = 0; i < unread->num && i < MESH_FOUND_SOCKETS_MAX; i++) {
+		if (!socket_is_read(&unread->sockets[i]))
 			return false;
 	}
 	return true;
-}
-
-/* True for a connection of the domain's NIC. */
-static bool entry_is_local(const struct mesh_domain *domain, const struct mesh_socket_entry *entry)
-{
-	struct mesh_addr local = entry->local;
-
-	local.scope_id = domain->nic->source.scope_id;
-	return mesh_addr_equal(&local, &domain->nic->source);
 }
 
 uint16_t mesh_remote_dialled_port(const struct mesh_socket_table *table,
@@ -237,7 +455,7 @@ uint16_t mesh_remote_dialled_port(const struct mesh_socket_table *table,
 
 	if (domain->provider == MESH_PROVIDER_VERBS_RXM || !remote_address(remote, &address, &port))
 		return 0;
-	for (entry = mesh_socket_table_find(table, &address, port, &num); num; num--, entry++) {
+	for (entry = table_find(table, &address, port, &num); num; num--, entry++) {
 		if (entry->local_port != domain->port && entry_is_local(domain, entry))
 			return entry->local_port;
 	}
@@ -251,28 +469,25 @@ void mesh_remote_dialled_from(struct mesh_domain *domain, struct mesh_remote *re
 	mesh_transmit_unlock(domain);
 }
 
-/* ---- reading their state ----------------------------------------------------------------- */
+/* ---- reading their state -------------------------------------------------------------------- */
 
 void mesh_remote_sockets_find(const struct mesh_socket_table *table, struct mesh_domain *domain,
 			      const struct mesh_remote *remote, struct mesh_remote_sockets *sockets)
 {
 	const struct mesh_socket_entry *entry;
 	struct mesh_addr address;
-	struct ports ports;
+	uint16_t port;
 	size_t num;
 
 	sockets->num = 0;
-	if (domain->provider == MESH_PROVIDER_VERBS_RXM ||
-	    !remote_address(remote, &address, &ports.endpoint))
+	if (domain->provider == MESH_PROVIDER_VERBS_RXM || !remote_address(remote, &address, &port))
 		return;
-	entry = mesh_socket_table_find(table, &address, 0, &num);
+	entry = table_find(table, &address, 0, &num);
 	mesh_transmit_lock(domain);
 	for (; num && sockets->num < MESH_REMOTE_SOCKETS_MAX; num--, entry++) {
-		ports.local = entry->local_port;
-		ports.peer = entry->peer_port;
-		if (entry_is_local(domain, entry) && ports_are_remotes(domain, remote, &ports))
-			sockets->sockets[sockets->num++] =
-				(struct mesh_remote_socket){entry->fd, entry->cookie};
+		if (entry_is_remotes(domain, remote, entry))
+			sockets->sockets[sockets->num++] = (struct mesh_remote_socket){
+				.fd = entry->fd, .cookie = entry->cookie};
 	}
 	mesh_transmit_unlock(domain);
 }
@@ -291,20 +506,20 @@ int mesh_remote_sockets_look(const struct mesh_remote_sockets *sockets, struct m
 	return num;
 }
 
-/* ---- limiting the handshake ---------------------------------------------------------------- */
+/* ---- limiting the handshake ----------------------------------------------------------------- */
 
 static bool listener_limit(void *arg, int number, int fd)
 {
-	const struct visit *visit = arg;
+	const struct mesh_domain *domain = arg;
 	struct timeval limit = {.tv_usec = HANDSHAKE_LIMIT_US};
+	struct mesh_socket_entry entry;
 	socklen_t len = sizeof(int);
 	int listening = 0;
-	uint16_t port;
 
 	(void)number;
-	if (getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &listening, &len) || !listening)
-		return false;
-	if (!socket_is_local(visit->domain, fd, &port) || port != visit->domain->port)
+	if (getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &listening, &len) || !listening ||
+	    !socket_name(fd, false, &entry.local, &entry.local_port) ||
+	    !entry_is_local(domain, &entry) || entry.local_port != domain->port)
 		return false;
 	/* On Linux accepted connections inherit the limit. */
 	return !setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof(limit));
@@ -312,11 +527,9 @@ static bool listener_limit(void *arg, int number, int fd)
 
 void mesh_handshakes_limit(struct mesh_domain *domain)
 {
-	struct visit visit = {.domain = domain};
-
 	if (domain->provider == MESH_PROVIDER_VERBS_RXM)
 		return;
-	if (mesh_sockets_visit(listener_limit, &visit) < 1)
+	if (sockets_visit(listener_limit, domain) < 1)
 		mesh_info("%s: cannot find the provider's listening socket; an unknown client of "
 			  "port %u can block traffic",
 			  domain->nic->netdev, domain->port);

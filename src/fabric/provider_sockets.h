@@ -7,8 +7,38 @@
 #include <stdint.h>
 
 #include "fabric/remote.h"
-#include "fabric/socket_table.h"
 #include "system/tcp_look.h"
+
+/*
+ * All TCP connections of this process, also those that others opened: a list that takes long to
+ * make, and is quick to search.
+ */
+struct mesh_socket_entry {
+	int fd; /* its owner may close it at any time */
+	uint64_t cookie;
+	struct mesh_addr local, peer; /* without a scope */
+	uint16_t local_port, peer_port;
+};
+
+/* Zeros: empty. */
+struct mesh_socket_table {
+	struct mesh_socket_entry *entries; /* by peer and peer's port */
+	size_t num;
+	uint64_t taken_ms; /* when they were listed; 0: never */
+};
+
+/**
+ * Opens the two descriptors that the functions below need, unless another user has; each user calls
+ * mesh_sockets_release() at its end.
+ *
+ * Returns 0, or a negative errno: there is no descriptor, or no /proc.
+ */
+int mesh_sockets_reserve(void);
+void mesh_sockets_release(void);
+
+/** Replaces the table's content; what could not be visited is missing. */
+void mesh_socket_table_take(struct mesh_socket_table *table, uint64_t now_ms);
+void mesh_socket_table_free(struct mesh_socket_table *table);
 
 /* One connection opened by each side, and the remains of two earlier ones. */
 #define MESH_REMOTE_SOCKETS_MAX 4
@@ -16,6 +46,7 @@
 struct mesh_remote_socket {
 	int fd; /* owned by the provider, which may close it at any time */
 	uint64_t cookie;
+	uint64_t received; /* bytes, ever, when mesh_sockets_unread() found it */
 };
 
 struct mesh_remote_sockets {
@@ -27,20 +58,11 @@ struct mesh_remote_sockets {
  * What one fence may have to cut: also connections of other processes at the remote's address that
  * have not said which ports they use.
  */
-#define MESH_CUT_SOCKETS_MAX 64
+#define MESH_FOUND_SOCKETS_MAX 64
 
-struct mesh_cut_sockets {
+struct mesh_found_sockets {
 	int num; /* also those that there was no room for */
-	struct mesh_remote_socket sockets[MESH_CUT_SOCKETS_MAX];
-};
-
-/* What the kernel had of a remote's connections at one moment. */
-struct mesh_unread_sockets {
-	int num; /* those that there was no room for are left out */
-	struct {
-		struct mesh_remote_socket socket;
-		uint64_t received; /* bytes, ever */
-	} sockets[MESH_CUT_SOCKETS_MAX];
+	struct mesh_remote_socket sockets[MESH_FOUND_SOCKETS_MAX];
 };
 
 /**
@@ -48,10 +70,10 @@ struct mesh_unread_sockets {
  * not read. Takes domain->transmit_lock.
  */
 void mesh_sockets_unread(struct mesh_domain *domain, struct mesh_remote *remote,
-			 struct mesh_unread_sockets *unread);
+			 struct mesh_found_sockets *unread);
 
 /** True if the provider has read from them what was there then, or closed them. */
-bool mesh_unread_is_read(const struct mesh_unread_sockets *unread);
+bool mesh_unread_is_read(const struct mesh_found_sockets *unread);
 
 /**
  * The fence of one remote on tcp: disconnects the provider's sockets with the remote. Takes
@@ -60,13 +82,13 @@ bool mesh_unread_is_read(const struct mesh_unread_sockets *unread);
  * @cut: those sockets; the provider may hold bytes that it has read from them before
  */
 int mesh_sockets_fence(struct mesh_domain *domain, struct mesh_remote *remote,
-		       struct mesh_cut_sockets *cut);
+		       struct mesh_found_sockets *cut);
 
 /**
  * True if the provider has closed all of these: it writes nothing more that came from them. Never
  * true if there are more than can be looked at.
  */
-bool mesh_cut_sockets_are_closed(const struct mesh_cut_sockets *cut);
+bool mesh_cut_sockets_are_closed(const struct mesh_found_sockets *cut);
 
 /**
  * The local TCP port of the connection that the provider opened to the remote; 0 if @table has

@@ -12,20 +12,22 @@
 #include "base/log.h"
 #include "fabric/connector.h"
 #include "fabric/remote.h"
-
-/* After an attempt to connect the provider makes progress in polls; the next one waits so long. */
-#define CONNECT_PAUSE_MS 1
-/* The same while the kernel asks for the peer's link address. */
-#define RESOLVE_PAUSE_MS 5
+#include "system/route.h"
 
 /*
- * True if something still points to the remote: the connector, a fence, or an operation, which the
- * NIC may report long after a fence has timed out.
+ * After an attempt to connect the provider makes progress in polls, or the kernel asks for the
+ * peer's link address; the next attempt waits so long.
+ */
+#define CONNECT_PAUSE_MS 1
+
+/*
+ * True if something still points to the remote: the connector, or an operation, which the NIC may
+ * report long after a fence has timed out.
  */
 MESH_HOLDS(transmit)
-static bool remote_is_used(const struct mesh_remote *remote)
+static bool remote_is_used(const struct mesh_domain *domain, const struct mesh_remote *remote)
 {
-	return remote->connecting || remote->fencing || mesh_flow_is_busy(remote->flow);
+	return domain->at_work == remote || mesh_flow_is_busy(remote->flow);
 }
 
 /* Frees closed remotes that nothing uses. */
@@ -37,7 +39,7 @@ static void remotes_reap(struct mesh_domain *domain)
 	mesh_transmit_assert_locked(domain);
 	for (remote = LIST_FIRST(&domain->ended); remote; remote = next) {
 		next = LIST_NEXT(remote, ended);
-		if (remote_is_used(remote))
+		if (remote_is_used(domain, remote))
 			continue;
 		LIST_REMOVE(remote, ended);
 		LIST_REMOVE(remote, entry);
@@ -124,7 +126,9 @@ void mesh_remote_mtu_set(struct mesh_domain *domain, struct mesh_remote *remote,
 	mesh_transmit_unlock(domain);
 }
 
-void mesh_backlog_append(struct mesh_domain *domain, struct mesh_buffer *buffer)
+/* Puts a message into its remote's backlog. */
+MESH_HOLDS(transmit)
+static void backlog_append(struct mesh_domain *domain, struct mesh_buffer *buffer)
 {
 	struct mesh_remote *remote = buffer->remote;
 
@@ -135,7 +139,8 @@ void mesh_backlog_append(struct mesh_domain *domain, struct mesh_buffer *buffer)
 	atomic_store_explicit(&domain->has_waiting, true, memory_order_relaxed);
 }
 
-void mesh_backlog_remove(struct mesh_domain *domain, struct mesh_buffer *buffer)
+MESH_HOLDS(transmit)
+static void backlog_remove(struct mesh_domain *domain, struct mesh_buffer *buffer)
 {
 	struct mesh_remote *remote = buffer->remote;
 
@@ -153,11 +158,11 @@ static void backlog_detach(struct mesh_domain *domain, struct mesh_remote *remot
 	struct mesh_buffer *buffer = TAILQ_FIRST(&remote->backlog), *next;
 
 	mesh_transmit_assert_locked(domain);
-	if (buffer && remote->connecting)
+	if (buffer && domain->at_work == remote)
 		buffer = TAILQ_NEXT(buffer, entry);
 	for (; buffer; buffer = next) {
 		next = TAILQ_NEXT(buffer, entry);
-		mesh_backlog_remove(domain, buffer);
+		backlog_remove(domain, buffer);
 		TAILQ_INSERT_TAIL(buffers, buffer, entry);
 	}
 }
@@ -187,7 +192,11 @@ struct mesh_buffer *mesh_remote_buffer_get(struct mesh_domain *domain, struct me
 	return buffer;
 }
 
-int mesh_buffer_post(struct mesh_domain *domain, struct mesh_buffer *buffer)
+/*
+ * Makes one attempt to post the message. transmit_lock held, or the endpoint claimed. Returns 0,
+ * and then the provider owns the buffer; else the provider's error, and nothing changed.
+ */
+static int buffer_post(struct mesh_domain *domain, struct mesh_buffer *buffer)
 {
 	struct iovec iov = {.iov_base = buffer->bytes, .iov_len = buffer->size};
 	void *desc = domain->slab_desc;
@@ -198,7 +207,6 @@ int mesh_buffer_post(struct mesh_domain *domain, struct mesh_buffer *buffer)
 		.addr = buffer->remote->fi_addr,
 		.context = &buffer->op.context,
 	};
-
 	int ret;
 
 	buffer->op.to = buffer->remote->fi_addr;
@@ -214,19 +222,11 @@ MESH_HOLDS(transmit)
 static void connection_want(struct mesh_domain *domain, struct mesh_remote *remote)
 {
 	mesh_transmit_assert_locked(domain);
-	if (remote->wants_connection || remote->connecting ||
-	    mesh_clock_elapsed_ms(remote->tried_ms, mesh_clock_ms()) <
-		    (remote->unresolved_ms ? RESOLVE_PAUSE_MS : CONNECT_PAUSE_MS))
+	if (remote->wants_connection || domain->at_work == remote ||
+	    mesh_clock_elapsed_ms(remote->tried_ms, mesh_clock_ms()) < CONNECT_PAUSE_MS)
 		return;
 	remote->wants_connection = true;
 	mesh_connector_wake(domain);
-}
-
-void mesh_remote_fencing_set(struct mesh_domain *domain, struct mesh_remote *remote, bool fencing)
-{
-	mesh_transmit_lock(domain);
-	remote->fencing = fencing;
-	mesh_transmit_unlock(domain);
 }
 
 void mesh_remote_broken(struct mesh_domain *domain, fi_addr_t to)
@@ -249,8 +249,8 @@ void mesh_remote_send(struct mesh_buffer *buffer)
 	mesh_transmit_lock(domain);
 	/* The next poll reports errors, too: a send never makes a callback. */
 	if (remote->lost || !TAILQ_EMPTY(&remote->backlog) ||
-	    mesh_flow_may_wait(domain, remote->flow) || mesh_buffer_post(domain, buffer))
-		mesh_backlog_append(domain, buffer);
+	    mesh_flow_may_wait(domain, remote->flow) || buffer_post(domain, buffer))
+		backlog_append(domain, buffer);
 	if (mesh_flow_connects(domain, remote->flow))
 		connection_want(domain, remote);
 	mesh_transmit_unlock(domain);
@@ -279,7 +279,7 @@ static int first_post(struct mesh_domain *domain, struct mesh_remote *remote)
 	int error = remote->connect_error;
 
 	mesh_transmit_assert_locked(domain);
-	if (remote->connecting)
+	if (domain->at_work == remote)
 		return -FI_EAGAIN;
 	if (remote->lost)
 		return -ECONNRESET;
@@ -290,7 +290,7 @@ static int first_post(struct mesh_domain *domain, struct mesh_remote *remote)
 		connection_want(domain, remote);
 	if (mesh_flow_may_wait(domain, remote->flow))
 		return -FI_EAGAIN;
-	return mesh_buffer_post(domain, TAILQ_FIRST(&remote->backlog));
+	return buffer_post(domain, TAILQ_FIRST(&remote->backlog));
 }
 
 /*
@@ -309,7 +309,7 @@ static struct mesh_buffer *backlog_push(struct mesh_domain *domain, struct mesh_
 		ret = first_post(domain, remote);
 		if (ret == -FI_EAGAIN)
 			return NULL;
-		mesh_backlog_remove(domain, buffer);
+		backlog_remove(domain, buffer);
 		if (ret) {
 			*error = ret;
 			return buffer;
@@ -359,7 +359,6 @@ int mesh_write_post(struct mesh_domain *domain, struct mesh_remote *remote,
 		.context = &op->context,
 		.data = write->immediate,
 	};
-
 	int ret;
 
 	op->to = remote->fi_addr;
@@ -393,7 +392,7 @@ static int write_and_behind(struct mesh_domain *domain, struct mesh_remote *remo
 	if (ret)
 		return ret;
 	mesh_flow_posted(domain, remote->flow, write->size, write->now_ns);
-	return write->behind && mesh_buffer_post(domain, write->behind) ? MESH_WRITE_ALONE : 0;
+	return write->behind && buffer_post(domain, write->behind) ? MESH_WRITE_ALONE : 0;
 }
 
 int mesh_domain_write(struct mesh_domain *domain, struct mesh_remote *remote,
@@ -405,4 +404,121 @@ int mesh_domain_write(struct mesh_domain *domain, struct mesh_remote *remote,
 	ret = write_and_behind(domain, remote, write, op);
 	mesh_transmit_unlock(domain);
 	return ret;
+}
+
+/* ---- the connector's thread ----------------------------------------------------------------- */
+
+/*
+ * Takes the remote that wants a connection and was tried least recently: those that want it again
+ * and again take turns with the others. It is not freed until remote_give_back().
+ */
+static struct mesh_remote *remote_take(struct mesh_domain *domain)
+{
+	struct mesh_remote *remote, *taken = NULL;
+
+	mesh_transmit_lock(domain);
+	LIST_FOREACH(remote, &domain->remotes, entry) {
+		if (remote->wants_connection && (!taken || remote->tried_ms < taken->tried_ms))
+			taken = remote;
+	}
+	if (taken)
+		taken->wants_connection = false;
+	domain->at_work = taken;
+	mesh_transmit_unlock(domain);
+	return taken;
+}
+
+/* @message: what was sent, and ended with @ret; NULL: nothing was. */
+static void remote_give_back(struct mesh_domain *domain, struct mesh_remote *remote,
+			     struct mesh_buffer *message, int ret)
+{
+	mesh_transmit_lock(domain);
+	if (message && !ret) {
+		backlog_remove(domain, message);
+		remote->flow->connected = true;
+	} else if (message && ret != -FI_EAGAIN) {
+		remote->connect_error = ret;
+	}
+	remote->tried_ms = mesh_clock_ms();
+	domain->at_work = NULL;
+	mesh_transmit_unlock(domain);
+}
+
+static struct mesh_buffer *message_first(struct mesh_domain *domain, struct mesh_remote *remote)
+{
+	struct mesh_buffer *first;
+
+	mesh_transmit_lock(domain);
+	first = remote->lost ? NULL : TAILQ_FIRST(&remote->backlog);
+	mesh_transmit_unlock(domain);
+	return first; /* it stays there: domain->at_work */
+}
+
+/*
+ * The message that connects: the first that waits. If only a write waits, it is an empty one, which
+ * the peer ignores. NULL if no buffer is free, and the next poll tries again; or if the remote is
+ * lost.
+ */
+static struct mesh_buffer *message_take(struct mesh_domain *domain, struct mesh_remote *remote)
+{
+	struct mesh_buffer *first = message_first(domain, remote), *empty;
+
+	if (first)
+		return first;
+	empty = mesh_remote_buffer_get(domain, remote);
+	if (!empty)
+		return NULL;
+	empty->size = 0;
+	mesh_remote_send(empty); /* into the backlog: this thread connects */
+	return message_first(domain, remote);
+}
+
+/*
+ * Inside the provider the kernel would ask for the peer's link address, while the whole NIC stands
+ * still. So it is asked before, and the NIC serves its other peers meanwhile. Returns 0 if the
+ * address is known; -FI_EAGAIN: not yet; -FI_EHOSTUNREACH: nothing answers.
+ */
+static int remote_resolve(struct mesh_domain *domain, struct mesh_remote *remote)
+{
+	const struct mesh_nic *nic = domain->nic;
+	uint64_t since_ms = remote->unresolved_ms, now_ms = mesh_clock_ms();
+	struct mesh_addr theirs;
+
+	remote->unresolved_ms = 0; /* after a failure the next message waits as long */
+	if (mesh_addr_from_sockaddr((const struct sockaddr *)remote->name, remote->name_len,
+				    &theirs, NULL))
+		return 0;
+	theirs.scope_id = nic->source.scope_id;
+	if (!mesh_link_address_find(&nic->source, nic->ifindex, &theirs))
+		return 0;
+	if (since_ms && now_ms - since_ms >= MESH_ANSWER_MS)
+		return -FI_EHOSTUNREACH;
+	remote->unresolved_ms = since_ms ? since_ms : now_ms;
+	return -FI_EAGAIN;
+}
+
+bool mesh_remote_connect_next(struct mesh_domain *domain)
+{
+	struct mesh_remote *remote = remote_take(domain);
+	struct mesh_buffer *message = NULL;
+	int known, ret;
+
+	if (!remote)
+		return false;
+	known = ret = remote_resolve(domain, remote);
+	if (!known && !mesh_endpoint_claim(domain)) {
+		mesh_transmit_lock(domain);
+		domain->at_work = NULL;
+		remote->wants_connection = true;
+		mesh_transmit_unlock(domain);
+		return false;
+	}
+	if (ret != -FI_EAGAIN)
+		message = message_take(domain, remote);
+	if (message && !known)
+		ret = buffer_post(domain, message);
+	remote_give_back(domain, remote, message, ret);
+	if (!known)
+		mesh_endpoint_release(domain);
+	return true;
 }

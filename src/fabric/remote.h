@@ -8,7 +8,6 @@
 #include "fabric/domain.h"
 #include "fabric/flow.h"
 #include "fabric/mr.h"
-#include "fabric/op.h"
 
 /* The endpoint of one peer, as libfabric's address. */
 struct mesh_remote {
@@ -20,13 +19,12 @@ struct mesh_remote {
 	struct mesh_flow *flow;
 	bool lost;	     /* messages to it fail; under transmit_lock */
 	uint32_t generation; /* domain->generation when it was opened */
-	/* All under transmit_lock; see remote_connect.c. */
-	bool wants_connection; /* the connector is to send something to it */
-	bool connecting;       /* the connector does so: it holds the first of the backlog */
-	bool fencing;	       /* the connector posts a fence's write to it: fence_verbs.c */
-	int connect_error;     /* how that ended for the first of the backlog; 0: it did not fail */
-	uint64_t tried_ms;     /* when it ended last */
-	uint64_t unresolved_ms; /* since when the kernel has no link address for it; or 0 */
+	/* The connector is to send something to it; with domain->at_work it does so. */
+	bool wants_connection;
+	int connect_error; /* how that ended for the first of the backlog; 0: it did not fail */
+	uint64_t tried_ms; /* when it ended last */
+	uint64_t
+		unresolved_ms; /* since when it has no link address, or 0; the connector's thread */
 	/*
 	 * The TCP port from which the peer's provider connected, as the peer reported it; 0 if
 	 * unknown. It distinguishes the peer's socket from those of other processes at the same
@@ -83,20 +81,10 @@ int mesh_remote_inject(struct mesh_domain *domain, struct mesh_remote *remote, c
 		       size_t size);
 
 /**
- * Makes one attempt to post the message. transmit_lock held, or the endpoint claimed.
- *
- * Returns 0, and then the provider owns the buffer; else the provider's error, and nothing changed.
+ * The connector's thread, no lock held: connects with one remote that wants it. Returns false if
+ * there is none, or if another thread has claimed the endpoint, which then wakes the connector.
  */
-int mesh_buffer_post(struct mesh_domain *domain, struct mesh_buffer *buffer);
-
-/** Puts a message into its remote's backlog, or takes it out. transmit_lock held. */
-MESH_HOLDS(transmit)
-void mesh_backlog_append(struct mesh_domain *domain, struct mesh_buffer *buffer);
-MESH_HOLDS(transmit)
-void mesh_backlog_remove(struct mesh_domain *domain, struct mesh_buffer *buffer);
-
-/** While @fencing is set the remote is not freed, also if it was closed. No transmit_lock held. */
-void mesh_remote_fencing_set(struct mesh_domain *domain, struct mesh_remote *remote, bool fencing);
+bool mesh_remote_connect_next(struct mesh_domain *domain);
 
 /** An operation to this address has failed: the next post may connect. No transmit_lock held. */
 void mesh_remote_broken(struct mesh_domain *domain, fi_addr_t to);

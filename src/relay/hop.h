@@ -22,7 +22,6 @@
 #include <stdint.h>
 
 #include "base/lock.h"
-#include "fabric/op.h"
 #include "fabric/remote.h"
 #include "wire/frame.h"
 #include "wire/message.h"

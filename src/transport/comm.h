@@ -15,7 +15,6 @@
 
 #include "base/compiler.h"
 #include "base/lock.h"
-#include "fabric/op.h"
 #include "transport/path.h"
 #include "wire/frame.h"
 #include "wire/message.h"

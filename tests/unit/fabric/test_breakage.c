@@ -8,7 +8,7 @@
 #include <rdma/fi_errno.h>
 
 #include "base/clock.h"
-#include "fabric/breakage.h"
+#include "fabric/poll.h"
 #include "fabric/fence.h"
 #include "fabric/mr.h"
 #include "fabric/remote.h"
@@ -291,31 +291,6 @@ TEST(fences_side_by_side)
 	/* The second's completion never comes: closing the domain frees that fence. */
 	fake_complete_status(fake.writes.posts[0].context, FI_EIO, MESH_RDMA_FLUSHED);
 	mesh_domain_poll(domain);
-}
-
-/* After one fence has timed out, those of the other comms wait only briefly. */
-TEST(fence_again)
-{
-	uint64_t began_ms;
-
-	fake_fail(FAKE_WRITE, 0, 1 << 20, -FI_EAGAIN);
-	fence();
-	began_ms = mesh_clock_ms();
-	fence();
-	assert_true(mesh_clock_ms() - began_ms < 100);
-	fake_fail(FAKE_WRITE, 0, 0, 0);
-	began_ms = mesh_clock_ms();
-	fence(); /* a peer that exists, but does not answer */
-	assert_true(mesh_clock_ms() - began_ms < 100);
-	assert_int_equal(log_captured_lines(MESH_LOG_WARN), 1);
-	fake_complete_status(fake.writes.posts[0].context, FI_EIO, MESH_RDMA_FLUSHED);
-	fake.writes_end_with = MESH_RDMA_FLUSHED;
-	fence();
-	/* It answers: the next one waits as long as any. */
-	fake_fail(FAKE_WRITE, 0, 1 << 20, -FI_EAGAIN);
-	began_ms = mesh_clock_ms();
-	fence();
-	assert_true(mesh_clock_ms() - began_ms >= 500);
 }
 
 /* A NIC that accepts a write to an invalid address makes no fence. */

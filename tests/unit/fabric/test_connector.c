@@ -10,7 +10,7 @@
 
 #include "base/clock.h"
 #include "fabric/connector.h"
-#include "fabric/fence_verbs.h"
+#include "fabric/fence.h"
 #include "fabric/remote.h"
 #include "fabric/sink.h"
 
@@ -100,7 +100,7 @@ static bool is_idle(void)
 	mesh_lock_take(&domain->transmit_lock);
 	idle = !mesh_endpoint_is_claimed(domain) && LIST_EMPTY(&domain->fences);
 	LIST_FOREACH(peer, &domain->remotes, entry)
-		idle &= !peer->connecting && !peer->wants_connection;
+		idle &= domain->at_work != peer && !peer->wants_connection;
 	mesh_lock_release(&domain->transmit_lock);
 	mesh_lock_release(&domain->lock);
 	return idle;
@@ -275,9 +275,15 @@ static bool is_connecting(struct mesh_remote *peer)
 	bool connecting;
 
 	mesh_lock_take(&domain->transmit_lock);
-	connecting = peer->connecting;
+	connecting = domain->at_work == peer;
 	mesh_lock_release(&domain->transmit_lock);
 	return connecting;
+}
+
+static void fence_await(struct mesh_fence *fence, int result)
+{
+	AWAIT(!mesh_fence_step(fence));
+	assert_int_equal(fence->result, result);
 }
 
 /* Each takes long, and wants to be tried again: they take turns, and a fence need not wait. */
@@ -285,7 +291,7 @@ TEST(turns)
 {
 	struct mesh_remote *first = stranger_open(1), *second = stranger_open(2);
 	struct mesh_remote *third = stranger_open(3), *cut = fake_remote_open(domain, 4);
-	struct mesh_verbs_fence *fence;
+	struct mesh_fence fence = {.domain = domain, .remote = cut};
 	uint64_t begin_ms;
 
 	fake.writes_end_with = 10;
@@ -293,8 +299,7 @@ TEST(turns)
 	send_inside(third);
 	message_send(second);
 	message_send(first);
-	fence = mesh_verbs_fence_begin(domain, cut, 0);
-	assert_non_null(fence);
+	mesh_fence_begin(&fence);
 	let_one_go();
 	assert_false(is_connecting(first) || is_connecting(second)); /* the fence is inside */
 	let_one_go();
@@ -307,8 +312,7 @@ TEST(turns)
 	assert_true(is_connecting(first));
 	let_go();
 	assert_true(third->flow->connected);
-	poll_once();
-	assert_int_equal(mesh_verbs_fence_step(fence), 0);
+	fence_await(&fence, 1);
 	AWAIT(is_settled(first));
 	AWAIT(is_settled(second));
 }
@@ -353,32 +357,28 @@ TEST(write_connects)
 TEST(fence_waits)
 {
 	struct mesh_remote *peer = stranger_open(1), *other = fake_remote_open(domain, 2);
-	struct mesh_verbs_fence *fence;
+	struct mesh_fence fence = {.domain = domain, .remote = other};
 	uint64_t begin_ms = mesh_clock_ms();
 
 	fake.writes_end_with = 10; /* a refusal of the peer's NIC */
 	send_inside(peer);
-	fence = mesh_verbs_fence_begin(domain, other, 0);
-	assert_non_null(fence);
-	while (mesh_clock_ms() < begin_ms + 700) /* more than POST_MS */
-		assert_int_equal(mesh_verbs_fence_step(fence), -EAGAIN);
+	mesh_fence_begin(&fence);
+	while (mesh_clock_ms() < begin_ms + 700) /* more than STEP_MS */
+		assert_true(mesh_fence_step(&fence));
 	assert_int_equal(fake.on[FAKE_WRITE].calls, 0);
 	let_go();
-	assert_int_equal(mesh_verbs_fence_step(fence), -EAGAIN);
 	assert_int_equal(fake.on[FAKE_WRITE].calls, 1);
-	poll_once();
-	assert_int_equal(mesh_verbs_fence_step(fence), 0);
+	fence_await(&fence, 1);
 	assert_false(other->flow->connected);
 }
 
 /* The fence's write is inside. */
-static struct mesh_verbs_fence *fence_inside(struct mesh_remote *peer, uint64_t limit_ms)
+static struct mesh_fence fence_inside(struct mesh_remote *peer, uint64_t limit_ms)
 {
-	struct mesh_verbs_fence *fence;
+	struct mesh_fence fence = {.domain = domain, .remote = peer, .limit_ms = limit_ms};
 
 	gate.closed = true;
-	fence = mesh_verbs_fence_begin(domain, peer, limit_ms);
-	assert_non_null(fence);
+	mesh_fence_begin(&fence);
 	sem_await(&gate.entered);
 	return fence;
 }
@@ -387,27 +387,22 @@ static struct mesh_verbs_fence *fence_inside(struct mesh_remote *peer, uint64_t 
 TEST(fence_connects)
 {
 	struct mesh_remote *peer = stranger_open(1), *other = fake_remote_open(domain, 2);
-	struct mesh_verbs_fence *fence = fence_inside(peer, 0);
+	struct mesh_fence fence = fence_inside(peer, 0);
 
 	fake.writes_end_with = 10;
-	assert_int_equal(mesh_verbs_fence_step(fence), -EAGAIN);
+	assert_true(mesh_fence_step(&fence));
 	assert_false(mesh_domain_poll(domain));
 	message_send(other);
 	assert_int_equal(fake.sends.num, 0);
 	let_go();
-	assert_int_equal(mesh_verbs_fence_step(fence), -EAGAIN);
-	poll_once();
+	fence_await(&fence, 1);
 	assert_int_equal(fake.sends.num, 1);
-	assert_int_equal(mesh_verbs_fence_step(fence), 0);
 }
 
 /* It takes longer than the caller waits, who closes the peer: it ends by itself. */
-static void fence_outlasts(struct mesh_verbs_fence *fence, struct mesh_remote *peer)
+static void fence_outlasts(struct mesh_fence fence, struct mesh_remote *peer)
 {
-	int ret;
-
-	AWAIT((ret = mesh_verbs_fence_step(fence)) != -EAGAIN);
-	assert_int_equal(ret, -EBUSY);
+	fence_await(&fence, -EBUSY);
 	mesh_remote_close(domain, peer);
 	peer = fake_remote_open(domain, 3); /* would free the closed one */
 	let_go();

@@ -62,14 +62,14 @@ static struct mesh_fence fence_run(void)
 	return one;
 }
 
-static struct mesh_cut_sockets fence(void)
+static struct mesh_found_sockets fence(void)
 {
 	return fence_run().cut;
 }
 
 TEST(nothing_to_cut)
 {
-	struct mesh_cut_sockets cut;
+	struct mesh_found_sockets cut;
 
 	cut = fence();
 	assert_true(mesh_cut_sockets_are_closed(&cut));
@@ -112,7 +112,7 @@ static int connecting(void)
 TEST(connection_being_made)
 {
 	socklen_t len = sizeof(int);
-	struct mesh_cut_sockets cut;
+	struct mesh_found_sockets cut;
 	int making = -1, error = 0;
 
 	if (!silent_network() || (making = connecting()) < 0)
@@ -133,7 +133,7 @@ TEST(connection_being_made)
 /* All that was cut is waited for, however much it is. */
 TEST(many_connections)
 {
-	struct mesh_cut_sockets cut;
+	struct mesh_found_sockets cut;
 
 	if (!silent_network())
 		skip();
@@ -149,7 +149,7 @@ TEST(many_connections)
 		close(fds[--num_fds]);
 	}
 	assert_true(mesh_cut_sockets_are_closed(&cut));
-	cut.num = MESH_CUT_SOCKETS_MAX + 1; /* one that there was no room for */
+	cut.num = MESH_FOUND_SOCKETS_MAX + 1; /* one that there was no room for */
 	assert_false(mesh_cut_sockets_are_closed(&cut));
 }
 
