@@ -76,12 +76,21 @@ static void send_complete(struct mesh_op *op, int error)
 	mesh_buffer_put(buffer);
 }
 
+/* Every poll tries again. */
+MESH_COLD static void post_failed(struct mesh_domain *domain, int error)
+{
+	char more[MESH_LOG_LIMIT_TEXT_MAX];
+
+	if (mesh_log_limit_pass(&domain->breakages, 1, mesh_clock_ms(), more))
+		mesh_warn_new(domain->failure, "%s: cannot post a receive: %s%s",
+			      domain->nic->netdev, fi_strerror(-error), more);
+}
+
 MESH_HOLDS(domain)
 static int receive_post(struct mesh_buffer *buffer)
 {
 	struct mesh_domain *domain = buffer->domain;
 	size_t room = sizeof(struct mesh_message_header) + domain->payload_max;
-	char more[MESH_LOG_LIMIT_TEXT_MAX];
 	int ret;
 
 	if (!domain->endpoint)
@@ -89,10 +98,8 @@ static int receive_post(struct mesh_buffer *buffer)
 	mesh_op_hand_over(&buffer->op);
 	ret = (int)fi_recv(domain->endpoint, buffer->bytes, room, domain->slab_desc, FI_ADDR_UNSPEC,
 			   &buffer->op.context);
-	if (ret && ret != -FI_EAGAIN && /* every poll retries it */
-	    mesh_log_limit_pass(&domain->breakages, 1, mesh_clock_ms(), more))
-		mesh_warn_new(domain->failure, "%s: cannot post a receive: %s%s",
-			      domain->nic->netdev, fi_strerror(-ret), more);
+	if (ret && ret != -FI_EAGAIN)
+		post_failed(domain, ret);
 	return ret;
 }
 

@@ -333,26 +333,22 @@ static void failure_warn(const struct mesh_fence *fence, const char *theirs)
 
 void mesh_fence_report(const struct mesh_fence *fence)
 {
-	const struct mesh_remote *remote = fence->remote;
+	const struct mesh_addr *theirs = &fence->remote->flow->address;
 	char text[MESH_ADDR_TEXT_MAX];
-	struct mesh_addr theirs;
 
-	if (mesh_addr_from_sockaddr((const struct sockaddr *)remote->name, remote->name_len,
-				    &theirs, NULL))
-		return;
 	if (fence->result < 0)
-		failure_warn(fence, mesh_addr_text(&theirs, text));
+		failure_warn(fence, mesh_addr_text(theirs, text));
 	else if (cut_is_final(fence))
 		mesh_warn("cut the connection with %s on %s, so that nothing late arrives; with "
 			  "libfabric %u.%u no further one can be made between these two processes, "
 			  "and new communicators fail: start both again, or use libfabric 1.20 or "
 			  "later",
-			  mesh_addr_text(&theirs, text), fence->domain->nic->netdev,
+			  mesh_addr_text(theirs, text), fence->domain->nic->netdev,
 			  FI_MAJOR(fi_version()), FI_MINOR(fi_version()));
 	else
 		mesh_info("cut %d connection%s with %s, so that nothing late arrives",
 			  fence->result, fence->result == 1 ? "" : "s",
-			  mesh_addr_text(&theirs, text));
+			  mesh_addr_text(theirs, text));
 }
 
 void mesh_remotes_fence(struct mesh_fence *fences, int count)

@@ -1,14 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* flow.c - per-destination flow control: window, rate, FIFO of waiters; shared by all comms. */
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include <rdma/fi_domain.h>
+#include <rdma/fi_errno.h>
 
 #include "base/clock.h"
 #include "base/compiler.h"
 #include "base/hash.h"
 #include "fabric/flow.h"
+#include "nic/addr.h"
 
 /*
  * The window of verbs, bytes: several segments, so that the link stays busy between two polls. On
@@ -33,32 +36,58 @@ static struct mesh_pace_bounds window_bounds(const struct mesh_domain *domain)
 	return bounds;
 }
 
-struct mesh_flow *mesh_flow_get(struct mesh_domain *domain, const void *name, size_t name_len)
+/*
+ * Equal addresses are inserted once, for the flow that they share: libfabric counts the uses of an
+ * entry, but ofi_rxm's own table does not give back what was counted there more than once.
+ */
+MESH_HOLDS(transmit)
+static int address_insert(struct mesh_domain *domain, struct mesh_flow *flow)
+{
+	char more[MESH_LOG_LIMIT_TEXT_MAX];
+	int ret = mesh_addr_from_sockaddr((const struct sockaddr *)flow->name, domain->name_len,
+					  &flow->address, &flow->port);
+
+	if (!ret)
+		ret = fi_av_insert(domain->av, flow->name, 1, &flow->fi_addr, 0, NULL);
+	if (ret == 1)
+		return 0;
+	if (mesh_log_limit_pass(&domain->bad_names, 1, mesh_clock_ms(), more))
+		mesh_warn("%s: libfabric rejects a peer's endpoint name: %s%s", domain->nic->netdev,
+			  ret < 0 ? fi_strerror(-ret) : "no such address", more);
+	return ret < 0 ? ret : -EINVAL;
+}
+
+int mesh_flow_get(struct mesh_domain *domain, const void *name, struct mesh_flow **flow)
 {
 	struct mesh_flow_bucket *bucket =
-		&domain->flow_index[mesh_checksum(name, name_len) % MESH_FLOW_BUCKETS];
+		&domain->flow_index[mesh_checksum(name, domain->name_len) % MESH_FLOW_BUCKETS];
 	struct mesh_pace_bounds bounds = window_bounds(domain);
-	struct mesh_flow *flow;
+	struct mesh_flow *found;
+	int ret;
 
 	mesh_transmit_assert_locked(domain);
-	LIST_FOREACH(flow, bucket, alike) {
-		if (flow->name_len == name_len && !memcmp(flow->name, name, name_len))
+	LIST_FOREACH(found, bucket, alike) {
+		if (!memcmp(found->name, name, domain->name_len))
 			goto found;
 	}
-	flow = calloc(1, sizeof(*flow));
-	if (!flow)
-		return NULL;
-	memcpy(flow->name, name, name_len);
-	flow->name_len = name_len;
-	flow->fi_addr = FI_ADDR_UNSPEC;
-	TAILQ_INIT(&flow->waiters);
-	mesh_pace_init(&flow->pace, domain->nic->speed_mbps, &bounds);
-	LIST_INSERT_HEAD(&domain->flows, flow, entry);
+	found = calloc(1, sizeof(*found));
+	if (!found)
+		return -ENOMEM;
+	memcpy(found->name, name, domain->name_len);
+	ret = address_insert(domain, found);
+	if (ret) {
+		free(found);
+		return ret;
+	}
+	TAILQ_INIT(&found->waiters);
+	mesh_pace_init(&found->pace, domain->nic->speed_mbps, &bounds);
+	LIST_INSERT_HEAD(&domain->flows, found, entry);
 	domain->num_flows++;
-	LIST_INSERT_HEAD(bucket, flow, alike);
+	LIST_INSERT_HEAD(bucket, found, alike);
 found:
-	flow->users++;
-	return flow;
+	found->users++;
+	*flow = found;
+	return 0;
 }
 
 void mesh_flow_put(struct mesh_domain *domain, struct mesh_flow *flow)
@@ -66,8 +95,7 @@ void mesh_flow_put(struct mesh_domain *domain, struct mesh_flow *flow)
 	mesh_transmit_assert_locked(domain);
 	if (--flow->users)
 		return;
-	if (flow->fi_addr != FI_ADDR_UNSPEC)
-		fi_av_remove(domain->av, &flow->fi_addr, 1, 0);
+	fi_av_remove(domain->av, &flow->fi_addr, 1, 0);
 	if (flow->is_waited)
 		TAILQ_REMOVE(&domain->waited, flow, waited);
 	LIST_REMOVE(flow, entry);

@@ -15,10 +15,12 @@
 struct mesh_flow {
 	LIST_ENTRY(mesh_flow) entry; /* domain->flows; transmit_lock, as all but the pace */
 	LIST_ENTRY(mesh_flow) alike; /* domain->flow_index; transmit_lock */
-	size_t name_len;
-	uint8_t name[MESH_ENDPOINT_NAME_MAX]; /* the endpoint's */
-	fi_addr_t fi_addr; /* the same in the address vector; FI_ADDR_UNSPEC: not there yet */
+	uint8_t name[MESH_ENDPOINT_NAME_MAX]; /* the endpoint's, domain->name_len bytes */
+	struct mesh_addr address;	      /* the same, with the port */
+	uint16_t port;
+	fi_addr_t fi_addr; /* the same in the address vector */
 	int users;	   /* remotes */
+	int mtu;	   /* bytes, of the peer's NIC; 0 if unknown */
 	/* Posting is under transmit_lock, completing under lock. */
 	struct mesh_pace pace;
 	/*
@@ -50,11 +52,11 @@ struct mesh_waiter {
 };
 
 /**
- * Returns the flow to the endpoint of this name (MESH_ENDPOINT_NAME_MAX bytes at most) and counts
- * one user more. NULL if memory is short. transmit_lock held.
+ * Finds the flow to the endpoint of this name (domain->name_len bytes), or begins it, and counts
+ * one user more. transmit_lock held. Returns 0 or a negative errno.
  */
 MESH_HOLDS(transmit)
-struct mesh_flow *mesh_flow_get(struct mesh_domain *domain, const void *name, size_t name_len);
+int mesh_flow_get(struct mesh_domain *domain, const void *name, struct mesh_flow **flow);
 
 /** True while something of it may complete: its remotes are kept until then. transmit_lock held. */
 static inline bool mesh_flow_is_busy(const struct mesh_flow *flow)

@@ -198,18 +198,17 @@ int mesh_mr_open(struct mesh_domain *domain, const void *data, size_t size, stru
 void mesh_mr_close(struct mesh_mr *mr)
 {
 	struct mesh_domain *domain;
-	bool last;
-	int ret;
+	int users, ret;
 
 	if (!mr)
 		return;
 	domain = mr->domain;
 	mesh_mrs_lock(domain);
-	last = !--mr->users;
-	if (last)
+	users = --mr->users;
+	if (!users)
 		LIST_REMOVE(mr, entry);
 	mesh_mrs_unlock(domain);
-	if (!last)
+	if (users)
 		return;
 	traffic_hold(domain);
 	ret = fi_close(&mr->fid->fid);

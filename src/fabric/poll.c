@@ -68,25 +68,45 @@ static void completion_handle(struct mesh_domain *domain, const struct fi_cq_dat
 	op->complete(op, 0);
 }
 
+/* The flow of what was posted to this address; NULL if it has ended. */
+MESH_HOLDS(transmit)
+static struct mesh_flow *flow_find(struct mesh_domain *domain, fi_addr_t to)
+{
+	struct mesh_flow *flow;
+
+	LIST_FOREACH(flow, &domain->flows, entry) {
+		if (flow->fi_addr == to)
+			return flow;
+	}
+	return NULL;
+}
+
+/* A send or write to this address has failed: the next post may connect. */
+static void connection_broken(struct mesh_domain *domain, fi_addr_t to)
+{
+	struct mesh_flow *flow;
+
+	mesh_transmit_lock(domain);
+	flow = flow_find(domain, to);
+	if (flow)
+		flow->connected = false;
+	mesh_transmit_unlock(domain);
+}
+
 /*
- * The address that @op was posted to, in words, and the MTU that a remote there has reported; 0 if
- * none has. Remotes that are closed count as well. A receive has no target.
+ * The address that @op was posted to, in words, and the MTU that the peer has reported; 0 if it has
+ * not. A receive has no target.
  */
 static int target_find(struct mesh_domain *domain, const struct mesh_op *op, char *text)
 {
-	const struct mesh_remote *remote;
-	struct mesh_addr address;
+	const struct mesh_flow *flow;
 	int mtu = 0;
 
 	mesh_transmit_lock(domain);
-	LIST_FOREACH(remote, &domain->remotes, entry) {
-		if (!op || remote->fi_addr != op->to)
-			continue;
-		if (!mesh_addr_from_sockaddr((const struct sockaddr *)remote->name,
-					     (socklen_t)remote->name_len, &address, NULL))
-			mesh_addr_text(&address, text);
-		if (remote->mtu)
-			mtu = remote->mtu;
+	flow = op ? flow_find(domain, op->to) : NULL;
+	if (flow) {
+		mesh_addr_text(&flow->address, text);
+		mtu = flow->mtu;
 	}
 	mesh_transmit_unlock(domain);
 	return mtu;
@@ -160,7 +180,7 @@ MESH_COLD static void error_handle(struct mesh_domain *domain)
 		return;
 	op_ended(domain, op);
 	if (domain->connector && !op_is_receive(domain, op))
-		mesh_remote_broken(domain, op->to);
+		connection_broken(domain, op->to);
 	op->status = domain->provider == MESH_PROVIDER_VERBS_RXM ? entry.prov_errno : 0;
 	op->complete(op, error_decide(domain, op, &entry));
 }
@@ -267,7 +287,7 @@ const char *mesh_remote_silence_explain(struct mesh_domain *domain, struct mesh_
 {
 	const char *provider = mesh_provider_id_text(domain->provider);
 	bool unanswered = !error || error == -ECONNRESET || error == -ETIMEDOUT;
-	struct mesh_rdma_ends ends = ends_of(domain, remote->mtu);
+	struct mesh_rdma_ends ends = ends_of(domain, remote->flow->mtu);
 
 	/* rdma_cm times out by itself and then flushes the posted operations. */
 	if (domain->provider == MESH_PROVIDER_VERBS_RXM && unanswered)

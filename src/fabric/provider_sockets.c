@@ -280,13 +280,6 @@ static bool entry_is_local(const struct mesh_domain *domain, const struct mesh_s
 	return mesh_addr_equal(&local, &domain->nic->source);
 }
 
-static bool remote_address(const struct mesh_remote *remote, struct mesh_addr *address,
-			   uint16_t *port)
-{
-	return !mesh_addr_from_sockaddr((const struct sockaddr *)remote->name, remote->name_len,
-					address, port);
-}
-
 /* True if another remote, which is not lost, has reported that it connected from this port. */
 MESH_HOLDS(transmit)
 static bool port_is_anothers(const struct mesh_domain *domain, const struct mesh_remote *remote,
@@ -296,9 +289,7 @@ static bool port_is_anothers(const struct mesh_domain *domain, const struct mesh
 
 	mesh_transmit_assert_locked(domain);
 	LIST_FOREACH(other, &domain->remotes, entry) {
-		if (!other->lost && other->dialled_from == port &&
-		    (other->name_len != remote->name_len ||
-		     memcmp(other->name, remote->name, remote->name_len) != 0))
+		if (!other->lost && other->dialled_from == port && other->flow != remote->flow)
 			return true;
 	}
 	return false;
@@ -313,16 +304,15 @@ MESH_HOLDS(transmit)
 static bool entry_is_remotes(const struct mesh_domain *domain, const struct mesh_remote *remote,
 			     const struct mesh_socket_entry *entry)
 {
-	struct mesh_addr peer = entry->peer, theirs;
-	uint16_t port;
+	const struct mesh_flow *flow = remote->flow;
+	struct mesh_addr peer = entry->peer;
 
-	if (!remote_address(remote, &theirs, &port) || !entry_is_local(domain, entry))
+	peer.scope_id = flow->address.scope_id;
+	if (!entry_is_local(domain, entry) || !mesh_addr_equal(&peer, &flow->address))
 		return false;
-	peer.scope_id = theirs.scope_id;
-	if (!mesh_addr_equal(&peer, &theirs))
-		return false;
-	return entry->peer_port == port || (entry->local_port == domain->port &&
-					    !port_is_anothers(domain, remote, entry->peer_port));
+	return entry->peer_port == flow->port ||
+	       (entry->local_port == domain->port &&
+		!port_is_anothers(domain, remote, entry->peer_port));
 }
 
 /*
@@ -448,14 +438,13 @@ uint16_t mesh_remote_dialled_port(const struct mesh_socket_table *table,
 				  const struct mesh_domain *domain,
 				  const struct mesh_remote *remote)
 {
+	const struct mesh_flow *flow = remote->flow;
 	const struct mesh_socket_entry *entry;
-	struct mesh_addr address;
-	uint16_t port;
 	size_t num;
 
-	if (domain->provider == MESH_PROVIDER_VERBS_RXM || !remote_address(remote, &address, &port))
+	if (domain->provider == MESH_PROVIDER_VERBS_RXM)
 		return 0;
-	for (entry = table_find(table, &address, port, &num); num; num--, entry++) {
+	for (entry = table_find(table, &flow->address, flow->port, &num); num; num--, entry++) {
 		if (entry->local_port != domain->port && entry_is_local(domain, entry))
 			return entry->local_port;
 	}
@@ -475,14 +464,12 @@ void mesh_remote_sockets_find(const struct mesh_socket_table *table, struct mesh
 			      const struct mesh_remote *remote, struct mesh_remote_sockets *sockets)
 {
 	const struct mesh_socket_entry *entry;
-	struct mesh_addr address;
-	uint16_t port;
 	size_t num;
 
 	sockets->num = 0;
-	if (domain->provider == MESH_PROVIDER_VERBS_RXM || !remote_address(remote, &address, &port))
+	if (domain->provider == MESH_PROVIDER_VERBS_RXM)
 		return;
-	entry = table_find(table, &address, 0, &num);
+	entry = table_find(table, &remote->flow->address, 0, &num);
 	mesh_transmit_lock(domain);
 	for (; num && sockets->num < MESH_REMOTE_SOCKETS_MAX; num--, entry++) {
 		if (entry_is_remotes(domain, remote, entry))

@@ -2,7 +2,6 @@
 /* remote.c - the endpoints of peers, and the messages and RMA writes that are sent to them. */
 #include <errno.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include <rdma/fi_endpoint.h>
 #include <rdma/fi_errno.h>
@@ -48,34 +47,6 @@ static void remotes_reap(struct mesh_domain *domain)
 	}
 }
 
-/*
- * Equal addresses are inserted once, for the flow that they share: libfabric counts the uses of an
- * entry, but ofi_rxm's own table does not give back what was counted there more than once.
- */
-MESH_HOLDS(transmit)
-static int remote_insert(struct mesh_domain *domain, struct mesh_remote *remote)
-{
-	struct mesh_flow *flow = mesh_flow_get(domain, remote->name, remote->name_len);
-	char more[MESH_LOG_LIMIT_TEXT_MAX];
-	int ret = 1;
-
-	if (!flow)
-		return -ENOMEM;
-	if (flow->fi_addr == FI_ADDR_UNSPEC)
-		ret = fi_av_insert(domain->av, flow->name, 1, &flow->fi_addr, 0, NULL);
-	if (ret == 1) {
-		remote->flow = flow;
-		remote->fi_addr = flow->fi_addr;
-		return 0;
-	}
-	flow->fi_addr = FI_ADDR_UNSPEC;
-	mesh_flow_put(domain, flow);
-	if (mesh_log_limit_pass(&domain->bad_names, 1, mesh_clock_ms(), more))
-		mesh_warn("%s: libfabric rejects a peer's endpoint name: %s%s", domain->nic->netdev,
-			  ret < 0 ? fi_strerror(-ret) : "no such address", more);
-	return ret < 0 ? ret : -EINVAL;
-}
-
 int mesh_remote_open(struct mesh_domain *domain, const void *name, size_t name_len,
 		     struct mesh_remote **remote)
 {
@@ -88,15 +59,15 @@ int mesh_remote_open(struct mesh_domain *domain, const void *name, size_t name_l
 	opened = calloc(1, sizeof(*opened));
 	if (!opened)
 		return -ENOMEM;
-	memcpy(opened->name, name, name_len);
-	opened->name_len = name_len;
 	TAILQ_INIT(&opened->backlog);
 	mesh_transmit_lock(domain);
 	opened->generation = atomic_load_explicit(&domain->generation, memory_order_relaxed);
 	remotes_reap(domain);
-	ret = remote_insert(domain, opened);
-	if (!ret)
+	ret = mesh_flow_get(domain, name, &opened->flow);
+	if (!ret) {
+		opened->fi_addr = opened->flow->fi_addr;
 		LIST_INSERT_HEAD(&domain->remotes, opened, entry);
+	}
 	mesh_transmit_unlock(domain);
 	if (ret) {
 		free(opened);
@@ -122,7 +93,7 @@ void mesh_remote_close(struct mesh_domain *domain, struct mesh_remote *remote)
 void mesh_remote_mtu_set(struct mesh_domain *domain, struct mesh_remote *remote, int mtu)
 {
 	mesh_transmit_lock(domain);
-	remote->mtu = mtu;
+	remote->flow->mtu = mtu;
 	mesh_transmit_unlock(domain);
 }
 
@@ -227,18 +198,6 @@ static void connection_want(struct mesh_domain *domain, struct mesh_remote *remo
 		return;
 	remote->wants_connection = true;
 	mesh_connector_wake(domain);
-}
-
-void mesh_remote_broken(struct mesh_domain *domain, fi_addr_t to)
-{
-	struct mesh_remote *remote;
-
-	mesh_transmit_lock(domain);
-	LIST_FOREACH(remote, &domain->remotes, entry) {
-		if (remote->fi_addr == to)
-			remote->flow->connected = false;
-	}
-	mesh_transmit_unlock(domain);
 }
 
 void mesh_remote_send(struct mesh_buffer *buffer)
@@ -482,12 +441,9 @@ static int remote_resolve(struct mesh_domain *domain, struct mesh_remote *remote
 {
 	const struct mesh_nic *nic = domain->nic;
 	uint64_t since_ms = remote->unresolved_ms, now_ms = mesh_clock_ms();
-	struct mesh_addr theirs;
+	struct mesh_addr theirs = remote->flow->address;
 
 	remote->unresolved_ms = 0; /* after a failure the next message waits as long */
-	if (mesh_addr_from_sockaddr((const struct sockaddr *)remote->name, remote->name_len,
-				    &theirs, NULL))
-		return 0;
 	theirs.scope_id = nic->source.scope_id;
 	if (!mesh_link_address_find(&nic->source, nic->ifindex, &theirs))
 		return 0;

@@ -31,9 +31,6 @@ struct mesh_remote {
 	 * address. Under transmit_lock.
 	 */
 	uint16_t dialled_from;
-	int mtu; /* bytes, of the peer's NIC, 0 if unknown; under transmit_lock */
-	size_t name_len;
-	uint8_t name[MESH_ENDPOINT_NAME_MAX];
 };
 
 /** Opens the remote whose fi_getname() returned @name. It has one user, which closes it. */
@@ -85,9 +82,6 @@ int mesh_remote_inject(struct mesh_domain *domain, struct mesh_remote *remote, c
  * there is none, or if another thread has claimed the endpoint, which then wakes the connector.
  */
 bool mesh_remote_connect_next(struct mesh_domain *domain);
-
-/** An operation to this address has failed: the next post may connect. No transmit_lock held. */
-void mesh_remote_broken(struct mesh_domain *domain, fi_addr_t to);
 
 /** Posts the messages of all backlogs until the provider is busy. domain->lock held. */
 MESH_HOLDS(domain)

@@ -261,7 +261,7 @@ static void step_return(void)
 	peer->watch.fd = ends[0];
 	run.reads[FIXTURE_PATHS + run.num_lives++] = ends[1];
 	mesh_lock_take(&process->lock);
-	ret = mesh_remote_open(peer->domain, before->remote->name, before->remote->name_len,
+	ret = mesh_remote_open(peer->domain, before->remote->flow->name, peer->domain->name_len,
 			       &peer->remote);
 	check_equal(ret, 0);
 	mesh_lock_release(&process->lock);
