@@ -198,27 +198,10 @@ static bool connection_note(void *arg, int number, int copy)
 	return true;
 }
 
-static int address_compare(const struct mesh_addr *a, const struct mesh_addr *b)
-{
-	if (a->family != b->family)
-		return a->family < b->family ? -1 : 1;
-	return memcmp(a->bytes, b->bytes, mesh_addr_size(a->family));
-}
-
-static int entry_compare(const void *a, const void *b)
-{
-	const struct mesh_socket_entry *one = a, *other = b;
-	int order = address_compare(&one->peer, &other->peer);
-
-	return order ? order : (int)one->peer_port - (int)other->peer_port;
-}
-
 void mesh_socket_table_take(struct mesh_socket_table *table, uint64_t now_ms)
 {
 	mesh_socket_table_free(table);
 	sockets_visit(connection_note, table);
-	if (table->num)
-		qsort(table->entries, table->num, sizeof(*table->entries), entry_compare);
 	table->taken_ms = now_ms;
 }
 
@@ -226,40 +209,6 @@ void mesh_socket_table_free(struct mesh_socket_table *table)
 {
 	free(table->entries);
 	*table = (struct mesh_socket_table){.entries = NULL};
-}
-
-/* The first entry that is not before @key. */
-static size_t lower_bound(const struct mesh_socket_table *table,
-			  const struct mesh_socket_entry *key)
-{
-	size_t low = 0, high = table->num, middle;
-
-	while (low < high) {
-		middle = low + (high - low) / 2;
-		if (entry_compare(&table->entries[middle], key) < 0)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low;
-}
-
-/*
- * The connections with @peer: the first one, and how many follow in @num. @port: only those with
- * this port of the peer; 0: with any.
- */
-static const struct mesh_socket_entry *table_find(const struct mesh_socket_table *table,
-						  const struct mesh_addr *peer, uint16_t port,
-						  size_t *num)
-{
-	struct mesh_socket_entry key = {.peer = *peer, .peer_port = port};
-	size_t first = lower_bound(table, &key), end = first;
-
-	while (end < table->num && !address_compare(&table->entries[end].peer, peer) &&
-	       (!port || table->entries[end].peer_port == port))
-		end++;
-	*num = end - first;
-	return &table->entries[first];
 }
 
 /* ---- cutting off one peer ------------------------------------------------------------------- */
@@ -278,6 +227,16 @@ static bool entry_is_local(const struct mesh_domain *domain, const struct mesh_s
 
 	local.scope_id = domain->nic->source.scope_id;
 	return mesh_addr_equal(&local, &domain->nic->source);
+}
+
+/* True for a connection between the domain's NIC and the flow's. */
+static bool entry_joins(const struct mesh_domain *domain, const struct mesh_flow *flow,
+			const struct mesh_socket_entry *entry)
+{
+	struct mesh_addr peer = entry->peer;
+
+	peer.scope_id = flow->address.scope_id;
+	return mesh_addr_equal(&peer, &flow->address) && entry_is_local(domain, entry);
 }
 
 /* True if another remote, which is not lost, has reported that it connected from this port. */
@@ -304,13 +263,9 @@ MESH_HOLDS(transmit)
 static bool entry_is_remotes(const struct mesh_domain *domain, const struct mesh_remote *remote,
 			     const struct mesh_socket_entry *entry)
 {
-	const struct mesh_flow *flow = remote->flow;
-	struct mesh_addr peer = entry->peer;
-
-	peer.scope_id = flow->address.scope_id;
-	if (!entry_is_local(domain, entry) || !mesh_addr_equal(&peer, &flow->address))
+	if (!entry_joins(domain, remote->flow, entry))
 		return false;
-	return entry->peer_port == flow->port ||
+	return entry->peer_port == remote->flow->port ||
 	       (entry->local_port == domain->port &&
 		!port_is_anothers(domain, remote, entry->peer_port));
 }
@@ -438,14 +393,13 @@ uint16_t mesh_remote_dialled_port(const struct mesh_socket_table *table,
 				  const struct mesh_domain *domain,
 				  const struct mesh_remote *remote)
 {
+	const struct mesh_socket_entry *entry = table->entries;
 	const struct mesh_flow *flow = remote->flow;
-	const struct mesh_socket_entry *entry;
-	size_t num;
+	size_t i;
 
-	if (domain->provider == MESH_PROVIDER_VERBS_RXM)
-		return 0;
-	for (entry = table_find(table, &flow->address, flow->port, &num); num; num--, entry++) {
-		if (entry->local_port != domain->port && entry_is_local(domain, entry))
+	for (i = 0; i < table->num && domain->provider != MESH_PROVIDER_VERBS_RXM; i++, entry++) {
+		if (entry->peer_port == flow->port && entry->local_port != domain->port &&
+		    entry_joins(domain, flow, entry))
 			return entry->local_port;
 	}
 	return 0;
@@ -463,15 +417,14 @@ void mesh_remote_dialled_from(struct mesh_domain *domain, struct mesh_remote *re
 void mesh_remote_sockets_find(const struct mesh_socket_table *table, struct mesh_domain *domain,
 			      const struct mesh_remote *remote, struct mesh_remote_sockets *sockets)
 {
-	const struct mesh_socket_entry *entry;
-	size_t num;
+	const struct mesh_socket_entry *entry = table->entries;
+	size_t i;
 
 	sockets->num = 0;
 	if (domain->provider == MESH_PROVIDER_VERBS_RXM)
 		return;
-	entry = table_find(table, &remote->flow->address, 0, &num);
 	mesh_transmit_lock(domain);
-	for (; num && sockets->num < MESH_REMOTE_SOCKETS_MAX; num--, entry++) {
+	for (i = 0; i < table->num && sockets->num < MESH_REMOTE_SOCKETS_MAX; i++, entry++) {
 		if (entry_is_remotes(domain, remote, entry))
 			sockets->sockets[sockets->num++] = (struct mesh_remote_socket){
 				.fd = entry->fd, .cookie = entry->cookie};

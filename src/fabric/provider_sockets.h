@@ -9,10 +9,7 @@
 #include "fabric/remote.h"
 #include "system/tcp_look.h"
 
-/*
- * All TCP connections of this process, also those that others opened: a list that takes long to
- * make, and is quick to search.
- */
+/* A TCP connection of this process; others than the provider open some, too. */
 struct mesh_socket_entry {
 	int fd; /* its owner may close it at any time */
 	uint64_t cookie;
@@ -20,9 +17,9 @@ struct mesh_socket_entry {
 	uint16_t local_port, peer_port;
 };
 
-/* Zeros: empty. */
+/* All of them, a list that takes long to make. Zeros: empty. */
 struct mesh_socket_table {
-	struct mesh_socket_entry *entries; /* by peer and peer's port */
+	struct mesh_socket_entry *entries;
 	size_t num;
 	uint64_t taken_ms; /* when they were listed; 0: never */
 };
