@@ -64,8 +64,8 @@ bool check_nic_is_wanted(const struct check_context *context, const struct mesh_
 {
 	if (context->filter.num_items)
 		return mesh_nic_filter_names(&context->filter, nic) != context->filter.exclude;
-	return nic->taken || nic->kind == MESH_NIC_PHYSICAL || nic->kind == MESH_NIC_VIRTUAL ||
-	       nic->kind == MESH_NIC_INFINIBAND;
+	return mesh_nic_is_taken(nic) || nic->kind == MESH_NIC_PHYSICAL ||
+	       nic->kind == MESH_NIC_VIRTUAL || nic->kind == MESH_NIC_INFINIBAND;
 }
 
 const struct mesh_addr *check_given_address(const struct mesh_nic *nic)

@@ -8,7 +8,7 @@
 #include "base/config.h"
 #include "nic/addr.h"
 #include "nic/nic.h"
-#include "nic/nic_filter.h"
+#include "nic/user_lists.h"
 #include "system/drain_marks.h"
 #include "system/sysfs.h"
 

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "nic/endpoint_addr.h"
+#include "nic/addr.h"
 #include "nic/nic_select.h"
 
 #include "check/checks.h"
@@ -69,19 +69,19 @@ static void nic_carrier(const struct check_context *context, const struct mesh_n
 	const struct mesh_addr *addr = check_given_address(nic);
 	char text[MESH_ADDR_TEXT_MAX];
 
-	if (addr && !nic->admin_up) {
+	if (addr && nic->state == MESH_NIC_DOWN) {
 		check_say(result, CHECK_FAIL, "%s has the address %s but is down", nic->netdev,
 			  mesh_addr_text_prefix(addr, text));
 		check_seen(result, "ip link show %s: not UP", nic->netdev);
 		check_fix(result, "ip link set %s up", nic->netdev);
-	} else if (addr && !nic->carrier) {
+	} else if (addr && !mesh_nic_has_carrier(nic)) {
 		check_say(result, CHECK_FAIL,
 			  "%s has the address %s but no carrier: its cable is unplugged, or the "
 			  "port at the other end is down",
 			  nic->netdev, mesh_addr_text_prefix(addr, text));
 		check_seen(result, "ip link show %s: NO-CARRIER", nic->netdev);
 		check_fix(result, "reseat the cable; at the other end: ip link set NIC up");
-	} else if (nic->carrier && !nic->num_addrs && !nic_is_below(context, nic)) {
+	} else if (mesh_nic_has_carrier(nic) && !nic->num_addrs && !nic_is_below(context, nic)) {
 		check_say(result, CHECK_WARN,
 			  "%s has a carrier but no address, so the mesh cannot use it",
 			  nic->netdev);

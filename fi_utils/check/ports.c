@@ -274,7 +274,8 @@ void check_gids(const struct check_context *context, struct check_result *result
 
 	for (nic = table->nics; nic < table->nics + table->num_nics; nic++) {
 		if (!check_nic_is_wanted(context, nic) ||
-		    nic->rdma.link_layer != MESH_LINK_LAYER_ETHERNET || !nic->rdma.active)
+		    nic->rdma.link_layer != MESH_LINK_LAYER_ETHERNET ||
+		    !mesh_rdma_port_is_active(&nic->rdma))
 			continue;
 		for (i = 0; i < nic->num_addrs; i++)
 			if (nic->addrs[i].family == MESH_FAMILY_IPV4 &&

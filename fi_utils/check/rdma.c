@@ -11,7 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "system/memlock.h"
+#include "system/this_process.h"
 #include "system/sysfs.h"
 
 #include "check/checks.h"
@@ -67,7 +67,8 @@ static void nic_module(const struct check_context *context, const struct mesh_ni
 
 	snprintf(path, sizeof(path), "sys/class/net/%s/device/driver", nic->netdev);
 	/* A management network does not need RDMA. */
-	if (*nic->rdma.device || (nic->default_route && !nic->taken) ||
+	if (*nic->rdma.device ||
+	    (nic->management == MESH_NIC_DEFAULT_ROUTE && !mesh_nic_is_taken(nic)) ||
 	    !link_name(context, path, driver, sizeof(driver)))
 		return;
 	module = rdma_module_of(driver);

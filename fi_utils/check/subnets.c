@@ -9,7 +9,7 @@
 #include "check/context.h"
 #include "common/finding.h"
 #include "common/subnet.h"
-#include "nic/nic_kind.h"
+#include "nic/nic.h"
 #include "system/route.h"
 
 /* ---- NICs that share a subnet ----------------------------------------------------------- */
@@ -129,7 +129,7 @@ static bool is_shared(const struct mesh_nic_table *table, const struct mesh_nic 
 	int k;
 
 	for (other = table->nics; other < table->nics + table->num_nics; other++) {
-		if (other == nic || !(other->taken || nic->taken))
+		if (other == nic || !(mesh_nic_is_taken(other) || mesh_nic_is_taken(nic)))
 			continue;
 		for (k = 0; k < other->num_addrs; k++)
 			if (mesh_subnet_compare(addr, &other->addrs[k]) == MESH_SUBNET_SAME)

@@ -15,7 +15,7 @@
 #include "common/output.h"
 #include "config/print.h"
 #include "fabric/provider.h"
-#include "nic/nic_filter.h"
+#include "nic/user_lists.h"
 #include "nic/nic_select.h"
 
 static const char who[] = "fi_mesh config";

@@ -94,7 +94,7 @@ const char *enable_ifname_find(const struct mesh_nic_table *table)
 	for (i = 0; i < table->num_nics; i++) {
 		const struct mesh_nic *nic = &table->nics[i];
 
-		if (!nic->default_route || nic->taken)
+		if (nic->management != MESH_NIC_DEFAULT_ROUTE || mesh_nic_is_taken(nic))
 			continue;
 		if (found)
 			return NULL;

@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "nic/endpoint_addr.h"
+#include "nic/addr.h"
 #include "nic/nic_select.h"
 
 #include "common/finding.h"

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "fabric/provider.h"
-#include "nic/nic_order.h"
+#include "nic/nic.h"
 #include "system/nic_table.h"
 #include "wire/handle.h"
 
@@ -65,10 +65,12 @@ static int providers_find(const struct mesh_config *config, struct mesh_nic_tabl
 /* The plugin takes only as many as fit into its messages; skips the last ones. */
 static void excess_leave(struct mesh_nic_table *table)
 {
-	while (table->num_taken > MESH_NICS_MAX)
-		mesh_nic_table_leave(table, table->num_taken - 1,
-				     "the plugin uses %d NICs at most; NCCL_MESH_NICS chooses",
-				     MESH_NICS_MAX);
+	while (table->num_taken > MESH_NICS_MAX) {
+		mesh_nic_leave(&table->nics[table->num_taken - 1], MESH_NIC_SKIPPED,
+			       "the plugin uses %d NICs at most; NCCL_MESH_NICS chooses",
+			       MESH_NICS_MAX);
+		mesh_nic_table_sort(table);
+	}
 }
 
 /* Returns an exit status. */

@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "nic/nic_order.h"
+#include "nic/nic.h"
 #include "nic/nic_select.h"
 #include "nic/rdma_port.h"
 
@@ -191,9 +191,9 @@ static json_t *rdma_json(const struct mesh_nic *nic)
 	return json_pack("{s:o, s:i, s:s, s:o, s:b, s:i, s:o, s:o, s:o}", "device",
 			 output_json_text(rdma->device), "port", rdma->port, "link_layer",
 			 rdma->link_layer == MESH_LINK_LAYER_INFINIBAND ? "InfiniBand" : "Ethernet",
-			 "state", output_json_text(rdma->state), "active", rdma->active,
-			 "speed_mbps", rdma->speed_mbps, "node_guid",
-			 output_json_hex(rdma->node_guid), "gid_in_use",
+			 "state", output_json_text(rdma->state), "active",
+			 mesh_rdma_port_is_active(rdma), "speed_mbps", rdma->speed_mbps,
+			 "node_guid", output_json_hex(rdma->node_guid), "gid_in_use",
 			 gid_json(mesh_gid_find(rdma, &nic->source)), "gids", gids_json(rdma));
 }
 
@@ -212,18 +212,19 @@ static json_t *nic_json(const struct mesh_nic *nic, int dev, const struct nics_p
 	return json_pack(
 		"{s:o, s:b, s:o, s:o, s:o, s:o, s:o, s:o, s:i, s:s, s:o, s:b, s:b, s:b, s:o, s:i,"
 		" s:i, s:o, s:o, s:o, s:i, s:o, s:o}",
-		"netdev", output_json_text(nic->netdev), "taken", nic->taken, "reason",
-		output_json_text(nic->reason), "dev", nic->taken ? json_integer(dev) : json_null(),
-		"provider", output_json_text(provider ? provider->name : NULL), "provider_note",
+		"netdev", output_json_text(nic->netdev), "taken", mesh_nic_is_taken(nic), "reason",
+		output_json_text(nic->reason), "dev",
+		mesh_nic_is_taken(nic) ? json_integer(dev) : json_null(), "provider",
+		output_json_text(provider ? provider->name : NULL), "provider_note",
 		output_json_text(provider ? provider->note : NULL), "source",
 		output_json_addr(&nic->source), "addresses", addrs_json(nic), "ifindex",
 		(int)nic->ifindex, "kind", kind_name(nic->kind), "link_kind",
-		output_json_text(nic->link_kind), "admin_up", nic->admin_up, "carrier",
-		nic->carrier, "default_route", nic->default_route, "mac", mac_json(nic), "mtu",
-		nic->mtu, "speed_mbps", nic->speed_mbps, "pci_path",
-		output_json_text(nic->pci_path), "pci_link", pci_link_json(&nic->pci_link), "guid",
-		output_json_hex(nic->guid), "port", nic->port, "name", output_json_text(nic->name),
-		"rdma", rdma_json(nic));
+		output_json_text(nic->link_kind), "admin_up", nic->state != MESH_NIC_DOWN,
+		"carrier", mesh_nic_has_carrier(nic), "default_route",
+		nic->management == MESH_NIC_DEFAULT_ROUTE, "mac", mac_json(nic), "mtu", nic->mtu,
+		"speed_mbps", nic->speed_mbps, "pci_path", output_json_text(nic->pci_path),
+		"pci_link", pci_link_json(&nic->pci_link), "guid", output_json_hex(nic->guid),
+		"port", nic->port, "name", output_json_text(nic->name), "rdma", rdma_json(nic));
 }
 
 int nics_print_json(FILE *file, const struct mesh_nic_table *table,

@@ -9,7 +9,6 @@
 #include <jansson.h>
 
 #include "nic/addr.h"
-#include "nic/endpoint_addr.h"
 #include "nic/nic.h"
 #include "nic/path_choice.h"
 #include "peer/facing.h"

@@ -209,12 +209,13 @@ static void cable_explain(const struct peer_checker *checker, const struct mesh_
 {
 	const struct peer_facing *facing = facing_of(checker, nic);
 
-	if (!nic->admin_up || !nic->carrier) {
+	if (!mesh_nic_has_carrier(nic)) {
 		check_seen(result, "%s has no carrier", nic->netdev);
 		check_fix(result,
-			  nic->admin_up ? "reseat the cable of %s at both ends; the far end must "
-					  "be up as well"
-					: "ip link set %s up",
+			  nic->state != MESH_NIC_DOWN
+				  ? "reseat the cable of %s at both ends; the far end must "
+				    "be up as well"
+				  : "ip link set %s up",
 			  nic->netdev);
 		return;
 	}

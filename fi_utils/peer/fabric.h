@@ -12,7 +12,6 @@
 #include <stdint.h>
 
 #include "nic/addr.h"
-#include "nic/endpoint_addr.h"
 #include "nic/nic.h"
 #include "peer/wire.h"
 

@@ -269,7 +269,7 @@ void peer_facing_ask(const struct mesh_nic *nics, int num_nics, uint16_t port, u
 	if (num_nics > MESH_NICS_MAX || mesh_random(&asker.token, sizeof(asker.token)))
 		return;
 	for (i = 0; i < num_nics; i++) {
-		asker.fds[i] = nics[i].carrier ? asker_open(&nics[i]) : -ENETDOWN;
+		asker.fds[i] = mesh_nic_has_carrier(&nics[i]) ? asker_open(&nics[i]) : -ENETDOWN;
 		facing[i].error = asker.fds[i] < 0 ? asker.fds[i] : 0;
 	}
 	while ((now = mesh_clock_ms()) < until_ms && ret != -EINTR &&

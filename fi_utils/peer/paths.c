@@ -6,9 +6,10 @@
 
 #include "common/finding.h"
 #include "common/json.h"
+#include "common/provider_reason.h"
 #include "common/relay_choice.h"
 #include "common/subnet.h"
-#include "nic/nic_order.h"
+#include "nic/nic.h"
 #include "peer/checker.h"
 #include "peer/facing.h"
 #include "peer/paths.h"
@@ -104,14 +105,12 @@ static void mixed_fix(const struct peer_checker *checker, const struct peer *pee
 		  ours ? checker->self.name : peer->name);
 }
 
-static enum mesh_provider_reason provider_reason(const struct peer_checker *checker,
-						 const struct peer *peer,
-						 const struct mesh_path_candidate *pair)
+static enum provider_reason reason_of(const struct peer_checker *checker, const struct peer *peer,
+				      const struct mesh_path_candidate *pair)
 {
-	return mesh_path_provider_reason(
-		checker->self.providers[pair->local],
-		(enum mesh_provider_id)peer->hello.nics[pair->remote].provider, pair,
-		*checker->self.config.provider);
+	return provider_reason_of(checker->self.providers[pair->local],
+				  (enum mesh_provider_id)peer->hello.nics[pair->remote].provider,
+				  pair, *checker->self.config.provider);
 }
 
 static void path_say(const struct peer_checker *checker, const struct peer *peer, int index,
@@ -122,15 +121,15 @@ static void path_say(const struct peer_checker *checker, const struct peer *peer
 	const struct mesh_check_nic *theirs = &peer->hello.nics[pair->remote];
 	char local[MESH_ADDR_TEXT_MAX], remote[MESH_ADDR_TEXT_MAX];
 	struct mesh_addr addr;
-	enum mesh_provider_reason why = provider_reason(checker, peer, pair);
-	bool mixed = why == MESH_PROVIDER_WHY_ONE_END;
+	enum provider_reason why = reason_of(checker, peer, pair);
+	bool mixed = why == PROVIDER_WHY_ONE_END;
 
 	mesh_check_nic_addr(theirs, &addr);
 	check_say(result, mixed ? CHECK_WARN : CHECK_PASS, "%s: %s %s -> %s %s, %s (%s)%s; %s",
 		  index ? "another path" : "first choice", nic->netdev,
 		  mesh_addr_text(&nic->source, local), theirs->netdev,
 		  mesh_addr_text(&addr, remote), mesh_provider_id_text(pair->provider),
-		  mesh_provider_reason_text(why),
+		  provider_reason_text(why),
 		  mesh_path_class_is_routed(pair->class) ? "; routed: no subnet in common" : "",
 		  mesh_path_reason_text(pair->reason));
 	if (mixed)
@@ -233,7 +232,7 @@ static void none_say(const struct peer_checker *checker, const struct peer *peer
 		  "no direct path to node %s: no NIC of this node shares a "
 		  "subnet and a provider with one of its %d, and no route leads there by one",
 		  peer->name, peer->hello.num_nics);
-	if (peer->choice.provider_differs)
+	if (peer->choice.differing.provider)
 		check_seen(result, "%s uses %s, %s of node %s uses %s",
 			   checker->self.table.nics[differing->local].netdev,
 			   mesh_provider_id_text(checker->self.providers[differing->local]),
@@ -324,7 +323,7 @@ static enum relays_wanted relays_wanted(const struct peer_checker *checker,
 	if (!strcmp(checker->self.config.relay, "off"))
 		return RELAYS_NONE;
 	if (!choice->num_candidates)
-		return choice->provider_differs ? RELAYS_NONE : RELAYS_ANY;
+		return choice->differing.provider ? RELAYS_NONE : RELAYS_ANY;
 	return both_rdma && relays_replace(choice->candidates, choice->num_candidates)
 		       ? RELAYS_REPLACE
 		       : RELAYS_NONE;
@@ -382,7 +381,7 @@ static json_t *path_json(const struct peer_checker *checker, const struct peer *
 {
 	const struct mesh_nic *nic = &checker->self.table.nics[pair->local];
 	const struct mesh_check_nic *theirs = &peer->hello.nics[pair->remote];
-	enum mesh_provider_reason why = provider_reason(checker, peer, pair);
+	enum provider_reason why = reason_of(checker, peer, pair);
 	char local[MESH_ADDR_TEXT_MAX], remote[MESH_ADDR_TEXT_MAX];
 	struct mesh_addr addr;
 
@@ -393,9 +392,9 @@ static json_t *path_json(const struct peer_checker *checker, const struct peer *
 		"local", mesh_addr_text(&nic->source, local), "remote",
 		mesh_addr_text(&addr, remote), "routed", mesh_path_class_is_routed(pair->class),
 		"provider", mesh_provider_id_text(pair->provider), "provider_reason",
-		mesh_provider_reason_word(why), "provider_reason_text",
-		mesh_provider_reason_text(why), "reason", mesh_path_reason_word(pair->reason),
-		"reason_text", mesh_path_reason_text(pair->reason));
+		provider_reason_word(why), "provider_reason_text", provider_reason_text(why),
+		"reason", mesh_path_reason_word(pair->reason), "reason_text",
+		mesh_path_reason_text(pair->reason));
 }
 
 json_t *peer_paths_json(const struct peer_checker *checker, const struct peer *peer)

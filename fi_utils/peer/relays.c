@@ -9,7 +9,7 @@
 #include "nic/graph.h"
 #include "nic/graph_routes.h"
 #include "nic/nic_select.h"
-#include "system/job.h"
+#include "system/this_process.h"
 
 #include "common/finding.h"
 #include "common/interrupt.h"
@@ -298,7 +298,7 @@ static uint64_t job_there(const struct mesh_neighbour *about)
  */
 static uint64_t job_of(const struct relays *relays, uint64_t first)
 {
-	uint64_t job = mesh_job_key(NULL, NULL);
+	uint64_t job = mesh_job_key();
 	const struct mesh_asked *asked = relays->asking->asked;
 	int i, k;
 

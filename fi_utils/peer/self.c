@@ -8,7 +8,7 @@
 #include "base/memory.h"
 #include "fabric/provider.h"
 #include "system/nic_table.h"
-#include "system/node_id.h"
+#include "system/node.h"
 
 #include "peer/self.h"
 #include "peer/wire.h"
@@ -91,7 +91,7 @@ void peer_self_hello(const struct peer_self *self, struct mesh_check_hello *hell
 		entry->family = (uint8_t)nic->source.family;
 		entry->prefix_len = nic->source.prefix_len;
 		entry->provider = (uint8_t)self->providers[i];
-		entry->carrier = nic->carrier;
+		entry->carrier = mesh_nic_has_carrier(nic);
 		entry->mtu = (uint32_t)nic->mtu;
 		entry->speed_mbps = (uint32_t)nic->speed_mbps;
 		memcpy(entry->addr, nic->source.bytes, sizeof(entry->addr));

@@ -6,9 +6,8 @@
 #include "base/config.h"
 #include "neighbours/datagram.h"
 #include "nic/addr.h"
-#include "nic/endpoint_addr.h"
 #include "nic/nic.h"
-#include "nic/rails.h"
+#include "nic/user_lists.h"
 #include "peer/wire.h"
 #include "wire/protocol.h"
 

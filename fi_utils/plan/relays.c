@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "nic/endpoint_addr.h"
+#include "nic/addr.h"
 #include "nic/graph.h"
 
 #include "plan/relays.h"

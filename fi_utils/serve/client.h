@@ -11,7 +11,6 @@
 #include <sys/types.h>
 
 #include "nic/addr.h"
-#include "nic/endpoint_addr.h"
 #include "nic/nic.h"
 #include "peer/facing.h"
 #include "peer/self.h"

@@ -9,7 +9,7 @@
 #include "base/descriptors.h"
 #include "base/random.h"
 #include "neighbours/neighbours.h"
-#include "system/link_state.h"
+#include "system/nic_table.h"
 
 #include "serve/neighbours.h"
 
@@ -45,7 +45,7 @@ void serve_neighbours_refresh(struct serve_neighbours *neighbours, const struct 
 		return;
 	num_links = peer_self_links(self, &neighbours->neighbours->self, links);
 	for (i = 0; i < self->table.num_nics && num_down < MESH_NICS_MAX; i++) {
-		if (self->table.nics[i].link_down)
+		if (self->table.nics[i].verdict == MESH_NIC_LINK_DOWN)
 			down[num_down++] = &self->table.nics[i];
 	}
 	mesh_lock_take(&neighbours->lock);

@@ -120,7 +120,7 @@ static int own_node_add(struct topo_map *map, const struct peer_self *node)
 		ret = topo_map_nic_add(map, &nic);
 	}
 	for (i = 0; i < node->table.num_nics && !ret; i++) {
-		if (node->table.nics[i].link_down)
+		if (node->table.nics[i].verdict == MESH_NIC_LINK_DOWN)
 			ret = own_down_add(map, &node->table.nics[i]);
 	}
 	return ret;

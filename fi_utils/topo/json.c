@@ -117,7 +117,7 @@ static json_t *provider_why_json(const struct topo_path *path)
 {
 	return path->provider == MESH_PROVIDER_NONE
 		       ? json_null()
-		       : json_string(mesh_provider_reason_word(path->provider_why));
+		       : json_string(provider_reason_word(path->provider_why));
 }
 
 /* All pairs, or the one of --pair; null if there are too many. */

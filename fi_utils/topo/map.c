@@ -8,7 +8,7 @@
 #include "base/memory.h"
 #include "common/output.h"
 #include "common/subnet.h"
-#include "nic/endpoint_addr.h"
+#include "nic/addr.h"
 #include "plan/cable_list.h"
 #include "plan/topology.h"
 #include "topo/map.h"

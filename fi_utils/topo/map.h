@@ -6,7 +6,6 @@
 #include <stdbool.h>
 
 #include "nic/addr.h"
-#include "nic/endpoint_addr.h"
 #include "nic/nic.h"
 #include "plan/cable_list.h"
 #include "plan/shape.h"

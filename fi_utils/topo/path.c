@@ -11,7 +11,7 @@
 #include "common/relay_choice.h"
 #include "common/subnet.h"
 #include "neighbours/datagram.h"
-#include "nic/endpoint_addr.h"
+#include "nic/addr.h"
 #include "nic/graph.h"
 #include "nic/graph_routes.h"
 #include "nic/path_choice.h"
@@ -202,7 +202,7 @@ static bool reason_none(const struct topo_map *map, const struct side *local,
 	char text[MESH_ADDR_TEXT_MAX];
 	int link;
 
-	if (choice->provider_differs) {
+	if (choice->differing.provider) {
 		const struct mesh_endpoint_addr *a = &local->endpoints[choice->differing.local];
 		const struct mesh_endpoint_addr *b = &remote->endpoints[choice->differing.remote];
 
@@ -266,15 +266,15 @@ static void provider_append(const struct topo_map *map, const struct mesh_path_c
 	path->provider = pair->provider;
 	if (pair->provider == MESH_PROVIDER_NONE)
 		return; /* a plan */
-	path->provider_why = mesh_path_provider_reason(ours, theirs, pair, false);
+	path->provider_why = provider_reason_of(ours, theirs, pair, false);
 	output_add(path->reason, sizeof(path->reason), "; %s",
 		   mesh_provider_id_text(pair->provider));
-	if (path->provider_why == MESH_PROVIDER_WHY_ONE_END)
+	if (path->provider_why == PROVIDER_WHY_ONE_END)
 		output_add(path->reason, sizeof(path->reason), ", because %s has no RDMA there",
 			   map->nodes[ours == pair->provider ? path->from : path->to].name);
 	else
 		output_add(path->reason, sizeof(path->reason), " (%s)",
-			   mesh_provider_reason_text(path->provider_why));
+			   provider_reason_text(path->provider_why));
 }
 
 /* The best provider that both ends of a wire have: it was not chosen by addresses. */

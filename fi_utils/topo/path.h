@@ -3,6 +3,7 @@
 #ifndef MESH_FI_UTILS_TOPO_PATH_H
 #define MESH_FI_UTILS_TOPO_PATH_H
 
+#include "common/provider_reason.h"
 #include "nic/graph_routes.h"
 #include "nic/path_choice.h"
 #include "topo/map.h"
@@ -28,10 +29,10 @@ struct topo_path {
 	bool routed;			/* there is no cable: the kernel of this node has a route */
 	bool replaceable;		/* which has no RDMA: relays_replace() */
 	enum mesh_provider_id provider; /* NONE: unknown */
-	enum mesh_provider_reason provider_why; /* where it is known */
-	enum mesh_path_reason why;		/* UNKNOWN: there is no path */
-	bool link_down;				/* the two have a cable, which is down */
-	struct topo_routes via;			/* where nodes relay */
+	enum provider_reason provider_why; /* where it is known */
+	enum mesh_path_reason why;	   /* UNKNOWN: there is no path */
+	bool link_down;			   /* the two have a cable, which is down */
+	struct topo_routes via;		   /* where nodes relay */
 	char reason[TOPO_REASON_MAX];
 };
 

@@ -8,7 +8,7 @@
 #include "base/clock.h"
 #include "base/memory.h"
 #include "system/nic_table.h"
-#include "system/node_id.h"
+#include "system/node.h"
 #include "system/stats_file.h"
 #include "system/sysfs.h"
 
@@ -240,7 +240,8 @@ static void nic_read(const struct mesh_sysfs *sysfs, const struct mesh_nic *from
 	size_t i;
 
 	snprintf(nic->netdev, sizeof(nic->netdev), "%s", from->netdev);
-	nic->up = from->taken || (!from->link_down && mesh_nic_is_usable(from));
+	nic->up = mesh_nic_is_taken(from) ||
+		  (from->verdict != MESH_NIC_LINK_DOWN && mesh_nic_is_usable(from));
 	nic->speed_mbps = nic->up && from->speed_mbps > 0 ? from->speed_mbps : 0;
 	nic->netdev_known = netdev_add(sysfs, nic->netdev, "tx_bytes", &nic->netdev_tx) &&
 			    netdev_add(sysfs, nic->netdev, "rx_bytes", &nic->netdev_rx);
@@ -287,7 +288,8 @@ static int nics_read(const char *sysfs_root, const struct mesh_config *config,
 	}
 	mesh_sysfs_open(sysfs_root, &sysfs);
 	for (i = 0; i < table.num_nics; i++) {
-		if (table.nics[i].taken || table.nics[i].link_down ||
+		if (mesh_nic_is_taken(&table.nics[i]) ||
+		    table.nics[i].verdict == MESH_NIC_LINK_DOWN ||
 		    nic_is_used(sample, table.nics[i].netdev))
 			nic_read(&sysfs, &table.nics[i], &sample->nics[sample->num_nics++]);
 	}

@@ -13,7 +13,7 @@
 
 /* Longer values are refused, not cut. */
 #define MESH_CONFIG_TEXT_MAX 512
-/* A subnet of IPv6 for each of 64 rails: src/nic/rails.c checks that it suffices. */
+/* A subnet of IPv6 for each of 64 rails: src/nic/user_lists.c checks that it suffices. */
 #define MESH_CONFIG_RAILS_MAX (64 * 44)
 /* Endpoints of a NIC, as src/wire/protocol.h has them. */
 #define MESH_CONFIG_LANES_MAX 8

@@ -100,7 +100,8 @@ static bool is_second_choice(const struct mesh_peer *peer)
 /* True for a NIC without RDMA that stands in, because the other NICs do not reach the node. */
 static bool stands_in(const struct mesh_peer *peer)
 {
-	return peer->domain->nic->spare_cable && peer->process->dev_reserves[peer->domain->dev];
+	return peer->domain->nic->verdict == MESH_NIC_SPARE_NO_RDMA &&
+	       peer->process->dev_reserves[peer->domain->dev];
 }
 
 /* One WARN for each link that is slower, or other, than the user may expect. */

@@ -5,9 +5,9 @@
 #include "base/clock.h"
 #include "control/process.h"
 #include "fabric/poll.h"
-#include "nic/endpoint_addr.h"
+#include "nic/addr.h"
 #include "system/drain_marks.h"
-#include "system/link_state.h"
+#include "system/nic_table.h"
 
 /*
  * The largest eager message on ofi_rxm: that copies messages by itself, cuts those above 16 KiB,

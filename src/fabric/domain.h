@@ -29,7 +29,7 @@
 
 #include "base/lock.h"
 #include "base/log.h"
-#include "nic/endpoint_addr.h"
+#include "nic/addr.h"
 #include "nic/nic.h"
 #include "wire/message.h"
 #include "wire/protocol.h"

@@ -23,7 +23,7 @@
 #include "fabric/poll.h"
 #include "fabric/provider.h"
 #include "nic/addr.h"
-#include "system/memlock.h"
+#include "system/this_process.h"
 
 /* The remedy, or "" if it is unknown; @memlock: MESH_MEMLOCK_HINT_MAX bytes. */
 static const char *failure_hint(const struct mesh_domain *domain, int error, char *memlock)

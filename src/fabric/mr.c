@@ -10,7 +10,7 @@
 #include "base/log.h"
 #include "base/random.h"
 #include "fabric/mr.h"
-#include "system/memlock.h"
+#include "system/this_process.h"
 
 /*
  * libfabric's verbs caches registrations by default (1.17 to 2.6 at least; FI_MR_CACHE_*): after

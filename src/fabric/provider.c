@@ -17,9 +17,9 @@
 #include "base/descriptors.h"
 #include "base/log.h"
 #include "fabric/provider.h"
-#include "nic/nic_order.h"
+#include "nic/nic.h"
 #include "nic/rdma_port.h"
-#include "system/memlock.h"
+#include "system/this_process.h"
 
 /* ---- the host program's memory and code, which libfabric must not harm ---------------------- */
 
@@ -284,7 +284,7 @@ static void verbs_missing_explain(const struct mesh_nic *nic, char *reason)
 		snprintf(reason, MESH_PROVIDER_REASON_MAX,
 			 "no RDMA with %s: %s cannot be opened (%s)%s", nic->rdma.device, path,
 			 strerror(errno), remedy);
-	else if (!nic->rdma.active)
+	else if (!mesh_rdma_port_is_active(&nic->rdma))
 		snprintf(reason, MESH_PROVIDER_REASON_MAX, "no RDMA with %s port %d: %s",
 			 nic->rdma.device, nic->rdma.port,
 			 mesh_rdma_state_explain(&nic->rdma, words));
@@ -370,8 +370,8 @@ int mesh_provider_assign(enum mesh_provider_id wanted, struct mesh_nic_table *ta
 		fi_freeinfo(info);
 		return 0;
 	}
-	nic->no_provider = true;
-	mesh_nic_table_leave(table, index, "%s", verdict->note);
+	mesh_nic_leave(nic, MESH_NIC_NO_PROVIDER, "%s", verdict->note);
+	mesh_nic_table_sort(table);
 	return ret;
 }
 

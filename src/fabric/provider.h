@@ -7,7 +7,7 @@
 
 #include <rdma/fabric.h>
 
-#include "nic/endpoint_addr.h"
+#include "nic/addr.h"
 #include "nic/nic.h"
 
 /* The plugin compiles against 1.17 and runs on any newer version. */
@@ -62,8 +62,8 @@ struct mesh_provider_verdict {
 };
 
 /**
- * Finds the provider of the taken NIC @index of @table; if there is none, skips the NIC, as
- * mesh_nic_table_leave() does.
+ * Finds the provider of the taken NIC @index of @table; if there is none, moves the NIC to the
+ * skipped ones; later taken ones move up by one. Pointers to NICs of the table become invalid.
  *
  * @wanted: as for mesh_provider_find()
  * @verdict: written if the NIC stays taken

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* addr.c - an IP address with its prefix length, and what two of them have in common. */
+/* addr.c - an IP address with its prefix length, what two have in common, and providers. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <stdio.h>
@@ -149,6 +149,19 @@ const char *mesh_addr_text_prefix(const struct mesh_addr *addr, char *text)
 	return text;
 }
 
+bool mesh_addr_from_bytes(int family, const void *bytes, size_t len, struct mesh_addr *addr)
+{
+	memset(addr, 0, sizeof(*addr));
+	addr->family = family == AF_INET    ? MESH_FAMILY_IPV4
+		       : family == AF_INET6 ? MESH_FAMILY_IPV6
+					    : MESH_FAMILY_NONE;
+	if (!addr->family || len != mesh_addr_size(addr->family))
+		return false;
+	addr->prefix_len = (uint8_t)(8 * len);
+	memcpy(addr->bytes, bytes, len);
+	return true;
+}
+
 socklen_t mesh_addr_to_sockaddr(const struct mesh_addr *addr, uint16_t port,
 				struct sockaddr_storage *sockaddr)
 {
@@ -175,22 +188,19 @@ socklen_t mesh_addr_to_sockaddr(const struct mesh_addr *addr, uint16_t port,
 int mesh_addr_from_sockaddr(const struct sockaddr *sockaddr, size_t len, struct mesh_addr *addr,
 			    uint16_t *port)
 {
-	struct mesh_addr result = {.prefix_len = 32};
+	struct mesh_addr result;
 	struct sockaddr_in6 in6;
 	struct sockaddr_in in4;
 	uint16_t net_port;
 
 	if (len >= sizeof(in4) && sockaddr->sa_family == AF_INET) {
 		memcpy(&in4, sockaddr, sizeof(in4));
-		result.family = MESH_FAMILY_IPV4;
-		memcpy(result.bytes, &in4.sin_addr, 4);
+		mesh_addr_from_bytes(AF_INET, &in4.sin_addr, 4, &result);
 		net_port = in4.sin_port;
 	} else if (len >= sizeof(in6) && sockaddr->sa_family == AF_INET6) {
 		memcpy(&in6, sockaddr, sizeof(in6));
-		result.family = MESH_FAMILY_IPV6;
-		result.prefix_len = 128;
+		mesh_addr_from_bytes(AF_INET6, &in6.sin6_addr, 16, &result);
 		result.scope_id = in6.sin6_scope_id;
-		memcpy(result.bytes, &in6.sin6_addr, 16);
 		net_port = in6.sin6_port;
 	} else {
 		return -EINVAL;
@@ -199,4 +209,36 @@ int mesh_addr_from_sockaddr(const struct sockaddr *sockaddr, size_t len, struct 
 	if (port)
 		*port = ntohs(net_port);
 	return 0;
+}
+
+/* ---- endpoints ------------------------------------------------------------------------------ */
+
+static const char *const provider_names[] = {
+	[MESH_PROVIDER_NONE] = "none",
+	[MESH_PROVIDER_VERBS_RXM] = "verbs;ofi_rxm",
+	[MESH_PROVIDER_TCP] = "tcp",
+	[MESH_PROVIDER_TCP_RXM] = "tcp;ofi_rxm",
+};
+
+const char *mesh_provider_id_text(enum mesh_provider_id id)
+{
+	return id <= MESH_PROVIDER_ID_MAX ? provider_names[id] : "unknown";
+}
+
+enum mesh_provider_id mesh_provider_id_parse(const char *text)
+{
+	int id;
+
+	if (!strcmp(text, "net"))
+		return MESH_PROVIDER_TCP;
+	for (id = MESH_PROVIDER_VERBS_RXM; id <= MESH_PROVIDER_ID_MAX; id++) {
+		if (!strcmp(text, provider_names[id]))
+			return (enum mesh_provider_id)id;
+	}
+	return MESH_PROVIDER_NONE;
+}
+
+bool mesh_provider_list_falls_back(const char *text)
+{
+	return !strcmp(text, "verbs;ofi_rxm,tcp") || !strcmp(text, "verbs;ofi_rxm,net");
 }

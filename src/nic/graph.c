@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/memory.h"
-#include "nic/endpoint_addr.h"
+#include "nic/addr.h"
 #include "nic/graph.h"
 
 void mesh_graph_init(struct mesh_graph *graph)

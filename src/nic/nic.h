@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* nic.h - the facts about one NIC. Plain data: src/system fills it in, the layers above read it. */
+/*
+ * nic.h - a NIC: what the kernel says of it (src/system fills that in), what that makes of it, and
+ * the table of a node's NICs.
+ */
 #ifndef MESH_NIC_NIC_H
 #define MESH_NIC_NIC_H
 
@@ -45,6 +48,7 @@ enum mesh_link_layer {
 	MESH_LINK_LAYER_NONE, /* no RDMA device behind this NIC */
 	MESH_LINK_LAYER_ETHERNET,
 	MESH_LINK_LAYER_INFINIBAND,
+	MESH_LINK_LAYER_IWARP, /* RDMA over TCP on Ethernet, not RoCE */
 };
 
 enum mesh_gid_type {
@@ -65,14 +69,41 @@ struct mesh_rdma_port {
 	char device[MESH_RDMA_NAME_MAX]; /* "mlx5_0" */
 	int port;			 /* from 1 */
 	enum mesh_link_layer link_layer;
-	bool iwarp;	    /* RDMA over TCP, not RoCE */
 	char uverbs[16];    /* its file in /dev/infiniband, "uverbs0"; "" where unknown */
-	bool active;	    /* port state 4: ACTIVE */
 	char state[32];	    /* as the kernel prints it, "4: ACTIVE" */
 	uint64_t node_guid; /* 0 where unknown */
 	int speed_mbps;	    /* 0 where unknown */
 	struct mesh_gid gids[MESH_NIC_GIDS_MAX];
 	int num_gids;
+};
+
+/** True in IB_PORT_ACTIVE of the kernel's enum ib_port_state. */
+static inline bool mesh_rdma_port_is_active(const struct mesh_rdma_port *port)
+{
+	return port->state[0] == '4' && port->state[1] == ':';
+}
+
+enum mesh_nic_state {
+	MESH_NIC_DOWN, /* by an administrator */
+	MESH_NIC_NO_CARRIER,
+	MESH_NIC_STARTING, /* has a carrier, but is not IFF_RUNNING yet: cannot be used */
+	MESH_NIC_RUNS,
+};
+
+/* What shows that the rest of the system uses it as the network that reaches every node. */
+enum mesh_nic_management {
+	MESH_NIC_NO_MANAGEMENT,
+	MESH_NIC_SOCKETS,	/* NCCL_SOCKET_IFNAME names it: NCCL's ranks meet here */
+	MESH_NIC_DEFAULT_ROUTE, /* a default route of the main table leaves here */
+};
+
+enum mesh_nic_verdict {
+	MESH_NIC_SKIPPED,
+	MESH_NIC_TAKEN,		/* it is a mesh NIC */
+	MESH_NIC_NO_PROVIDER,	/* skipped because libfabric offers no provider for it */
+	MESH_NIC_LINK_DOWN,	/* it is none now, and would be one if its link was up */
+	MESH_NIC_SPARE,		/* left as part of the management network */
+	MESH_NIC_SPARE_NO_RDMA, /* left only because it has no RDMA */
 };
 
 struct mesh_nic {
@@ -84,14 +115,9 @@ struct mesh_nic {
 	char link_kind[MESH_LINK_KIND_MAX]; /* IFLA_INFO_KIND: "veth", "bond"; "" for hardware */
 	unsigned int master;		    /* ifindex of its bridge, bond or VRF; 0: none */
 	unsigned int lower; /* ifindex of the interface below a VLAN or macvlan; 0: none */
-	bool default_route; /* a default route of the main table leaves here */
-	bool socket_named;  /* NCCL_SOCKET_IFNAME names it: NCCL's ranks meet here */
-	bool wireless;	    /* Wi-Fi, according to sysfs */
-	uint8_t mac[8];	    /* the last 8 bytes of a longer one (IPoIB) */
-	bool admin_up;
-	bool carrier;
-	bool starting;		 /* has a carrier, but is not IFF_RUNNING yet: cannot be used */
-	bool no_provider;	 /* skipped because libfabric offers no provider for it */
+	enum mesh_nic_management management;
+	uint8_t mac[8]; /* the last 8 bytes of a longer one (IPoIB) */
+	enum mesh_nic_state state;
 	int mtu;		 /* bytes */
 	int speed_mbps;		 /* of the netdev or the RDMA port; 0 where unknown */
 	char pci_path[PATH_MAX]; /* real path of the PCI device, "" where there is none */
@@ -105,18 +131,26 @@ struct mesh_nic {
 	int num_unready; /* IPv6 addresses skipped: tentative or duplicate, they cannot be bound */
 	struct mesh_addr
 		source; /* the address its endpoint is bound to; family NONE if not taken */
-	/* What source would be; family NONE unless it is left as part of the management network. */
+	/* What source would be; family NONE but for MESH_NIC_SPARE and MESH_NIC_SPARE_NO_RDMA. */
 	struct mesh_addr spare_source;
-	bool spare_cable; /* it has spare_source, and is left only because it has no RDMA */
-	bool taken;	  /* it is a mesh NIC */
-	bool link_down;	  /* it is none now, and would be one if its link was up */
+	enum mesh_nic_verdict verdict;
 	char reason[MESH_NIC_REASON_MAX]; /* why it was taken or skipped, for the log */
 };
+
+static inline bool mesh_nic_is_taken(const struct mesh_nic *nic)
+{
+	return nic->verdict == MESH_NIC_TAKEN;
+}
+
+static inline bool mesh_nic_has_carrier(const struct mesh_nic *nic)
+{
+	return nic->state >= MESH_NIC_STARTING;
+}
 
 /** True if it has a link that runs, and an address. */
 static inline bool mesh_nic_is_usable(const struct mesh_nic *nic)
 {
-	return nic->admin_up && nic->carrier && !nic->starting && nic->num_addrs;
+	return nic->state == MESH_NIC_RUNS && nic->num_addrs;
 }
 
 /* All NICs of this node, the taken ones first, in a stable order. */
@@ -125,5 +159,92 @@ struct mesh_nic_table {
 	int num_nics;
 	int num_taken; /* nics[0 .. num_taken - 1]; NCCL's dev is an index into these */
 };
+
+/* ---- what it is ------------------------------------------------------------------------------ */
+
+/**
+ * Sets kind of each NIC from link_type, link_kind, name and master. MESH_NIC_WIRELESS stays: only
+ * sysfs tells.
+ *
+ * A veth looks the same from both ends. It is a container's host end (MESH_NIC_CONTAINER) if a
+ * bridge is its master or if its name is one that container software chooses: veth and six or more
+ * hexadecimal digits, cali..., lxc..., ve-..., and the like. Any other veth is the NIC of the
+ * container that the process runs in (MESH_NIC_VIRTUAL).
+ *
+ * @nics: all interfaces of the namespace, so that masters are found
+ */
+void mesh_nic_classify(struct mesh_nic *nics, int num_nics);
+
+/** The NIC with this ifindex, or NULL. */
+const struct mesh_nic *mesh_nic_find(const struct mesh_nic *nics, int num_nics,
+				     unsigned int ifindex);
+
+/** What the interface is, in words: "bridge", "tunnel (vxlan)". @text: @size bytes; returned. */
+const char *mesh_nic_kind_text(const struct mesh_nic *nic, char *text, size_t size);
+
+/* ---- the table ------------------------------------------------------------------------------- */
+
+/**
+ * Sorts the table into an order that is the same after each boot, and sets num_taken: taken NICs
+ * first; by PCI path (none: last), RDMA port of that PCI function, netdev in natural order (eth2
+ * before eth10).
+ */
+void mesh_nic_table_sort(struct mesh_nic_table *table);
+
+/**
+ * Sets guid and port of all NICs: node GUID and port of the RDMA device, else derived from the MAC.
+ * NCCL treats NICs with the same pair as one; so a second NIC on the same port (a VLAN) gets a GUID
+ * of its own, derived from its name, and no GUID is 0. Call it once the table is in order: the
+ * first NIC of a port keeps the port's own GUID.
+ */
+void mesh_nic_table_identify(struct mesh_nic_table *table);
+
+/**
+ * Marks @nic as skipped with the reason @format (without "skipped: "). The order stays: after a
+ * taken one, call mesh_nic_table_sort().
+ *
+ * @verdict: none of a taken NIC
+ */
+void mesh_nic_leave(struct mesh_nic *nic, enum mesh_nic_verdict verdict, const char *format, ...)
+	__attribute__((format(printf, 3, 4)));
+
+/** The reason without "skipped: ", for use below a heading with that word. */
+const char *mesh_nic_bare_reason(const struct mesh_nic *nic);
+
+/**
+ * Writes "eth1 (10.2.0.1/24): no carrier (cable or peer down); ..." into @text of @size bytes: each
+ * NIC that has an address and was skipped because of its link or because it has no provider, and
+ * each other skipped NIC that has an address in a subnet of the peer's. "" if there is none.
+ *
+ * @remote: the peer's addresses, @num_remote of them
+ *
+ * Returns @text.
+ */
+const char *mesh_nics_skipped_text(const struct mesh_nic_table *table,
+				   const struct mesh_endpoint_addr *remote, int num_remote,
+				   char *text, size_t size);
+
+/* ---- near each other ------------------------------------------------------------------------- */
+
+/* Why NICs are near each other. */
+enum mesh_near_kind {
+	MESH_NEAR_ALL,	  /* nothing separates them */
+	MESH_NEAR_SWITCH, /* one PCIe switch */
+	MESH_NEAR_NUMA,	  /* one NUMA node */
+};
+
+/**
+ * Finds the NICs that are near NIC @dev, itself included: those behind the same PCIe switch, if
+ * each NIC shares its switch with another; else those of the same NUMA node, if each NIC shares its
+ * node with another; else all. So at least two, where there are two.
+ *
+ * @nics: of one node; @num: MESH_NICS_MAX at most
+ * @dev: below @num
+ * @kind: why; may be NULL
+ *
+ * Returns a bit mask of indices into @nics.
+ */
+uint32_t mesh_nics_near(const struct mesh_nic *const *nics, int num, int dev,
+			enum mesh_near_kind *kind);
 
 #endif

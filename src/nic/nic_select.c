@@ -7,13 +7,11 @@
 #include <string.h>
 
 #include "base/log.h"
-#include "nic/nic_filter.h"
-#include "nic/nic_kind.h"
-#include "nic/nic_order.h"
+#include "nic/nic.h"
 #include "nic/nic_select.h"
 #include "nic/rdma_port.h"
+#include "nic/user_lists.h"
 
-#define SUBNETS_MAX 32
 /* A NIC this many times slower than the fastest one belongs to the management network. */
 #define SLOW_FACTOR 8
 
@@ -21,27 +19,21 @@
 
 /* The groups of NICs, best first; the NICs of the first group that is not empty are taken. */
 enum tier {
-	TIER_MESH, /* by the rules, or because the user named it */
+	TIER_MESH,    /* by the rules, or because the user named it */
+	TIER_NO_RDMA, /* rule 5 left it, while others have RDMA */
 	TIER_MANAGEMENT,
 	TIER_WIRELESS,
 	TIER_BRIDGE,
 	TIER_CONTAINER,
 	TIER_LOOPBACK,
+	TIER_DOWN, /* rules 1 and 3 let it pass, and its link is down */
 	TIER_NONE, /* cannot be used, or the user excluded it */
-};
-
-struct subnets {
-	struct mesh_addr list[SUBNETS_MAX];
-	int num;
 };
 
 /* A NIC of the table during selection; why is the reason, in words, if it is skipped. */
 struct candidate {
 	struct mesh_nic *nic;
 	enum tier tier;
-	bool named;
-	bool no_rdma;		     /* rule 5 left it */
-	bool waits;		     /* rules 1 and 3 let it pass, and its link is down */
 	const struct mesh_addr *own; /* what its source is or would be; NULL: it has none */
 	char why[MESH_NIC_REASON_MAX];
 };
@@ -50,7 +42,7 @@ struct selection {
 	struct candidate *candidates; /* as many as the table has NICs */
 	int num;
 	struct mesh_nic_filter filter;
-	struct subnets subnets;
+	struct mesh_rails subnets; /* of NCCL_MESH_ADDRESSES */
 };
 
 const char *mesh_nic_speed_text(int mbps, char *text)
@@ -70,25 +62,10 @@ const char *mesh_nic_speed_text(int mbps, char *text)
 
 /* --- settings */
 
-static int subnet_add(void *arg, const char *text, size_t len)
+/* True if the user has named the NICs, so that no rule chooses among them. */
+static bool are_named(const struct selection *selection)
 {
-	char subnet[MESH_ADDR_TEXT_MAX] = "";
-	struct subnets *subnets = arg;
-
-	if (len < sizeof(subnet))
-		memcpy(subnet, text, len);
-	if (subnets->num == SUBNETS_MAX) {
-		mesh_warn("NCCL_MESH_ADDRESSES: there are more than %d subnets", SUBNETS_MAX);
-		return -EINVAL;
-	}
-	if (mesh_addr_parse(subnet, &subnets->list[subnets->num])) {
-		mesh_warn("NCCL_MESH_ADDRESSES: \"%.*s\" is not a subnet like 10.1.0.0/16 or "
-			  "fd00::/8",
-			  (int)len, text);
-		return -EINVAL;
-	}
-	subnets->num++;
-	return 0;
+	return selection->filter.num_items && !selection->filter.exclude;
 }
 
 /* A name without a NIC on this node is a typing error, or is meant for other nodes. */
@@ -121,15 +98,15 @@ static int addr_rank(const struct mesh_nic *nic, const struct mesh_addr *addr)
 
 /* The best address of @nic, NULL if there is none. */
 static const struct mesh_addr *source_choose(const struct mesh_nic *nic,
-					     const struct subnets *subnets)
+					     const struct mesh_rails *subnets)
 {
 	const struct mesh_addr *best = NULL;
 	int i, k, rank, best_rank = 0;
 
-	for (k = 0; k < subnets->num; k++)
+	for (k = 0; k < subnets->num_subnets; k++)
 		for (i = 0; i < nic->num_addrs; i++)
 			if (addr_rank(nic, &nic->addrs[i]) >= 0 &&
-			    mesh_addr_in_subnet(&nic->addrs[i], &subnets->list[k]))
+			    mesh_addr_in_subnet(&nic->addrs[i], &subnets->subnets[k].subnet))
 				return &nic->addrs[i];
 	for (i = 0; i < nic->num_addrs; i++) {
 		rank = addr_rank(nic, &nic->addrs[i]);
@@ -160,7 +137,7 @@ static void no_carrier_explain(struct candidate *candidate)
 	char words[MESH_RDMA_PORT_TEXT_MAX];
 
 	/* On InfiniBand the cable may be fine: IPoIB has a carrier when the port is ACTIVE. */
-	if (rdma->link_layer == MESH_LINK_LAYER_INFINIBAND && !rdma->active)
+	if (rdma->link_layer == MESH_LINK_LAYER_INFINIBAND && !mesh_rdma_port_is_active(rdma))
 		candidate_move(candidate, TIER_NONE, "%s port %d: %s", rdma->device, rdma->port,
 			       mesh_rdma_state_explain(rdma, words));
 	else
@@ -219,69 +196,80 @@ static void kind_judge(struct candidate *candidate)
 			       mesh_nic_kind_text(candidate->nic, words, sizeof(words)));
 }
 
-/*
- * Rules 1 to 3. A NIC's kind explains more than its link state: a bridge without a carrier is
- * reported as a bridge.
- */
-static void candidate_judge(struct selection *selection, struct candidate *candidate,
-			    const struct mesh_nic_table *table)
+/* Rule 2: the NIC cannot be used, although its kind would suit. */
+static void unusable_explain(struct candidate *candidate, const struct mesh_nic_table *table)
 {
-	const struct mesh_nic_filter *filter = &selection->filter;
-	const struct mesh_nic *taker = taker_of(candidate->nic, table);
-	struct mesh_nic *nic = candidate->nic;
-	const struct mesh_addr *source = source_choose(nic, &selection->subnets);
-	bool listed = mesh_nic_filter_names(filter, nic);
-	bool usable = nic->admin_up && nic->carrier && !nic->starting && source;
+	const struct mesh_nic *nic = candidate->nic;
 
-	candidate->own = source;
-	candidate->named = listed && !filter->exclude;
-	if (filter->exclude && listed) {
-		candidate_move(candidate, TIER_NONE, "excluded by NCCL_MESH_NICS");
-		return;
-	}
-	if (!filter->exclude && filter->num_items && !listed) {
-		candidate_move(candidate, TIER_NONE, "not named in NCCL_MESH_NICS");
-		return;
-	}
-	if (!candidate->named)
-		kind_judge(candidate);
-	candidate->waits = candidate->tier == TIER_MESH &&
-			   (!nic->admin_up || !nic->carrier || nic->starting) &&
-			   (candidate->named || (source && !taker));
-	if (usable && candidate->tier == TIER_MESH && taker && !candidate->named)
-		candidate_move(candidate, TIER_NONE, "it is part of %s, which receives its packets",
-			       taker->netdev);
-	else if (usable)
-		nic->source = *source;
-	else if (candidate->tier != TIER_MESH)
-		candidate->tier = TIER_NONE; /* keeps the reason of its kind */
-	else if (!nic->admin_up)
+	if (nic->state == MESH_NIC_DOWN)
 		candidate_move(candidate, TIER_NONE, "link is down (ip link set %s up)",
 			       nic->netdev);
-	else if (!nic->carrier)
+	else if (nic->state == MESH_NIC_NO_CARRIER)
 		no_carrier_explain(candidate);
-	else if (source)
+	else if (candidate->own)
 		candidate_move(candidate, TIER_NONE,
 			       "its link has just come up, and the kernel does not report it as "
 			       "running yet");
 	else
-		no_address_explain(candidate, nic->master
-						      ? mesh_nic_find(table->nics, table->num_nics,
-								      nic->master)
-						      : NULL);
+		no_address_explain(candidate,
+				   mesh_nic_find(table->nics, table->num_nics, nic->master));
+}
+
+/*
+ * Rules 2 and 3. A NIC's kind explains more than its link state: a bridge without a carrier is
+ * reported as a bridge.
+ */
+static void candidate_judge(struct candidate *candidate, bool named,
+			    const struct mesh_nic_table *table)
+{
+	const struct mesh_nic *taker = named ? NULL : taker_of(candidate->nic, table);
+	struct mesh_nic *nic = candidate->nic;
+
+	if (!named)
+		kind_judge(candidate);
+	if (nic->state == MESH_NIC_RUNS && candidate->own) {
+		nic->source = *candidate->own;
+		if (candidate->tier == TIER_MESH && taker)
+			candidate_move(candidate, TIER_NONE,
+				       "it is part of %s, which receives its packets",
+				       taker->netdev);
+	} else if (candidate->tier != TIER_MESH) {
+		candidate->tier = TIER_NONE; /* keeps the reason of its kind */
+	} else {
+		unusable_explain(candidate, table);
+		if (nic->state != MESH_NIC_RUNS && (named || (candidate->own && !taker)))
+			candidate->tier = TIER_DOWN;
+	}
+}
+
+/* Rules 1 to 3. */
+static void candidate_begin(const struct selection *selection, struct candidate *candidate,
+			    struct mesh_nic *nic, const struct mesh_nic_table *table)
+{
+	const struct mesh_nic_filter *filter = &selection->filter;
+
+	snprintf(nic->name, sizeof(nic->name), "mesh-%s", nic->netdev);
+	candidate->nic = nic;
+	candidate->own = source_choose(nic, &selection->subnets);
+	if (!filter->num_items || mesh_nic_filter_names(filter, nic) != filter->exclude)
+		candidate_judge(candidate, are_named(selection), table);
+	else
+		candidate_move(candidate, TIER_NONE,
+			       filter->exclude ? "excluded by NCCL_MESH_NICS"
+					       : "not named in NCCL_MESH_NICS");
 }
 
 /* --- one cable, two interfaces */
 
 static bool has_rdma(const struct mesh_nic *nic)
 {
-	return *nic->rdma.device && nic->rdma.active;
+	return *nic->rdma.device && mesh_rdma_port_is_active(&nic->rdma);
 }
 
-/* True for a NIC that no rule has skipped and that the user did not name: only these compare. */
+/* True for a NIC that no rule has skipped. */
 static bool is_open(const struct candidate *candidate)
 {
-	return candidate->tier == TIER_MESH && !candidate->named;
+	return candidate->tier == TIER_MESH;
 }
 
 /* A subnet of two addresses is one cable, and no network that reaches every rank. */
@@ -293,7 +281,8 @@ static bool is_cable_subnet(const struct mesh_addr *addr)
 /* The same for a NIC whose source is, or would be, @source. */
 static bool has_management(const struct mesh_nic *nic, const struct mesh_addr *source)
 {
-	return nic->default_route || (nic->socket_named && !is_cable_subnet(source));
+	return nic->management == MESH_NIC_DEFAULT_ROUTE ||
+	       (nic->management == MESH_NIC_SOCKETS && !is_cable_subnet(source));
 }
 
 /* True if the rest of the system uses it as the network that reaches every node. */
@@ -317,7 +306,7 @@ static void lower_leave(struct selection *selection)
 
 	for (candidate = selection->candidates; candidate < end; candidate++) {
 		for (other = selection->candidates; other < end && is_open(candidate); other++) {
-			if (other->tier != TIER_MESH || !stands_for(other->nic, candidate->nic))
+			if (!is_open(other) || !stands_for(other->nic, candidate->nic))
 				continue;
 			candidate_move(candidate, TIER_MANAGEMENT,
 				       "link-local address only, and %s on the same cable has "
@@ -340,11 +329,20 @@ static bool without_rdma_leave(struct selection *selection)
 	for (candidate = selection->candidates; found && candidate < end; candidate++) {
 		if (!is_open(candidate) || has_rdma(candidate->nic))
 			continue;
-		candidate->no_rdma = true;
-		candidate_move(candidate, TIER_MANAGEMENT,
-			       "no RDMA, while other NICs have it" HINT);
+		candidate_move(candidate, TIER_NO_RDMA, "no RDMA, while other NICs have it" HINT);
 	}
 	return found;
+}
+
+static int fastest_open(const struct selection *selection)
+{
+	int i, fastest = 0;
+
+	for (i = 0; i < selection->num; i++)
+		if (is_open(&selection->candidates[i]) &&
+		    selection->candidates[i].nic->speed_mbps > fastest)
+			fastest = selection->candidates[i].nic->speed_mbps;
+	return fastest;
 }
 
 /* Rule 6. */
@@ -352,11 +350,8 @@ static void slow_leave(struct selection *selection, bool rdma)
 {
 	struct candidate *candidate, *end = selection->candidates + selection->num;
 	char slow[MESH_NIC_SPEED_TEXT_MAX], fast[MESH_NIC_SPEED_TEXT_MAX];
-	int fastest = 0;
+	int fastest = fastest_open(selection);
 
-	for (candidate = selection->candidates; candidate < end; candidate++)
-		if (is_open(candidate) && candidate->nic->speed_mbps > fastest)
-			fastest = candidate->nic->speed_mbps;
 	for (candidate = selection->candidates; candidate < end; candidate++) {
 		int speed = candidate->nic->speed_mbps;
 
@@ -394,7 +389,7 @@ static void management_leave(struct selection *selection)
 			candidate_move(candidate, TIER_MANAGEMENT,
 				       "%s, and there are other NICs: looks like the management "
 				       "network" HINT,
-				       candidate->nic->default_route
+				       candidate->nic->management == MESH_NIC_DEFAULT_ROUTE
 					       ? "has the default route"
 					       : "NCCL_SOCKET_IFNAME names it");
 			break;
@@ -409,66 +404,71 @@ static void nic_take(struct mesh_nic *nic, enum tier tier)
 	char speed[MESH_NIC_SPEED_TEXT_MAX], rdma[MESH_NIC_REASON_MAX] = "";
 	char addr[MESH_ADDR_TEXT_MAX];
 
-	if (*nic->rdma.device)
-		snprintf(rdma, sizeof(rdma), "%s port %d%s%.31s, ", nic->rdma.device,
-			 nic->rdma.port, nic->rdma.active ? "" : " without RDMA: ",
-			 nic->rdma.active ? "" : nic->rdma.state);
-	nic->taken = true;
+	if (has_rdma(nic))
+		snprintf(rdma, sizeof(rdma), "%s port %d, ", nic->rdma.device, nic->rdma.port);
+	else if (*nic->rdma.device)
+		snprintf(rdma, sizeof(rdma), "%s port %d without RDMA: %.31s, ", nic->rdma.device,
+			 nic->rdma.port, nic->rdma.state);
+	nic->verdict = MESH_NIC_TAKEN;
 	snprintf(nic->reason, sizeof(nic->reason), "taken: %s, %.90s%s%s",
 		 mesh_nic_speed_text(nic->speed_mbps, speed), rdma,
 		 mesh_addr_text_prefix(&nic->source, addr),
 		 tier == TIER_MESH ? "" : "; no better NIC was found");
 }
 
-/* The NIC could still carry data, if nothing else does. */
-static void spare_note(const struct selection *selection, struct candidate *candidate)
-{
-	struct mesh_nic *nic = candidate->nic;
-	int i, fastest = 0;
-
-	for (i = 0; i < selection->num; i++)
-		if (selection->candidates[i].tier == TIER_MESH &&
-		    selection->candidates[i].nic->speed_mbps > fastest)
-			fastest = selection->candidates[i].nic->speed_mbps;
-	nic->spare_source = nic->source;
-	nic->spare_cable = candidate->no_rdma && !is_of_management(nic) && nic->speed_mbps > 0 &&
-			   nic->speed_mbps >= fastest / SLOW_FACTOR;
-}
-
 /*
  * A NIC whose link is down has no speed, and its RDMA port is not ACTIVE: rules 5 to 7 are applied
  * as far as they can be.
  */
-static bool is_missed(const struct candidate *candidate, bool rdma)
+static bool is_missed(const struct selection *selection, const struct candidate *candidate,
+		      bool rdma)
 {
-	const struct mesh_nic *nic = candidate->nic;
+	return are_named(selection) || ((!rdma || *candidate->nic->rdma.device) &&
+					!has_management(candidate->nic, candidate->own));
+}
 
-	if (!candidate->waits || candidate->named)
-		return candidate->waits;
-	return (!rdma || *nic->rdma.device) && !has_management(nic, candidate->own);
+/* True if no rule but the fifth leaves it. */
+static bool lacks_only_rdma(const struct selection *selection, const struct candidate *candidate)
+{
+	const int speed_mbps = candidate->nic->speed_mbps;
+
+	return candidate->tier == TIER_NO_RDMA && !is_of_management(candidate->nic) &&
+	       speed_mbps > 0 && speed_mbps >= fastest_open(selection) / SLOW_FACTOR;
+}
+
+/* Of a NIC that is skipped: it could still carry data, if nothing else does, or later. */
+static enum mesh_nic_verdict verdict_of(const struct selection *selection,
+					const struct candidate *candidate, bool rdma)
+{
+	if (candidate->tier == TIER_DOWN && is_missed(selection, candidate, rdma))
+		return MESH_NIC_LINK_DOWN;
+	if ((candidate->tier != TIER_NO_RDMA && candidate->tier != TIER_MANAGEMENT) ||
+	    mesh_addr_is_link_local(&candidate->nic->source))
+		return MESH_NIC_SKIPPED;
+	return lacks_only_rdma(selection, candidate) ? MESH_NIC_SPARE_NO_RDMA : MESH_NIC_SPARE;
 }
 
 /* Rule 8. */
 static void verdicts_give(struct selection *selection, bool rdma)
 {
 	struct candidate *candidate, *end = selection->candidates + selection->num;
-	enum tier best = TIER_NONE;
+	enum tier best = TIER_DOWN;
 
 	for (candidate = selection->candidates; candidate < end; candidate++)
 		if (candidate->tier < best)
 			best = candidate->tier;
 	for (candidate = selection->candidates; candidate < end; candidate++) {
-		memset(&candidate->nic->spare_source, 0, sizeof(candidate->nic->spare_source));
-		candidate->nic->spare_cable = false;
-		candidate->nic->link_down = is_missed(candidate, rdma);
-		if (candidate->tier == best && best != TIER_NONE) {
-			nic_take(candidate->nic, best);
+		struct mesh_nic *nic = candidate->nic;
+
+		memset(&nic->spare_source, 0, sizeof(nic->spare_source));
+		if (candidate->tier == best && best < TIER_DOWN) {
+			nic_take(nic, best);
 			continue;
 		}
-		if (candidate->tier == TIER_MANAGEMENT &&
-		    !mesh_addr_is_link_local(&candidate->nic->source))
-			spare_note(selection, candidate);
-		mesh_nic_leave(candidate->nic, "%s", candidate->why);
+		nic->verdict = verdict_of(selection, candidate, rdma);
+		if (nic->verdict >= MESH_NIC_SPARE)
+			nic->spare_source = nic->source;
+		mesh_nic_leave(nic, nic->verdict, "%s", candidate->why);
 	}
 }
 
@@ -476,7 +476,7 @@ int mesh_nic_select(const char *nics_setting, const char *addresses_setting,
 		    struct mesh_nic_table *table)
 {
 	struct selection *selection;
-	bool rdma;
+	bool rdma = false;
 	int i, ret;
 
 	selection = calloc(1, sizeof(*selection));
@@ -488,23 +488,20 @@ int mesh_nic_select(const char *nics_setting, const char *addresses_setting,
 	if (!ret)
 		ret = mesh_nic_filter_parse(nics_setting, &selection->filter);
 	if (!ret)
-		ret = mesh_list_parse(addresses_setting, subnet_add, &selection->subnets);
+		ret = mesh_addresses_parse(addresses_setting, &selection->subnets);
 	if (ret)
 		goto free_selection;
 
-	for (i = 0; i < selection->num; i++) {
-		struct mesh_nic *nic = &table->nics[i];
-
-		snprintf(nic->name, sizeof(nic->name), "mesh-%s", nic->netdev);
-		selection->candidates[i].nic = nic;
-		candidate_judge(selection, &selection->candidates[i], table);
-	}
+	for (i = 0; i < selection->num; i++)
+		candidate_begin(selection, &selection->candidates[i], &table->nics[i], table);
 	unknown_names_report(selection);
-	lower_leave(selection);
-	rdma = without_rdma_leave(selection);
-	slow_leave(selection, rdma);
-	if (!rdma)
-		management_leave(selection);
+	if (!are_named(selection)) {
+		lower_leave(selection);
+		rdma = without_rdma_leave(selection);
+		slow_leave(selection, rdma);
+		if (!rdma)
+			management_leave(selection);
+	}
 	verdicts_give(selection, rdma);
 	mesh_nic_table_sort(table);
 	mesh_nic_table_identify(table);

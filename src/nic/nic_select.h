@@ -9,19 +9,19 @@
 #define MESH_NIC_SPEED_TEXT_MAX 24
 
 /**
- * Decides for each NIC whether it is a mesh NIC: sets name, source, taken and reason, sorts the
- * table and sets its guids and ports (nic_order.h). The kinds must be set (mesh_nic_classify()).
+ * Decides for each NIC whether it is a mesh NIC: sets name, source, verdict and reason, sorts the
+ * table and sets its guids and ports (nic.h). The kinds must be set (mesh_nic_classify()).
  *
  * Rules, in this order:
- * 1. A list in @nics_setting (nic_filter.h) overrides the other rules: a NIC that it excludes or
+ * 1. A list in @nics_setting (user_lists.h) overrides the other rules: a NIC that it excludes or
  *    does not name is skipped; a NIC that it names is taken if rule 2 allows, whatever its kind.
  * 2. A NIC needs a link that is up, a carrier and an address, and the kernel must report it as
  *    running (IFF_RUNNING).
  * 3. Bridges, containers' host ends, tunnels, Wi-Fi and loopback are skipped, and so are the ports
  *    of bridges and bonds: the bridge or bond receives their packets.
  * 4. A NIC that has link-local addresses only is skipped if a VLAN or macvlan on it has another.
- * 5. If a NIC has RDMA (a device whose port is ACTIVE), the NICs without RDMA are skipped;
- *    spare_cable is set for those that rules 6 and 7 would not skip.
+ * 5. If a NIC has RDMA (a device whose port is ACTIVE), the NICs without RDMA are skipped: as
+ *    MESH_NIC_SPARE_NO_RDMA if rules 6 and 7 would not skip them.
  *    A NIC is marked as management if it has the default route, or if NCCL_SOCKET_IFNAME names it
  *    and its subnet has room for more than one cable's two addresses.
  * 6. A NIC slower than an eighth of the fastest is skipped as a management network; if there is
@@ -36,10 +36,10 @@
  * first subnet that matches wins); else IPv4, IPv6, IPv4 link-local, IPv6 link-local, each in the
  * kernel's order. Loopback addresses are used on loopback only.
  *
- * spare_source is set for NICs that rules 5 to 7 skip, unless their address is link-local.
+ * NICs that rules 4 to 7 skip are spares (MESH_NIC_SPARE), unless their address is link-local.
  *
- * link_down is set for NICs that rule 2 skips because their link is down, if they would be taken
- * otherwise: they have an address, or @nics_setting names them.
+ * MESH_NIC_LINK_DOWN is the verdict on NICs that rule 2 skips because their link is down, if they
+ * would be taken otherwise: they have an address, or @nics_setting names them.
  *
  * Returns 0, also if no NIC is taken; -EINVAL (logged) if a setting is not valid, with @table
  * unchanged; -ENOMEM.

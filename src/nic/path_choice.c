@@ -2,16 +2,15 @@
 /*
  * path_choice.c - which local NIC reaches which NIC of the peer, and why: the heart of the plugin.
  */
-#include <stdbool.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "nic/path_choice.h"
+#include "nic/user_lists.h"
 
-struct reason_words {
+static const struct {
 	const char *word, *text;
-};
-
-static const struct reason_words path_words[MESH_PATH_REASONS] = {
+} path_words[MESH_PATH_REASONS] = {
 	[MESH_PATH_WHY_UNKNOWN] = {"unknown", "the reason is not known"},
 	[MESH_PATH_WHY_SUBNET] = {"subnet", "both addresses are on one subnet"},
 	[MESH_PATH_WHY_LINK_LOCAL] = {"link-local", "both addresses are link-local, which all "
@@ -35,16 +34,6 @@ static const struct reason_words path_words[MESH_PATH_REASONS] = {
 	[MESH_PATH_WHY_RELAY] = {"relay", "no link or route joins the two nodes"},
 };
 
-static const struct reason_words provider_words[MESH_PROVIDER_REASONS] = {
-	[MESH_PROVIDER_WHY_SETTING] = {"setting", "by NCCL_MESH_PROVIDER"},
-	[MESH_PROVIDER_WHY_RDMA] = {"rdma", "RDMA at both ends"},
-	[MESH_PROVIDER_WHY_NO_RDMA] = {"no-rdma", "no RDMA at either end"},
-	[MESH_PROVIDER_WHY_ONE_END] = {"one-end", "because there is no RDMA at one end: much "
-						  "slower than RDMA at both ends"},
-	[MESH_PROVIDER_WHY_FALLBACK] = {"fallback", "if RDMA does not connect: NCCL_MESH_PROVIDER "
-						    "allows it"},
-};
-
 const char *mesh_path_reason_word(enum mesh_path_reason reason)
 {
 	return path_words[reason].word;
@@ -53,16 +42,6 @@ const char *mesh_path_reason_word(enum mesh_path_reason reason)
 const char *mesh_path_reason_text(enum mesh_path_reason reason)
 {
 	return path_words[reason].text;
-}
-
-const char *mesh_provider_reason_word(enum mesh_provider_reason reason)
-{
-	return provider_words[reason].word;
-}
-
-const char *mesh_provider_reason_text(enum mesh_provider_reason reason)
-{
-	return provider_words[reason].text;
 }
 
 /* A candidate's score; each term outweighs all the terms after it. */
@@ -80,8 +59,7 @@ _Static_assert(MESH_PATH_CANDIDATES_MAX <= SCORE_SPREAD_MAX, "the rotation fits 
 
 struct scored_candidate {
 	struct mesh_path_candidate candidate;
-	int score;
-	bool chosen;
+	int score; /* all different */
 };
 
 static int candidate_score(const struct mesh_endpoint_addr *local,
@@ -138,7 +116,6 @@ static bool is_direct(const struct mesh_endpoint_addr *local,
 		return false;
 	if (provider_find(local, remote, pair))
 		return true;
-	choice->provider_differs = true;
 	choice->differing = *pair;
 	return false;
 }
@@ -208,7 +185,6 @@ static int candidates_collect(const struct mesh_endpoint_addr *local, int num_lo
 		if (router ? !is_routed(ours, theirs, router, &next->candidate)
 			   : !is_direct(ours, theirs, hints, choice, &next->candidate))
 			continue;
-		next->chosen = false;
 		next->score = candidate_score(ours, theirs, hints);
 		if (router)
 			next->score +=
@@ -220,7 +196,7 @@ static int candidates_collect(const struct mesh_endpoint_addr *local, int num_lo
 
 /* Matches the NICs of both sides: pairs that have no NIC in common. */
 struct matching {
-	struct scored_candidate *scored;
+	const struct scored_candidate *scored; /* the best first */
 	int count;
 	int of_local[MESH_NICS_MAX];  /* index into scored, -1: no pair */
 	int of_remote[MESH_NICS_MAX]; /* the same */
@@ -228,23 +204,21 @@ struct matching {
 };
 
 /*
- * The best unused candidate of this local NIC whose remote NIC was not visited and is free, or
- * else taken; -1 if there is none.
+ * The best candidate of this local NIC whose remote NIC was not visited and is free, or else taken;
+ * -1 if there is none.
  */
 static int candidate_of_local(const struct matching *matching, int local, bool taken)
 {
-	const struct scored_candidate *scored = matching->scored;
-	int i, remote, best = -1;
+	int i, remote;
 
 	for (i = 0; i < matching->count; i++) {
-		remote = scored[i].candidate.remote;
-		if (scored[i].chosen || scored[i].candidate.local != local ||
-		    matching->visited & 1u << remote || (matching->of_remote[remote] >= 0) != taken)
-			continue;
-		if (best < 0 || scored[i].score > scored[best].score)
-			best = i;
+		remote = matching->scored[i].candidate.remote;
+		if (matching->scored[i].candidate.local == local &&
+		    !(matching->visited & 1u << remote) &&
+		    (matching->of_remote[remote] >= 0) == taken)
+			return i;
 	}
-	return best;
+	return -1;
 }
 
 /*
@@ -270,69 +244,60 @@ static bool local_match(struct matching *matching, int local)
 	return false;
 }
 
-/* The best candidate of a local NIC that is not in @done and has one; NULL if there is none. */
-static struct scored_candidate *candidate_best(struct scored_candidate *scored, int count,
-					       uint32_t done)
-{
-	struct scored_candidate *best = NULL;
-	int i;
-
-	for (i = 0; i < count; i++) {
-		if (scored[i].chosen || done & 1u << scored[i].candidate.local)
-			continue;
-		if (!best || scored[i].score > best->score)
-			best = &scored[i];
-	}
-	return best;
-}
-
 /*
- * Chooses as many pairs as possible without a NIC in common, the best first. @first: no pair has
- * been chosen before, so that none of these shares a NIC with a better one
+ * Moves to the choice as many pairs as possible without a NIC in common, the best first. @first: no
+ * pair has been chosen before, so that none of these shares a NIC with a better one. Returns how
+ * many are left.
  */
-static void round_choose(struct scored_candidate *scored, int count, bool first,
-			 struct mesh_path_choice *choice)
+static int round_choose(struct scored_candidate *scored, int count, bool first,
+			struct mesh_path_choice *choice)
 {
 	struct matching matching = {.scored = scored, .count = count};
-	struct scored_candidate *best;
+	struct mesh_path_candidate *pair;
 	uint32_t done = 0;
-	int i, local;
+	int i, left = 0;
 
 	for (i = 0; i < MESH_NICS_MAX; i++)
 		matching.of_local[i] = matching.of_remote[i] = -1;
-	while ((best = candidate_best(scored, count, done))) {
-		done |= 1u << best->candidate.local;
+	for (i = 0; i < count; i++) {
+		if (done & 1u << scored[i].candidate.local)
+			continue;
+		done |= 1u << scored[i].candidate.local;
 		matching.visited = 0;
-		local_match(&matching, best->candidate.local);
+		local_match(&matching, scored[i].candidate.local);
 	}
-	do {
-		best = NULL;
-		for (local = 0; local < MESH_NICS_MAX; local++) {
-			i = matching.of_local[local];
-			if (i >= 0 && !scored[i].chosen && (!best || scored[i].score > best->score))
-				best = &scored[i];
+	for (i = 0; i < count; i++) {
+		pair = &scored[i].candidate;
+		if (matching.of_local[pair->local] != i) {
+			scored[left++] = scored[i];
+			continue;
 		}
-		if (best) {
-			best->chosen = true;
-			best->candidate.reason =
-				first ? score_reason(best->score, best->candidate.class)
-				      : MESH_PATH_WHY_SHARES;
-			choice->candidates[choice->num_candidates++] = best->candidate;
-		}
-	} while (best);
+		pair->reason = first ? score_reason(scored[i].score, pair->class)
+				     : MESH_PATH_WHY_SHARES;
+		choice->candidates[choice->num_candidates++] = *pair;
+	}
+	return left;
+}
+
+static int best_first(const void *left, const void *right)
+{
+	const struct scored_candidate *a = left, *b = right;
+
+	return (a->score < b->score) - (a->score > b->score);
 }
 
 /* Adds all candidates to the choice, in rounds. */
 static void rounds_choose(struct scored_candidate *scored, int count,
 			  const struct mesh_path_hints *hints, struct mesh_path_choice *choice)
 {
-	int i, begin = choice->num_candidates, end = begin + count;
+	int i, left = count;
 
 	for (i = 0; i < count; i++)
 		scored[i].score +=
 			(int)((hints->spread + (uint32_t)(count - 1 - i)) % (uint32_t)count);
-	while (choice->num_candidates < end)
-		round_choose(scored, count, choice->num_candidates == begin, choice);
+	qsort(scored, (size_t)count, sizeof(*scored), best_first);
+	while (left)
+		left = round_choose(scored, left, left == count, choice);
 }
 
 /* Each pair from @begin on that uses something better could use tcp: as one of @class. */
@@ -399,27 +364,11 @@ bool mesh_endpoints_have_rdma(const struct mesh_endpoint_addr *endpoints, int nu
 	return false;
 }
 
-enum mesh_provider_reason mesh_path_provider_reason(enum mesh_provider_id ours,
-						    enum mesh_provider_id theirs,
-						    const struct mesh_path_candidate *pair,
-						    bool setting)
-{
-	if (mesh_path_class_is_fallback(pair->class))
-		return MESH_PROVIDER_WHY_FALLBACK;
-	if (ours != theirs)
-		return MESH_PROVIDER_WHY_ONE_END;
-	if (setting)
-		return MESH_PROVIDER_WHY_SETTING;
-	return pair->provider == MESH_PROVIDER_VERBS_RXM ? MESH_PROVIDER_WHY_RDMA
-							 : MESH_PROVIDER_WHY_NO_RDMA;
-}
-
 /* The ends of all candidates, and what is known of them. */
 struct ordering {
 	const struct mesh_endpoint_addr *local, *remote;
 	const enum mesh_path_proof *proofs;
 	const struct mesh_path_choice *choice;
-	bool any_likely;
 };
 
 static bool is_link_local(const struct mesh_endpoint_addr *local,
@@ -455,7 +404,7 @@ static enum mesh_path_class class_of(const struct ordering *ordering, int index)
 
 	if (is_likely(ordering, index))
 		return pair->class;
-	if (ordering->any_likely || ordering->proofs[index] == MESH_PROOF_OTHER)
+	if (ordering->choice->proven || ordering->proofs[index] == MESH_PROOF_OTHER)
 		return MESH_PATH_UNLIKELY;
 	return pair->class;
 }
@@ -500,14 +449,16 @@ void mesh_path_order(const struct mesh_endpoint_addr *local,
 		     const struct mesh_endpoint_addr *remote, const enum mesh_path_proof *proofs,
 		     struct mesh_path_choice *choice)
 {
-	struct ordering ordering = {local, remote, proofs, choice, false};
-	struct mesh_path_choice ordered = *choice;
+	const struct ordering ordering = {local, remote, proofs, choice};
+	struct mesh_path_choice ordered;
 	int keys[MESH_PATH_CHOICE_MAX], i, key, num = 0;
 
+	choice->proven = false;
 	for (i = 0; i < choice->num_candidates; i++) {
 		if (choice->candidates[i].class <= MESH_PATH_FAR)
-			ordering.any_likely |= is_likely(&ordering, i);
+			choice->proven |= is_likely(&ordering, i);
 	}
+	ordered = *choice;
 	for (i = 0; i < choice->num_candidates; i++)
 		keys[i] = 2 * (int)class_of(&ordering, i) + !is_in_order(&ordering, i);
 	for (key = 0; key <= 2 * MESH_PATH_UNLIKELY + 1; key++) {
@@ -519,6 +470,88 @@ void mesh_path_order(const struct mesh_endpoint_addr *local,
 			ordered.candidates[num++].class = (enum mesh_path_class)(key / 2);
 		}
 	}
-	ordered.proven = ordering.any_likely;
 	*choice = ordered;
+}
+
+/* ---- near NCCL's NICs ------------------------------------------------------------------------ */
+
+/* The candidates of one class, the first in the choice, and their ends. */
+struct near_view {
+	const struct mesh_endpoint_addr *local, *remote;
+	const struct mesh_path_hints *hints;
+	const struct mesh_near_rule *rule;
+	const struct mesh_path_candidate *pairs;
+	int num;
+};
+
+static bool is_near_pair(const struct near_view *view, const struct mesh_path_candidate *pair)
+{
+	return view->rule->local & 1u << view->local[pair->local].nic &&
+	       view->rule->remote & 1u << view->remote[pair->remote].nic;
+}
+
+/* How many pairs have no NIC in common: the first round of mesh_path_choose(). */
+static int ways_count(const struct near_view *view)
+{
+	uint32_t locals = 0, remotes = 0;
+	int i;
+
+	for (i = 0; i < view->num; i++) {
+		if (locals & 1u << view->pairs[i].local || remotes & 1u << view->pairs[i].remote)
+			break;
+		locals |= 1u << view->pairs[i].local;
+		remotes |= 1u << view->pairs[i].remote;
+	}
+	return i;
+}
+
+static bool rule_applies(const struct near_view *view)
+{
+	const struct mesh_path_hints *hints = view->hints;
+	int i, reached = 0;
+	bool named = false;
+
+	for (i = 0; i < view->num; i++) {
+		if (view->local[view->pairs[i].local].nic != hints->local_nic)
+			continue;
+		reached++;
+		named |= view->remote[view->pairs[i].remote].nic == hints->remote_nic &&
+			 is_near_pair(view, &view->pairs[i]);
+	}
+	return named && ways_count(view) >= view->rule->num_nics &&
+	       (view->rule->always || reached > 1 ||
+		mesh_path_class_is_routed(view->pairs[0].class));
+}
+
+bool mesh_path_near_first(const struct mesh_endpoint_addr *local,
+			  const struct mesh_endpoint_addr *remote,
+			  const struct mesh_path_hints *hints, const struct mesh_near_rule *rule,
+			  struct mesh_path_choice *choice)
+{
+	struct near_view view = {local, remote, hints, rule, choice->candidates, 0};
+	struct mesh_path_candidate far[MESH_PATH_CANDIDATES_MAX];
+	enum mesh_path_class class = choice->candidates[0].class;
+	int i, near = 0, num_far = 0;
+
+	while (view.num < choice->num_candidates && choice->candidates[view.num].class == class)
+		view.num++;
+	if ((class != MESH_PATH_DIRECT && class != MESH_PATH_ROUTED) || !rule_applies(&view))
+		return false;
+	for (i = 0; i < view.num; i++) {
+		if (is_near_pair(&view, &choice->candidates[i])) {
+			choice->candidates[near++] = choice->candidates[i];
+			continue;
+		}
+		far[num_far] = choice->candidates[i];
+		far[num_far].reason = MESH_PATH_WHY_FAR;
+		far[num_far++].class = class == MESH_PATH_DIRECT ? MESH_PATH_FAR
+								 : MESH_PATH_FAR_ROUTED;
+	}
+	for (i = 0; i < near && num_far; i++) {
+		if (choice->candidates[i].reason != MESH_PATH_WHY_NCCL &&
+		    choice->candidates[i].reason != MESH_PATH_WHY_SHARES)
+			choice->candidates[i].reason = MESH_PATH_WHY_NEAR;
+	}
+	memcpy(&choice->candidates[near], far, (size_t)num_far * sizeof(far[0]));
+	return num_far;
 }

@@ -7,8 +7,9 @@
 
 #include <stdbool.h>
 
-#include "nic/endpoint_addr.h"
-#include "nic/rails.h"
+#include "nic/addr.h"
+
+struct mesh_rails;
 
 /* The strongest thing that decided about a candidate's place. */
 enum mesh_path_reason {
@@ -39,20 +40,6 @@ const char *mesh_path_reason_word(enum mesh_path_reason reason);
 /** A clause for people: "both addresses are on one subnet". Never NULL. */
 const char *mesh_path_reason_text(enum mesh_path_reason reason);
 
-/* Why two NICs use their provider. */
-enum mesh_provider_reason {
-	MESH_PROVIDER_WHY_SETTING, /* NCCL_MESH_PROVIDER */
-	MESH_PROVIDER_WHY_RDMA,	   /* at both ends */
-	MESH_PROVIDER_WHY_NO_RDMA, /* at neither end */
-	MESH_PROVIDER_WHY_ONE_END, /* RDMA at one end only */
-	MESH_PROVIDER_WHY_FALLBACK,
-	MESH_PROVIDER_REASONS
-};
-
-/** The same for the provider: "rdma", ... */
-const char *mesh_provider_reason_word(enum mesh_provider_reason reason);
-const char *mesh_provider_reason_text(enum mesh_provider_reason reason);
-
 #define MESH_PATH_CANDIDATES_MAX (MESH_NICS_MAX * MESH_NICS_MAX)
 /* Each pair once more with tcp. */
 #define MESH_PATH_CHOICE_MAX (2 * MESH_PATH_CANDIDATES_MAX)
@@ -60,7 +47,7 @@ const char *mesh_provider_reason_text(enum mesh_provider_reason reason);
 /* Candidates of one class are tried together; a class with a lower number is tried first. */
 enum mesh_path_class {
 	MESH_PATH_DIRECT,	   /* two NICs on one subnet */
-	MESH_PATH_FAR,		   /* the same, far from NCCL's NICs (nic_near.h) */
+	MESH_PATH_FAR,		   /* the same, far from NCCL's NICs (mesh_path_near_first()) */
 	MESH_PATH_FALLBACK,	   /* the same with tcp, where both have a better provider */
 	MESH_PATH_ROUTED,	   /* the kernel has a route from our NIC to the peer's */
 	MESH_PATH_FAR_ROUTED,	   /* the same, far from NCCL's NICs */
@@ -74,11 +61,6 @@ static inline bool mesh_path_class_is_routed(enum mesh_path_class class)
 {
 	return class == MESH_PATH_ROUTED || class == MESH_PATH_FAR_ROUTED ||
 	       class == MESH_PATH_FALLBACK_ROUTED || class == MESH_PATH_RESERVE_ROUTED;
-}
-
-static inline bool mesh_path_class_is_fallback(enum mesh_path_class class)
-{
-	return class == MESH_PATH_FALLBACK || class == MESH_PATH_FALLBACK_ROUTED;
 }
 
 /*
@@ -110,8 +92,10 @@ struct mesh_path_choice {
 	/* The direct ones first, each kind with the best first. */
 	struct mesh_path_candidate candidates[MESH_PATH_CHOICE_MAX];
 	bool proven; /* some direct ones are more than guesses (mesh_path_order()) */
-	/* For the message if there is no candidate: a pair that only differs in its provider. */
-	bool provider_differs;
+	/*
+	 * For the message if there is no candidate: a pair that only differs in its provider. That
+	 * is MESH_PROVIDER_NONE if there is none.
+	 */
 	struct mesh_path_candidate differing;
 };
 
@@ -147,17 +131,6 @@ void mesh_path_choose_routed(const struct mesh_endpoint_addr *local, int num_loc
 /** True if one of these NICs has RDMA. */
 bool mesh_endpoints_have_rdma(const struct mesh_endpoint_addr *endpoints, int num);
 
-/**
- * Why @pair has its provider.
- *
- * @ours, @theirs: the best one of each NIC
- * @setting: NCCL_MESH_PROVIDER names one
- */
-enum mesh_provider_reason mesh_path_provider_reason(enum mesh_provider_id ours,
-						    enum mesh_provider_id theirs,
-						    const struct mesh_path_candidate *pair,
-						    bool setting);
-
 /*
  * What neighbours have answered orders the candidates of a connection. It only decides which are
  * tried first: an answer may be false, and an old one wrong.
@@ -186,5 +159,37 @@ bool mesh_path_is_guess(const struct mesh_endpoint_addr *local,
 void mesh_path_order(const struct mesh_endpoint_addr *local,
 		     const struct mesh_endpoint_addr *remote, const enum mesh_path_proof *proofs,
 		     struct mesh_path_choice *choice);
+
+/*
+ * NCCL chooses a NIC near the GPU. Where all NICs of both nodes reach each other, it spreads its
+ * connections over all of them itself; a comm that took all paths would only cross the CPUs' own
+ * links, register each buffer on each NIC, and need a connection on each.
+ */
+
+/** When the paths near NCCL's NICs come first. */
+struct mesh_near_rule {
+	uint32_t local, remote; /* bit masks of NIC numbers: near NCCL's NIC on either side */
+	int num_nics;		/* NCCL's devices here */
+	bool always;		/* a setting: also where nothing shows a switch */
+};
+
+/**
+ * Moves candidates with an end that is not near NCCL's NIC behind the others of their class, into a
+ * class of their own, which is tried only if none of the near ones comes up. This applies to the
+ * first class of @choice, if it is that of direct or of routed paths, and
+ *  - one of the near pairs has NCCL's NICs at both ends,
+ *  - as many pairs without a common NIC exist as NCCL has NICs, so that NCCL uses all of them, and
+ *  - NCCL's NIC reaches more than one NIC of the peer, or the paths are routed: a switch or router
+ *    is between. Parallel cables stay one comm's: NCCL may have fewer channels than cables.
+ *
+ * @local, @remote: what the candidates are indices into
+ * @hints: NCCL's NICs
+ *
+ * Returns true if it applies, and some candidate was moved.
+ */
+bool mesh_path_near_first(const struct mesh_endpoint_addr *local,
+			  const struct mesh_endpoint_addr *remote,
+			  const struct mesh_path_hints *hints, const struct mesh_near_rule *rule,
+			  struct mesh_path_choice *choice);
 
 #endif

@@ -18,7 +18,7 @@ const char *mesh_rdma_protocol_text(const struct mesh_nic *nic, char *text)
 
 	if (nic->rdma.link_layer == MESH_LINK_LAYER_INFINIBAND)
 		snprintf(text, MESH_RDMA_PORT_TEXT_MAX, "InfiniBand");
-	else if (nic->rdma.iwarp)
+	else if (nic->rdma.link_layer == MESH_LINK_LAYER_IWARP)
 		snprintf(text, MESH_RDMA_PORT_TEXT_MAX, "iWARP");
 	else if (!gid)
 		snprintf(text, MESH_RDMA_PORT_TEXT_MAX, "RoCE, no GID of %s",

@@ -5,7 +5,7 @@
 
 #include "base/log.h"
 #include "control/process.h"
-#include "nic/nic_near.h"
+#include "nic/nic.h"
 #include "setup/candidates.h"
 #include "system/route.h"
 
@@ -54,7 +54,7 @@ static void candidates_choose(const struct mesh_process *process,
 static bool is_doubtful(const struct mesh_process *process, const struct mesh_endpoint_addr *local,
 			const struct mesh_endpoint_addr *remote, enum mesh_path_class class)
 {
-	bool is_spare = process->nics[local->nic]->spare_cable;
+	bool is_spare = process->nics[local->nic]->verdict == MESH_NIC_SPARE_NO_RDMA;
 
 	if (!local->reserve || !strcmp(process->config.routed, "management"))
 		return false;

@@ -7,7 +7,7 @@
 #include "relay/circuits.h"
 #include "setup/carriers.h"
 #include "setup/reroutes.h"
-#include "system/link_state.h"
+#include "system/nic_table.h"
 #include "transport/rejoin.h"
 
 /* A link is dead half a second after its limit at the latest. */

@@ -5,8 +5,8 @@
 
 #include "base/clock.h"
 #include "base/log.h"
-#include "nic/nic_order.h"
-#include "system/link_state.h"
+#include "nic/nic.h"
+#include "system/nic_table.h"
 #include "setup/connect_judge.h"
 #include "setup/connect_log.h"
 #include "setup/connect_relay.h"
@@ -88,7 +88,7 @@ static void no_path_log(const struct mesh_connect *connect, const char *relays)
 	mesh_endpoints_text(process->endpoints, process->num_endpoints, process, local,
 			    sizeof(local));
 	remote_text(handle, remote, sizeof(remote));
-	if (choice->provider_differs)
+	if (choice->differing.provider)
 		mesh_warn(
 			"node %s cannot connect to node %s: on their common subnet we use the "
 			"provider %s and it uses %s. Set NCCL_MESH_PROVIDER to the same on all "

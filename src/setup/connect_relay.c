@@ -35,7 +35,7 @@ int mesh_connect_relay_begin(struct mesh_connect *connect)
 
 	if (connect->relay)
 		return 0;
-	if (!connect->choice.num_candidates && connect->choice.provider_differs)
+	if (!connect->choice.num_candidates && connect->choice.differing.provider)
 		return -ENETUNREACH;
 	return mesh_relay_try_open(process, &connect->handle, (int)process->config.max_paths,
 				   &connect->relay);

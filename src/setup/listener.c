@@ -8,7 +8,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "control/peer_send.h"
-#include "nic/nic_near.h"
+#include "nic/nic.h"
 #include "setup/listener.h"
 #include "setup/openings.h"
 #include "setup/start.h"

@@ -6,7 +6,7 @@
 
 #include "base/log.h"
 #include "fabric/provider.h"
-#include "nic/nic_order.h"
+#include "nic/nic.h"
 #include "setup/nic_join.h"
 #include "setup/openings.h"
 #include "transport/comm_open.h"
@@ -74,9 +74,10 @@ static bool nic_join(struct mesh_process *process, struct mesh_nic_table *table,
 	struct mesh_provider_verdict found;
 
 	if (process->num_devs == MESH_NICS_MAX) {
-		mesh_nic_table_leave(table, index,
-				     "it came up when %d NICs were in use: no more can be",
-				     MESH_NICS_MAX);
+		mesh_nic_leave(&table->nics[index], MESH_NIC_SKIPPED,
+			       "it came up when %d NICs were in use: no more can be",
+			       MESH_NICS_MAX);
+		mesh_nic_table_sort(table);
 		return false;
 	}
 	mesh_provider_rescan(nic);

@@ -4,10 +4,10 @@
 
 #include "base/clock.h"
 #include "neighbours/neighbours.h"
-#include "nic/nic_kind.h"
+#include "nic/nic.h"
 #include "setup/nic_neighbours.h"
 #include "setup/setup.h"
-#include "system/job.h"
+#include "system/this_process.h"
 
 MESH_HOLDS(process)
 static void self_fill(const struct mesh_process *process, struct mesh_neighbour_self *self)
@@ -29,7 +29,7 @@ static void self_fill(const struct mesh_process *process, struct mesh_neighbour_
 	};
 	if (process->role == MESH_PROCESS_GUEST)
 		self->process.job = self->process.control_port = 0; /* it relays for none */
-	if (process->role == MESH_PROCESS_RANK && mesh_job_rank(NULL, NULL, &rank))
+	if (process->role == MESH_PROCESS_RANK && mesh_job_rank(&rank))
 		self->process.rank = rank.rank + 1;
 	if (strcmp(process->config.relay, "any") != 0)
 		return;
@@ -81,8 +81,9 @@ static int down_list(const struct mesh_nic_table *table, const struct mesh_nic *
 	for (i = 0; i < table->num_nics && num < MESH_NICS_MAX; i++) {
 		nic = &table->nics[i];
 		now = present ? mesh_nic_find(present, num_present, nic->ifindex) : NULL;
-		if (nic->link_down || (nic->taken && nic->kind != MESH_NIC_LOOPBACK && now &&
-				       !(now->admin_up && now->carrier)))
+		if (nic->verdict == MESH_NIC_LINK_DOWN ||
+		    (mesh_nic_is_taken(nic) && nic->kind != MESH_NIC_LOOPBACK && now &&
+		     !mesh_nic_has_carrier(now)))
 			down[num++] = nic;
 	}
 	return num;

@@ -9,15 +9,14 @@
 #include "base/descriptors.h"
 #include "base/log.h"
 #include "base/threads.h"
-#include "nic/nic_kind.h"
+#include "nic/nic.h"
 #include "setup/carriers.h"
 #include "setup/neighbour_hints.h"
 #include "setup/nic_join.h"
 #include "setup/nic_neighbours.h"
 #include "setup/nic_watch.h"
 #include "setup/setup.h"
-#include "system/link_state.h"
-#include "system/netlink.h"
+#include "system/node.h"
 #include "system/nic_table.h"
 
 /* From the start of one reading to the next. */

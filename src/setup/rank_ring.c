@@ -10,7 +10,7 @@
 #include "nic/ring_order.h"
 #include "setup/rank_ring.h"
 #include "setup/setup.h"
-#include "system/job.h"
+#include "system/this_process.h"
 
 /* Of the names of all nodes in a message; longer ones end in "...". */
 #define NAMES_TEXT_MAX 400
@@ -128,8 +128,8 @@ void mesh_rank_ring_judge(struct mesh_process *process, uint64_t target)
 	struct mesh_job_rank rank;
 
 	mesh_process_assert_locked(process);
-	if (process->role != MESH_PROCESS_RANK || setup->ring_judged ||
-	    !mesh_job_rank(NULL, NULL, &rank) || !nodes_collect(process, explore, &rank, &ring))
+	if (process->role != MESH_PROCESS_RANK || setup->ring_judged || !mesh_job_rank(&rank) ||
+	    !nodes_collect(process, explore, &rank, &ring))
 		return;
 	links_collect(&explore->graph, &ring);
 	for (i = 0; i < ring.num; i++)

@@ -15,7 +15,7 @@
 #include "base/compiler.h"
 #include "base/lock.h"
 #include "control/process.h"
-#include "system/job.h"
+#include "system/this_process.h"
 
 struct mesh_listener;
 struct mesh_connect;
@@ -90,7 +90,7 @@ struct mesh_net {
 /** The key of the job that this process belongs to, or asks relays for; 0: it has none. */
 static inline uint64_t mesh_setup_job(const struct mesh_process *process)
 {
-	return process->role == MESH_PROCESS_GUEST ? process->guest_job : mesh_job_key(NULL, NULL);
+	return process->role == MESH_PROCESS_GUEST ? process->guest_job : mesh_job_key();
 }
 
 static inline struct mesh_setup *mesh_setup_of(struct mesh_process *process)

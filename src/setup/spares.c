@@ -8,11 +8,6 @@
 #include "fabric/provider.h"
 #include "setup/spares.h"
 
-static bool is_spare(const struct mesh_nic *nic)
-{
-	return nic->spare_source.family != MESH_FAMILY_NONE;
-}
-
 static bool management_allowed(const struct mesh_process *process)
 {
 	return !strcmp(process->config.routed, "management");
@@ -30,14 +25,13 @@ static void spare_add(struct mesh_process *process, const struct mesh_nic *spare
 		return;
 	*nic = *spare;
 	nic->source = spare->spare_source;
-	nic->taken = true;
 	if (mesh_provider_assign(wanted, &alone, 0, &verdict)) {
 		mesh_info("%s cannot stand in for other NICs: %s", nic->netdev, verdict.note);
 		free(nic);
 		return;
 	}
 	mesh_info("NIC %d: %s, %s, for nodes that nothing else connects", dev, nic->netdev,
-		  nic->spare_cable ? "without RDMA" : "of the management network");
+		  nic->verdict == MESH_NIC_SPARE ? "of the management network" : "without RDMA");
 	process->nics[dev] = nic;
 	mesh_process_provider_set(process, dev, verdict.id);
 	process->dev_reserves[dev] = true;
@@ -49,9 +43,9 @@ void mesh_spares_add(struct mesh_process *process)
 	const struct mesh_nic_table *table = &process->table;
 	int i;
 
-	for (i = 0; i < table->num_nics; i++)
-		if (is_spare(&table->nics[i]) && process->num_devs < MESH_NICS_MAX &&
-		    (table->nics[i].spare_cable || management_allowed(process)))
+	for (i = 0; i < table->num_nics && process->num_devs < MESH_NICS_MAX; i++)
+		if (table->nics[i].verdict == MESH_NIC_SPARE_NO_RDMA ||
+		    (table->nics[i].verdict == MESH_NIC_SPARE && management_allowed(process)))
 			spare_add(process, &table->nics[i]);
 }
 
@@ -62,8 +56,7 @@ const char *mesh_spares_hint(const struct mesh_process *process, const struct me
 
 	*text = '\0';
 	for (i = 0; !management_allowed(process) && i < table->num_nics; i++) {
-		if (!is_spare(&table->nics[i]) || table->nics[i].spare_cable || used < 0 ||
-		    (size_t)used >= size)
+		if (table->nics[i].verdict != MESH_NIC_SPARE || used < 0 || (size_t)used >= size)
 			continue;
 		used += snprintf(text + used, size - (size_t)used, "%s%s",
 				 used ? ", "

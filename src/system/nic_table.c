@@ -1,19 +1,26 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* nic_table.c - the NICs of this node: read from the kernel, selected, with reasons. */
+/* nic_table.c - the NICs of this node: read from the kernel, selected, and their changes. */
 #include <errno.h>
+#include <net/if.h>
 #include <poll.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <linux/netlink.h>
+#include <linux/rtnetlink.h>
 
 #include "base/clock.h"
 #include "base/descriptors.h"
 #include "base/log.h"
-#include "nic/nic_filter.h"
-#include "nic/nic_kind.h"
+#include "nic/user_lists.h"
+#include "nic/nic.h"
 #include "nic/nic_select.h"
-#include "system/link_state.h"
-#include "system/netlink.h"
 #include "system/nic_table.h"
+#include "system/node.h"
 #include "system/sysfs.h"
 #include "system/sysfs_rdma.h"
 
@@ -109,116 +116,131 @@ void mesh_nic_table_log(const struct mesh_nic_table *table)
 		mesh_log(level, __FILE__, __LINE__, "NIC %s %s", nic->netdev, nic->reason);
 }
 
-static bool any_starting(const struct mesh_nic_table *table)
-{
-	int i;
+/* ---- changes -------------------------------------------------------------------------------- */
 
-	for (i = 0; i < table->num_nics; i++)
-		if (table->nics[i].starting)
-			return true;
-	return false;
+/* @fd: any socket */
+static bool nic_runs(int fd, const struct mesh_nic *nic)
+{
+	struct ifreq request;
+
+	memset(&request, 0, sizeof(request));
+	snprintf(request.ifr_name, sizeof(request.ifr_name), "%s", nic->netdev);
+	if (ioctl(fd, SIOCGIFFLAGS, &request))
+		return errno != ENODEV;
+	return request.ifr_flags & IFF_RUNNING;
 }
 
-/*
- * Selects as if every NIC that has a carrier were running. In the result, starting is set on the
- * taken NICs to wait for.
- */
-static int awaited_find(const struct mesh_config *config, const struct mesh_nic_table *table,
-			struct mesh_nic_table *awaited)
+bool mesh_carrier_is_up(const struct mesh_nic *nic)
 {
-	size_t size = (size_t)table->num_nics * sizeof(*table->nics);
-	int i, k, ret;
+	int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	bool runs;
 
-	*awaited = *table;
-	awaited->nics = malloc(size);
-	if (!awaited->nics)
-		return -ENOMEM;
-	memcpy(awaited->nics, table->nics, size);
-	for (i = 0; i < awaited->num_nics; i++)
-		awaited->nics[i].starting = false;
-	ret = mesh_nic_select(config->nics, config->addresses, awaited);
-	for (i = 0; i < awaited->num_nics && !ret; i++) {
-		for (k = 0; k < table->num_nics; k++)
-			if (table->nics[k].ifindex == awaited->nics[i].ifindex)
-				awaited->nics[i].starting = table->nics[k].starting &&
-							    awaited->nics[i].taken;
-	}
+	if (fd < 0)
+		return true;
+	runs = nic_runs(fd, nic);
+	close(fd);
+	return runs;
+}
+
+int mesh_netlink_watch_open(void)
+{
+	struct sockaddr_nl groups = {
+		.nl_family = AF_NETLINK,
+		.nl_groups = RTMGRP_LINK | RTMGRP_IPV4_IFADDR | RTMGRP_IPV6_IFADDR,
+	};
+	int fd, ret;
+
+	fd = mesh_descriptor_hide(
+		socket(AF_NETLINK, SOCK_RAW | SOCK_NONBLOCK | SOCK_CLOEXEC, NETLINK_ROUTE));
+	if (fd < 0)
+		return -errno;
+	if (!bind(fd, (struct sockaddr *)&groups, sizeof(groups)))
+		return fd;
+	ret = -errno;
+	mesh_descriptor_close(fd);
 	return ret;
 }
 
-/* Reads the awaited NICs again. Returns true if one of them is still starting. */
-static bool awaited_look(struct mesh_nic_table *awaited)
+void mesh_netlink_watch_drain(int fd)
 {
-	struct mesh_nic *now = NULL;
-	int i, k, num;
+	char byte;
 
-	if (mesh_netlink_load(&now, &num))
+	/* Reading one byte drops the whole datagram. */
+	while (recv(fd, &byte, sizeof(byte), 0) >= 0 || errno == ENOBUFS || errno == EINTR)
+		continue;
+}
+
+/* ---- NICs that come up ---------------------------------------------------------------------- */
+
+/*
+ * True if a NIC has a carrier, is not running yet, and would be taken if it was. Logs these if
+ * @wait_ms is not 0.
+ */
+static bool is_awaited(const struct mesh_config *config, const struct mesh_nic_table *table,
+		       uint64_t wait_ms)
+{
+	struct mesh_nic_table running = *table;
+	const struct mesh_nic *now;
+	bool awaited = false;
+	int i, starting = 0;
+
+	for (i = 0; i < table->num_nics; i++)
+		starting += table->nics[i].state == MESH_NIC_STARTING;
+	running.nics = starting ? calloc((size_t)table->num_nics, sizeof(*running.nics)) : NULL;
+	if (!running.nics)
 		return false;
-	for (i = 0; i < awaited->num_nics; i++) {
-		struct mesh_nic *nic = &awaited->nics[i];
-		bool starting = false;
-
-		for (k = 0; k < num; k++)
-			starting |= now[k].ifindex == nic->ifindex && now[k].starting;
-		nic->starting &= starting;
+	for (i = 0; i < table->num_nics; i++) {
+		running.nics[i] = table->nics[i];
+		if (running.nics[i].state == MESH_NIC_STARTING)
+			running.nics[i].state = MESH_NIC_RUNS;
 	}
-	free(now);
-	return any_starting(awaited);
-}
-
-static void awaited_log(const struct mesh_nic_table *awaited, uint64_t wait_ms)
-{
-	int i;
-
-	for (i = 0; i < awaited->num_nics; i++)
-		if (awaited->nics[i].starting)
+	if (mesh_nic_select(config->nics, config->addresses, &running))
+		running.num_taken = 0;
+	for (i = 0; i < running.num_taken; i++) {
+		now = mesh_nic_find(table->nics, table->num_nics, running.nics[i].ifindex);
+		if (now->state != MESH_NIC_STARTING)
+			continue;
+		awaited = true;
+		if (wait_ms)
 			mesh_info("waiting up to %llu ms for %s: its link has just come up",
-				  (unsigned long long)wait_ms, awaited->nics[i].netdev);
+				  (unsigned long long)wait_ms, now->netdev);
+	}
+	free(running.nics);
+	return awaited;
 }
 
-/* Waits until none of the awaited NICs is starting, or until the time is over. */
-static void awaited_wait(struct mesh_nic_table *awaited, uint64_t wait_ms)
+/* Returns a socket for changes, once it is known that there is something to wait for, or -1. */
+static int awaited_watch(void)
 {
-	uint64_t start_ms = mesh_clock_ms(), waited_ms = 0;
-	struct pollfd event = {.events = POLLIN};
+	int fd = mesh_netlink_watch_open();
 
-	event.fd = mesh_netlink_watch_open();
-	if (event.fd < 0) {
-		mesh_info("cannot watch the links: %s", strerror(-event.fd));
-		return;
-	}
-	awaited_log(awaited, wait_ms);
-	/* The socket is open before the first reading, so no change is missed. */
-	while (awaited_look(awaited) && waited_ms < wait_ms) {
-		if (poll(&event, 1, (int)(wait_ms - waited_ms)) > 0)
-			mesh_netlink_watch_drain(event.fd);
-		waited_ms = mesh_clock_ms() - start_ms;
-	}
-	mesh_descriptor_close(event.fd);
-	mesh_info("waited %llu ms for the links", (unsigned long long)waited_ms);
+	if (fd < 0)
+		mesh_info("cannot watch the links: %s", strerror(-fd));
+	return fd < 0 ? -1 : fd;
 }
 
 int mesh_nic_table_load_running(const char *sysfs_root, const struct mesh_config *config,
 				uint64_t wait_ms, struct mesh_nic_table *table)
 {
-	struct mesh_nic_table found = {0}, awaited = {0};
-	int ret;
+	uint64_t start_ms = mesh_clock_ms(), waited_ms = 0;
+	struct pollfd event = {.fd = -1, .events = POLLIN};
+	int ret = mesh_nic_table_load(sysfs_root, config, table);
 
-	ret = mesh_nic_table_load(sysfs_root, config, &found);
-	if (ret)
+	if (!ret && is_awaited(config, table, wait_ms))
+		event.fd = awaited_watch();
+	if (event.fd < 0)
 		return ret;
-	if (any_starting(&found)) {
-		ret = awaited_find(config, &found, &awaited);
-		if (!ret && any_starting(&awaited)) {
-			awaited_wait(&awaited, wait_ms);
-			mesh_nic_table_free(&found);
-			ret = mesh_nic_table_load(sysfs_root, config, &found);
-		}
-		mesh_nic_table_free(&awaited);
-	}
-	if (ret)
-		mesh_nic_table_free(&found);
-	else
-		*table = found;
+	/* The socket is open before the next reading, so no change is missed. */
+	do {
+		mesh_nic_table_free(table);
+		ret = mesh_nic_table_load(sysfs_root, config, table);
+		if (ret || waited_ms >= wait_ms || !is_awaited(config, table, 0))
+			break;
+		if (poll(&event, 1, (int)(wait_ms - waited_ms)) > 0)
+			mesh_netlink_watch_drain(event.fd);
+		waited_ms = mesh_clock_ms() - start_ms;
+	} while (true);
+	mesh_descriptor_close(event.fd);
+	mesh_info("waited %llu ms for the links", (unsigned long long)waited_ms);
 	return ret;
 }

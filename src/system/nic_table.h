@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* nic_table.h - the NICs of this node: read from the kernel, selected, with reasons. */
+/* nic_table.h - the NICs of this node: read from the kernel, selected, and their changes. */
 #ifndef MESH_SYSTEM_NIC_TABLE_H
 #define MESH_SYSTEM_NIC_TABLE_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "base/config.h"
@@ -49,5 +50,22 @@ void mesh_nic_table_log(const struct mesh_nic_table *table);
  */
 int mesh_nic_table_load_running(const char *sysfs_root, const struct mesh_config *config,
 				uint64_t wait_ms, struct mesh_nic_table *table);
+
+/** False only if the kernel says that the NIC is down, has no carrier, or is gone. */
+bool mesh_carrier_is_up(const struct mesh_nic *nic);
+
+/**
+ * Opens the socket, non-blocking, for the current network namespace; a forked child does not keep
+ * it. Close it with mesh_descriptor_close().
+ *
+ * Returns the descriptor, or a negative errno.
+ */
+int mesh_netlink_watch_open(void);
+
+/**
+ * Reads and drops all pending events. An event only shows that something changed: the state itself
+ * comes from mesh_nic_table_load(), so an overrun of the socket loses nothing.
+ */
+void mesh_netlink_watch_drain(int fd);
 
 #endif

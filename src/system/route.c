@@ -22,8 +22,10 @@
 /* Where a packet goes next. */
 struct kernel_route {
 	unsigned int ifindex; /* the interface by which it leaves */
-	bool is_local;	      /* it does not leave this node */
-	/* The gateway, perhaps of the other family, or the destination; no prefix, no scope. */
+	/*
+	 * The gateway, perhaps of the other family, or the destination, without a scope. No family
+	 * if the packet does not leave this node.
+	 */
 	struct mesh_addr hop;
 };
 
@@ -72,20 +74,16 @@ free_msg:
 /* A gateway of the other family comes in RTA_VIA, behind its family. */
 static void via_read(const struct nlattr *attr, struct mesh_addr *hop)
 {
-	enum mesh_family family = MESH_FAMILY_NONE;
+	const size_t len = (size_t)nla_len(attr);
+	const uint8_t *data = nla_data(attr);
+	struct mesh_addr addr;
 	struct rtvia via;
 
-	if (nla_len(attr) < (int)sizeof(via))
+	if (len < sizeof(via))
 		return;
-	memcpy(&via, nla_data(attr), sizeof(via));
-	if (via.rtvia_family == AF_INET)
-		family = MESH_FAMILY_IPV4;
-	else if (via.rtvia_family == AF_INET6)
-		family = MESH_FAMILY_IPV6;
-	if (!family || nla_len(attr) != (int)(sizeof(via) + mesh_addr_size(family)))
-		return;
-	*hop = (struct mesh_addr){.family = family};
-	memcpy(hop->bytes, (const uint8_t *)nla_data(attr) + sizeof(via), mesh_addr_size(family));
+	memcpy(&via, data, sizeof(via));
+	if (mesh_addr_from_bytes(via.rtvia_family, data + sizeof(via), len - sizeof(via), &addr))
+		*hop = addr;
 }
 
 /* Without a gateway the hop stays the destination. */
@@ -113,7 +111,8 @@ static int route_read(struct nl_msg *msg, void *arg)
 		route->ifindex = nla_get_u32(attrs[RTA_OIF]);
 	hop_read(attrs[RTA_GATEWAY], attrs[RTA_VIA], &route->hop);
 	header = nlmsg_data(nlmsg_hdr(msg));
-	route->is_local = header->rtm_type == RTN_LOCAL;
+	if (header->rtm_type == RTN_LOCAL)
+		route->hop.family = MESH_FAMILY_NONE;
 	return NL_OK;
 }
 
@@ -246,7 +245,7 @@ int mesh_link_address_find(const struct mesh_addr *source, unsigned int ifindex,
 	struct kernel_route route;
 	int state;
 
-	if (route_look(source, destination, ifindex, &route) || route.is_local)
+	if (route_look(source, destination, ifindex, &route) || !route.hop.family)
 		return 0;
 	state = state_find(&route);
 	if (state == -ENOENT)

@@ -339,8 +339,9 @@ bool mesh_sysfs_netdev_load(const struct mesh_sysfs *sysfs, struct mesh_nic *nic
 	/* The kernel fails to read the speed of a link that is down. */
 	if (!mesh_sysfs_read(sysfs, text, sizeof(text), "class/net/%s/speed", nic->netdev))
 		mesh_sysfs_speed_parse(text, &nic->speed_mbps);
-	nic->wireless = mesh_sysfs_exists(sysfs, "class/net/%s/wireless", nic->netdev) ||
-			mesh_sysfs_exists(sysfs, "class/net/%s/phy80211", nic->netdev);
+	if (mesh_sysfs_exists(sysfs, "class/net/%s/wireless", nic->netdev) ||
+	    mesh_sysfs_exists(sysfs, "class/net/%s/phy80211", nic->netdev))
+		nic->kind = MESH_NIC_WIRELESS;
 	return true;
 }
 

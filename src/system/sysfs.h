@@ -76,9 +76,9 @@ void mesh_sysfs_pci_link_load(const char *pci_path, struct mesh_pci_link *link);
 int mesh_sysfs_numa_node(const char *pci_path);
 
 /**
- * Adds to @nic the facts of class/net: pci_path, speed_mbps, wireless. Nothing is added if sysfs
- * shows another network namespace's interface under this name: sysfs shows the namespace of the
- * process that mounted it.
+ * Adds to @nic the facts of class/net: pci_path, speed_mbps, MESH_NIC_WIRELESS. Nothing is added if
+ * sysfs shows another network namespace's interface under this name: sysfs shows the namespace of
+ * the process that mounted it.
  *
  * Returns true if sysfs knows the interface.
  */

@@ -16,8 +16,6 @@
 /* A port number is a byte (rdma_is_port_valid); a GID index fits 16 bits. */
 #define PORT_MAX 255
 #define GID_INDEX_MAX 65535
-/* IB_PORT_ACTIVE of the kernel's enum ib_port_state. */
-#define PORT_STATE_ACTIVE '4'
 
 /* An entry of a GID table, and its netdev. */
 struct port_gid {
@@ -126,9 +124,10 @@ static void device_read(const struct mesh_sysfs *sysfs, struct rdma_port *port)
 
 	if (!mesh_sysfs_read(sysfs, text, sizeof(text), CLASS "/%s/node_guid", device))
 		mesh_sysfs_guid_parse(text, &port->rdma.node_guid);
-	/* "4: RNIC" of the kernel's node_type_show() means iWARP. */
-	if (!mesh_sysfs_read(sysfs, text, sizeof(text), CLASS "/%s/node_type", device))
-		port->rdma.iwarp = text[0] == '4' && text[1] == ':';
+	/* "4: RNIC" of the kernel's node_type_show(). */
+	if (!mesh_sysfs_read(sysfs, text, sizeof(text), CLASS "/%s/node_type", device) &&
+	    text[0] == '4' && text[1] == ':')
+		port->rdma.link_layer = MESH_LINK_LAYER_IWARP;
 	uverbs_read(sysfs, &port->rdma);
 	mesh_sysfs_read(sysfs, port->parent, sizeof(port->parent), CLASS "/%s/parent", device);
 	snprintf(path, sizeof(path), CLASS "/%s/device", device);
@@ -148,7 +147,6 @@ static int port_read(const struct mesh_sysfs *sysfs, struct rdma_port *port)
 		return -EINVAL;
 	mesh_sysfs_read(sysfs, rdma->state, sizeof(rdma->state), CLASS "/%s/ports/%d/state",
 			rdma->device, rdma->port);
-	rdma->active = rdma->state[0] == PORT_STATE_ACTIVE && rdma->state[1] == ':';
 	if (!mesh_sysfs_read(sysfs, text, sizeof(text), CLASS "/%s/ports/%d/rate", rdma->device,
 			     rdma->port))
 		mesh_sysfs_rate_parse(text, &rdma->speed_mbps);
@@ -342,7 +340,7 @@ static void port_adopt(struct mesh_nic *nic, const struct rdma_port *port)
 	if (*port->pci_path)
 		memcpy(nic->pci_path, port->pci_path, sizeof(nic->pci_path));
 	/* Only newer kernels report a speed for IPoIB; the rate of a RoCE port is rounded. */
-	if (rdma->active && rdma->speed_mbps &&
+	if (mesh_rdma_port_is_active(rdma) && rdma->speed_mbps &&
 	    (!nic->speed_mbps || rdma->link_layer == MESH_LINK_LAYER_INFINIBAND))
 		nic->speed_mbps = rdma->speed_mbps;
 }

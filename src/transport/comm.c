@@ -10,7 +10,7 @@
 #include "control/peer_send.h"
 #include "control/process.h"
 #include "fabric/fence.h"
-#include "nic/endpoint_addr.h"
+#include "nic/addr.h"
 #include "transport/comm.h"
 #include "wire/stats.h"
 

@@ -145,7 +145,7 @@ static bool node_has_rdma(const struct mesh_process *process)
 	int i;
 
 	for (i = 0; i < process->table.num_nics; i++)
-		has |= nics[i].link_down && *nics[i].rdma.device;
+		has |= nics[i].verdict == MESH_NIC_LINK_DOWN && *nics[i].rdma.device;
 	has &= mesh_provider_id_parse(process->config.provider) != MESH_PROVIDER_TCP;
 	return has || mesh_endpoints_have_rdma(process->endpoints, process->num_endpoints);
 }

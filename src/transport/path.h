@@ -20,7 +20,6 @@
 #include "fabric/flow.h"
 #include "fabric/sink.h"
 #include "nic/addr.h"
-#include "nic/endpoint_addr.h"
 #include "nic/path_choice.h"
 #include "relay/silence.h"
 #include "wire/message.h"

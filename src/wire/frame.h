@@ -7,7 +7,7 @@
 #include <stdint.h>
 
 #include "base/version.h"
-#include "nic/endpoint_addr.h"
+#include "nic/addr.h"
 #include "wire/handle.h"
 #include "wire/message.h"
 #include "wire/protocol.h"

@@ -9,7 +9,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "nic/endpoint_addr.h"
+#include "nic/addr.h"
 #include "wire/protocol.h"
 
 /* NCCL_NET_HANDLE_MAXSIZE (nccl_net.h), in bytes. */

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/memory.h"
-#include "nic/endpoint_addr.h"
+#include "nic/addr.h"
 #include "wire/neighbour.h"
 
 static const uint8_t known_providers = (1u << (MESH_PROVIDER_ID_MAX + 1)) - 1;

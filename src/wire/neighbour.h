@@ -19,7 +19,6 @@
 
 #include "base/version.h"
 #include "nic/addr.h"
-#include "nic/endpoint_addr.h"
 #include "wire/protocol.h"
 
 /* UDP; not assigned by IANA. `fi_mesh serve` has 18620. */

@@ -19,7 +19,6 @@
 #include <stdint.h>
 
 #include "nic/addr.h"
-#include "nic/endpoint_addr.h"
 
 #define MESH_STATS_MAGIC 0x5354534dU /* "MSTS" on a little-endian machine */
 #define MESH_STATS_VERSION 3

@@ -111,7 +111,7 @@ static inline void domain_open(char **argv)
 	snprintf(nic.netdev, sizeof(nic.netdev), "%s", argv[2]);
 	snprintf(nic.rdma.device, sizeof(nic.rdma.device), "%s", argv[4]);
 	nic.rdma.port = 1;
-	nic.rdma.active = true;
+	strcpy(nic.rdma.state, "4: ACTIVE");
 	nic.rdma.link_layer = MESH_LINK_LAYER_ETHERNET;
 	if (mesh_addr_parse(argv[3], &nic.source) || mesh_domain_open(&options, &domain))
 		fail("no domain");

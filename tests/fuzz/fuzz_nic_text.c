@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/log.h"
-#include "nic/nic_filter.h"
+#include "nic/user_lists.h"
 #include "nic/nic_select.h"
 #include "system/sysfs.h"
 
@@ -44,7 +44,7 @@ static void sysfs_texts(const char *text)
 
 static void settings(const char *text)
 {
-	struct mesh_nic nic = {.netdev = "eth0", .admin_up = true, .carrier = true, .num_addrs = 1};
+	struct mesh_nic nic = {.netdev = "eth0", .state = MESH_NIC_RUNS, .num_addrs = 1};
 	struct mesh_nic_table table = {.nics = &nic, .num_nics = 1};
 	struct mesh_nic_filter filter;
 

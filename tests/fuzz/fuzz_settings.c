@@ -7,10 +7,9 @@
 
 #include "base/config.h"
 #include "base/log.h"
-#include "nic/endpoint_addr.h"
-#include "nic/nic_filter.h"
+#include "nic/addr.h"
+#include "nic/user_lists.h"
 #include "nic/nic_select.h"
-#include "nic/rails.h"
 
 #include "fuzz_text.h"
 
@@ -58,8 +57,8 @@ static void nic_init(struct mesh_nic *nic, const char *netdev, const char *devic
 	strcpy(nic->netdev, netdev);
 	strcpy(nic->rdma.device, device);
 	nic->rdma.port = 1;
-	nic->rdma.active = true;
-	nic->admin_up = nic->carrier = true;
+	strcpy(nic->rdma.state, "4: ACTIVE");
+	nic->state = MESH_NIC_RUNS;
 	for (; *addrs; addrs++)
 		mesh_addr_parse(*addrs, &nic->addrs[nic->num_addrs++]);
 }
@@ -83,8 +82,8 @@ static void nics_select(const struct mesh_config *config)
 	for (i = 0; i < table.num_nics; i++) {
 		const struct mesh_nic *nic = &table.nics[i];
 
-		if (nic->taken != (i < table.num_taken) ||
-		    (nic->taken && nic->source.family == MESH_FAMILY_NONE) ||
+		if (mesh_nic_is_taken(nic) != (i < table.num_taken) ||
+		    (mesh_nic_is_taken(nic) && nic->source.family == MESH_FAMILY_NONE) ||
 		    !memchr(nic->reason, 0, sizeof(nic->reason)))
 			abort();
 	}

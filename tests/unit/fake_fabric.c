@@ -87,7 +87,7 @@ int fake_open_objects(void)
 const struct mesh_nic *fake_nic(void)
 {
 	static struct mesh_nic nic = {
-		.netdev = "eth7", .name = "mesh-eth7", .carrier = true, .mtu = 9000};
+		.netdev = "eth7", .name = "mesh-eth7", .state = MESH_NIC_RUNS, .mtu = 9000};
 
 	strcpy(nic.rdma.device, "mlx5_7");
 	nic.rdma.port = 1;

@@ -50,7 +50,8 @@ struct mesh_nic *machine_nic_add(const char *netdev, const char *mac, const char
 	nic->ifindex = (unsigned int)table->num_nics;
 	nic->link_type = strlen(mac) > 17 ? 32 : 1; /* ARPHRD_INFINIBAND, ARPHRD_ETHER */
 	nic->kind = strlen(mac) > 17 ? MESH_NIC_INFINIBAND : MESH_NIC_PHYSICAL;
-	nic->admin_up = nic->carrier = nic->taken = true;
+	nic->state = MESH_NIC_RUNS;
+	nic->verdict = MESH_NIC_TAKEN;
 	nic->mtu = 9000;
 	if (addr) {
 		assert_int_equal(mesh_addr_parse(addr, &nic->addrs[nic->num_addrs++]), 0);

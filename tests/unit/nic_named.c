@@ -21,7 +21,7 @@ struct mesh_nic *nic_add(struct mesh_nic_table *table, const char *netdev, const
 
 	snprintf(nic->netdev, sizeof(nic->netdev), "%s", netdev);
 	nic->ifindex = (unsigned int)table->num_nics;
-	nic->admin_up = nic->carrier = true;
+	nic->state = MESH_NIC_RUNS;
 	nic->mac[0] = 2;
 	nic->mac[5] = (uint8_t)table->num_nics;
 	snprintf(list, sizeof(list), "%s", addrs);

@@ -3,7 +3,7 @@
 #ifndef MESH_TESTS_NICS_FIXTURE_H
 #define MESH_TESTS_NICS_FIXTURE_H
 
-#include "nic/nic_order.h"
+#include "nic/nic.h"
 #include "nic/nic_select.h"
 
 #include "log_capture.h"
@@ -44,10 +44,10 @@ static inline struct mesh_nic *add(const char *netdev, int speed_mbps, const cha
 static inline struct mesh_nic *rdma_give(struct mesh_nic *nic, const char *device, int port)
 {
 	snprintf(nic->rdma.device, sizeof(nic->rdma.device), "%s", device);
-	snprintf(nic->rdma.state, sizeof(nic->rdma.state), "4: ACTIVE");
+	snprintf(nic->rdma.state, sizeof(nic->rdma.state), "%s",
+		 mesh_nic_has_carrier(nic) ? "4: ACTIVE" : "1: DOWN");
 	nic->rdma.port = port;
 	nic->rdma.link_layer = MESH_LINK_LAYER_ETHERNET;
-	nic->rdma.active = nic->carrier;
 	nic->rdma.node_guid = 0x1000 + nic->ifindex;
 	return nic;
 }
@@ -75,9 +75,10 @@ static inline void assert_taken(const char *wanted)
 	int i;
 
 	for (i = 0; i < table.num_nics; i++) {
-		assert_int_equal(nics[i].taken, i < table.num_taken);
-		assert_int_equal(nics[i].source.family != MESH_FAMILY_NONE, nics[i].taken);
-		if (nics[i].taken)
+		assert_int_equal(mesh_nic_is_taken(&nics[i]), i < table.num_taken);
+		assert_int_equal(nics[i].source.family != MESH_FAMILY_NONE,
+				 mesh_nic_is_taken(&nics[i]));
+		if (mesh_nic_is_taken(&nics[i]))
 			strcat(strcat(got, i ? " " : ""), nics[i].netdev);
 	}
 	assert_string_equal(got, wanted);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * node_system.c - what the plugin asks the kernel by netlink, and who a node is. The plugin of this
- * folder's tests has it in place of src/system's netlink.c, route.c and node_id.c.
+ * folder's tests has it in place of src/system's node.c and route.c.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -11,8 +11,7 @@
 
 #include <net/if_arp.h>
 
-#include "system/netlink.h"
-#include "system/node_id.h"
+#include "system/node.h"
 #include "system/route.h"
 
 #include "kernel.h"
@@ -35,8 +34,7 @@ static void nic_fill(struct mesh_nic *nic, const struct world_nic *from)
 	nic->link_type = ARPHRD_ETHER;
 	nic->mac[5] = (uint8_t)from->ifindex;
 	nic->mac[4] = (uint8_t)from->cable;
-	nic->admin_up = true;
-	nic->carrier = world_nic_runs(from);
+	nic->state = world_nic_runs(from) ? MESH_NIC_RUNS : MESH_NIC_NO_CARRIER;
 	nic->mtu = 1500;
 	nic->numa_node = -1;
 	inet_ntop(AF_INET, &from->addr, text, INET_ADDRSTRLEN);

@@ -69,12 +69,11 @@ static int teardown(void)
 
 TESTS_USE(setup, teardown);
 
-static void rdma_set(bool active, enum mesh_link_layer link_layer, const char *words)
+static void rdma_set(enum mesh_link_layer link_layer, const char *words)
 {
 	strcpy(nic.rdma.device, "mlx5_7");
 	strcpy(nic.rdma.uverbs, "uverbs3");
 	nic.rdma.port = 1;
-	nic.rdma.active = active;
 	nic.rdma.link_layer = link_layer;
 	strcpy(nic.rdma.state, words);
 }
@@ -164,7 +163,7 @@ TEST(link_local)
 
 TEST(verbs_first)
 {
-	rdma_set(true, MESH_LINK_LAYER_ETHERNET, "4: ACTIVE");
+	rdma_set(MESH_LINK_LAYER_ETHERNET, "4: ACTIVE");
 	OFFERS({"tcp", "eth7", "10.7.0.1"}, {"verbs;ofi_rxm", "mlx5_6", "10.7.0.1"},
 	       {"verbs;ofi_rxm", "mlx5_7", "10.7.0.1"});
 	finds(MESH_PROVIDER_NONE, MESH_PROVIDER_VERBS_RXM, "mlx5_7");
@@ -182,7 +181,7 @@ TEST(verbs_first)
 /* tcp is used instead, and the reason is logged. */
 TEST(verbs_passed_over)
 {
-	rdma_set(true, MESH_LINK_LAYER_ETHERNET, "4: ACTIVE");
+	rdma_set(MESH_LINK_LAYER_ETHERNET, "4: ACTIVE");
 	finds(MESH_PROVIDER_NONE, MESH_PROVIDER_TCP, "eth7");
 	assert_non_null(strstr(reason, "no verbs;ofi_rxm for mlx5_7"));
 	assert_null(strstr(reason, "FI_PROVIDER"));
@@ -216,7 +215,7 @@ TEST(hints)
 
 TEST(reason_rdma_cm)
 {
-	rdma_set(true, MESH_LINK_LAYER_ETHERNET, "4: ACTIVE");
+	rdma_set(MESH_LINK_LAYER_ETHERNET, "4: ACTIVE");
 	machine.no_rdma_cm = true;
 	misses(MESH_PROVIDER_VERBS_RXM, "/dev/infiniband/rdma_cm cannot be opened");
 	assert_non_null(strstr(reason, "rdma_ucm"));
@@ -226,7 +225,7 @@ TEST(reason_rdma_cm)
 /* A container that was given rdma_cm only. */
 TEST(reason_uverbs)
 {
-	rdma_set(true, MESH_LINK_LAYER_ETHERNET, "4: ACTIVE");
+	rdma_set(MESH_LINK_LAYER_ETHERNET, "4: ACTIVE");
 	machine.no_uverbs = true;
 	misses(MESH_PROVIDER_VERBS_RXM, "/dev/infiniband/uverbs3 cannot be opened");
 	assert_non_null(strstr(reason, "pass /dev/infiniband into it"));
@@ -234,17 +233,17 @@ TEST(reason_uverbs)
 
 TEST(reason_state)
 {
-	rdma_set(false, MESH_LINK_LAYER_INFINIBAND, "2: INIT");
+	rdma_set(MESH_LINK_LAYER_INFINIBAND, "2: INIT");
 	misses(MESH_PROVIDER_VERBS_RXM, "no RDMA with mlx5_7 port 1: no subnet manager");
 	assert_non_null(strstr(reason, "opensm"));
-	rdma_set(false, MESH_LINK_LAYER_ETHERNET, "1: DOWN");
+	rdma_set(MESH_LINK_LAYER_ETHERNET, "1: DOWN");
 	misses(MESH_PROVIDER_VERBS_RXM, "no link (1: DOWN)");
 	assert_null(strstr(reason, "subnet manager"));
 }
 
 TEST(reason_not_installed)
 {
-	rdma_set(true, MESH_LINK_LAYER_ETHERNET, "4: ACTIVE");
+	rdma_set(MESH_LINK_LAYER_ETHERNET, "4: ACTIVE");
 	misses(MESH_PROVIDER_VERBS_RXM, "is its verbs provider installed");
 }
 
@@ -253,7 +252,7 @@ TEST(reason_fi_provider)
 	setenv("FI_PROVIDER", "sockets", 1);
 	OFFERS({"shm", "shm", NULL});
 	misses(MESH_PROVIDER_NONE, "FI_PROVIDER=sockets is set");
-	rdma_set(true, MESH_LINK_LAYER_ETHERNET, "4: ACTIVE");
+	rdma_set(MESH_LINK_LAYER_ETHERNET, "4: ACTIVE");
 	misses(MESH_PROVIDER_VERBS_RXM, "does FI_PROVIDER allow it");
 	unsetenv("FI_PROVIDER");
 }
@@ -271,7 +270,7 @@ TEST(reason_iface)
 	misses(MESH_PROVIDER_TCP, "FI_TCP_IFACE=eth0 is set");
 	unsetenv("FI_TCP_IFACE");
 	misses(MESH_PROVIDER_TCP, "see `fi_info -p \"tcp\" -s 10.7.0.1`");
-	rdma_set(true, MESH_LINK_LAYER_ETHERNET, "4: ACTIVE");
+	rdma_set(MESH_LINK_LAYER_ETHERNET, "4: ACTIVE");
 	setenv("FI_VERBS_IFACE", "eth0", 1);
 	misses(MESH_PROVIDER_VERBS_RXM, "does FI_VERBS_IFACE allow it");
 	unsetenv("FI_VERBS_IFACE");
@@ -285,7 +284,7 @@ TEST(rescan)
 	machine.fi_version = FI_VERSION(2, 2);
 	mesh_provider_rescan(&nic); /* it has no RDMA device */
 	assert_int_equal(fake.on[FAKE_GETINFO].calls, 0);
-	rdma_set(true, MESH_LINK_LAYER_ETHERNET, "4: ACTIVE");
+	rdma_set(MESH_LINK_LAYER_ETHERNET, "4: ACTIVE");
 	mesh_provider_rescan(&nic);
 	assert_int_equal(fake.rescans, 1);
 	assert_string_equal(fake.queried[0], "verbs;ofi_rxm 10.7.0.1");
@@ -317,7 +316,6 @@ TEST(reason_error)
 	nic.rdma.device[MESH_RDMA_NAME_MAX - 1] = '\0';
 	memset(nic.rdma.state, 's', sizeof(nic.rdma.state) - 1);
 	nic.rdma.state[sizeof(nic.rdma.state) - 1] = '\0';
-	nic.rdma.active = false;
 	misses(MESH_PROVIDER_VERBS_RXM, nic.rdma.state);
 	assert_true(strlen(reason) < sizeof(reason) - 1);
 }
@@ -333,7 +331,7 @@ TEST(assign)
 
 	for (i = 0; i < 3; i++) {
 		nics[i] = nic;
-		nics[i].taken = true;
+		nics[i].verdict = MESH_NIC_TAKEN;
 		nics[i].netdev[3] = (char)('7' + i);
 	}
 	nics[0].source.bytes[3] = 7;
@@ -344,7 +342,7 @@ TEST(assign)
 	assert_string_equal(nics[0].netdev, "eth8");
 	assert_string_equal(nics[1].netdev, "eth9");
 	assert_string_equal(nics[2].netdev, "eth7");
-	assert_false(nics[2].taken);
+	assert_false(mesh_nic_is_taken(&nics[2]));
 	assert_non_null(strstr(nics[2].reason, "libfabric offers no tcp for eth7"));
 	for (i = 0; i < 2; i++) {
 		assert_int_equal(verdicts[i].id, MESH_PROVIDER_TCP);
@@ -358,10 +356,10 @@ TEST(assign_long_reason)
 	struct mesh_nic_table table = {.nics = &nic, .num_nics = 1, .num_taken = 1};
 	struct mesh_provider_verdict verdict;
 
-	rdma_set(true, MESH_LINK_LAYER_ETHERNET, "4: ACTIVE");
+	rdma_set(MESH_LINK_LAYER_ETHERNET, "4: ACTIVE");
 	memset(nic.rdma.device, 'd', MESH_RDMA_NAME_MAX - 1);
 	machine.no_rdma_cm = true;
-	nic.taken = true;
+	nic.verdict = MESH_NIC_TAKEN;
 	assert_int_equal(mesh_providers_assign("verbs;ofi_rxm", &table, &verdict), 0);
 	assert_int_equal(table.num_taken, 0);
 	assert_non_null(strstr(nic.reason, "else load the module rdma_ucm"));

@@ -6,7 +6,7 @@
 
 #include "check/checks.h"
 #include "nccl/plugin.h"
-#include "nic/nic_order.h"
+#include "nic/nic.h"
 
 #include "child.h"
 #include "machine_fixture.h"
@@ -300,7 +300,7 @@ TEST(drained)
 TEST(not_wanted)
 {
 	machine_nic_add("eth0", "02:00:00:00:00:01", "10.1.0.1/24")->speed_mbps = 10000;
-	NIC[0].carrier = false;
+	NIC[0].state = MESH_NIC_NO_CARRIER;
 	assert_says("carrier", CHECK_FAIL, "eth0 has the address 10.1.0.1/24 but no carrier");
 	assert_int_equal(mesh_nic_filter_parse("^eth0", &machine.context.filter), 0);
 	assert_well("carrier");

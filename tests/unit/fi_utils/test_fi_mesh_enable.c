@@ -479,16 +479,16 @@ TEST_WITH(cache, folder_make, folder_remove)
 TEST(ifname)
 {
 	struct mesh_nic nics[3] = {
-		{.netdev = "ab", .taken = true, .default_route = true},
+		{.netdev = "ab", .verdict = MESH_NIC_TAKEN, .management = MESH_NIC_DEFAULT_ROUTE},
 		{.netdev = "eno1"},
 		{.netdev = "eno2"},
 	};
 	struct mesh_nic_table table = {.nics = nics, .num_nics = 3};
 
 	assert_null(enable_ifname_find(&table));
-	nics[1].default_route = true;
+	nics[1].management = MESH_NIC_DEFAULT_ROUTE;
 	assert_string_equal(enable_ifname_find(&table), "eno1");
-	nics[2].default_route = true;
+	nics[2].management = MESH_NIC_DEFAULT_ROUTE;
 	assert_null(enable_ifname_find(&table));
 }
 

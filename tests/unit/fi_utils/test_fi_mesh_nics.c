@@ -2,7 +2,7 @@
 /* test_fi_mesh_nics.c - what `fi_mesh nics` prints, and its exit statuses. */
 #include "commands.h"
 #include "common/output.h"
-#include "nic/nic_order.h"
+#include "nic/nic.h"
 #include "nics/print.h"
 
 #include "printed.h"
@@ -35,11 +35,11 @@ static int setup(void)
 	nics[0].speed_mbps = 200000;
 	nics[0].mtu = 9000;
 	nics[0].pci_link = (struct mesh_pci_link){4, 8000, 8, 8000, 16, 16000};
-	nics[0].taken = true;
+	nics[0].verdict = MESH_NIC_TAKEN;
 	assert_int_equal(mesh_addr_parse("10.1.0.1/24", &nics[0].source), 0);
 	nics[0].addrs[nics[0].num_addrs++] = nics[0].source;
 	strcpy(nics[1].netdev, "lo");
-	mesh_nic_leave(&nics[1], "loopback");
+	mesh_nic_leave(&nics[1], MESH_NIC_SKIPPED, "loopback");
 	nics[1].kind = MESH_NIC_LOOPBACK;
 	providers[0].name = "verbs;ofi_rxm";
 	return 0;
@@ -110,7 +110,8 @@ TEST(table_plain)
 TEST(table_none)
 {
 	mesh_nic_table_sort(&table);
-	mesh_nic_table_leave(&table, 0, "libfabric has no provider for it");
+	mesh_nic_leave(&nics[0], MESH_NIC_NO_PROVIDER, "libfabric has no provider for it");
+	mesh_nic_table_sort(&table);
 	assert_printed("No NIC of this node can carry the mesh.\n"
 		       "\n"
 		       "Not used:\n"

@@ -13,8 +13,8 @@
 #include "base/clock.h"
 #include "base/descriptors.h"
 #include "neighbours/neighbours.h"
-#include "nic/nic_kind.h"
-#include "system/netlink.h"
+#include "nic/nic.h"
+#include "system/node.h"
 
 #include "log_capture.h"
 #include "namespace.h"
@@ -159,11 +159,11 @@ static void link_await(int namespace, const char *netdev)
 
 	enter(namespace);
 	nic_read(netdev, &nic);
-	while ((!nic.carrier || nic.starting) && mesh_clock_ms() < deadline_ms) {
+	while (nic.state != MESH_NIC_RUNS && mesh_clock_ms() < deadline_ms) {
 		poll(NULL, 0, 1);
 		nic_read(netdev, &nic);
 	}
-	assert_true(nic.carrier && !nic.starting);
+	assert_int_equal(nic.state, MESH_NIC_RUNS);
 }
 
 static void nics_make(const char *addrgenmode)

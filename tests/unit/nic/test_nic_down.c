@@ -9,7 +9,7 @@ static struct mesh_nic *add_down(const char *netdev, const char *addrs)
 {
 	struct mesh_nic *nic = nic_add(&table, netdev, addrs);
 
-	nic->carrier = false;
+	nic->state = MESH_NIC_NO_CARRIER;
 	return nic;
 }
 
@@ -17,15 +17,15 @@ static struct mesh_nic *add_down(const char *netdev, const char *addrs)
 static void assert_down(const char *setting, const char *netdev, bool expected)
 {
 	assert_int_equal(mesh_nic_select(setting, "", &table), 0);
-	assert_int_equal(find(netdev)->link_down, expected);
+	assert_int_equal(find(netdev)->verdict == MESH_NIC_LINK_DOWN, expected);
 }
 
 TEST(cable_down)
 {
 	add("ab", 10000, "10.1.0.1/24");
 	add_down("ac", "10.2.0.1/24");
-	add("ad", 10000, "10.3.0.1/24")->admin_up = false;
-	add("ae", 10000, "10.4.0.1/24")->starting = true;
+	add("ad", 10000, "10.3.0.1/24")->state = MESH_NIC_DOWN;
+	add("ae", 10000, "10.4.0.1/24")->state = MESH_NIC_STARTING;
 	assert_down("", "ab", false);
 	assert_down("", "ac", true);
 	assert_down("", "ad", true);
@@ -34,10 +34,10 @@ TEST(cable_down)
 	assert_down("ab", "ac", false);
 	assert_down("ac", "ac", true);
 	/* It is back. */
-	assert_true(table.nics[1].link_down);
-	table.nics[1].carrier = true;
+	assert_int_equal(table.nics[1].verdict, MESH_NIC_LINK_DOWN);
+	table.nics[1].state = MESH_NIC_RUNS;
 	assert_int_equal(mesh_nic_select("ac", "", &table), 0);
-	assert_false(find("ac")->link_down);
+	assert_int_not_equal(find("ac")->verdict, MESH_NIC_LINK_DOWN);
 }
 
 /* A port that nobody uses has no address; one that the setting names is missed. */
@@ -49,7 +49,7 @@ TEST(without_address)
 	assert_down("ab,ac", "ac", true);
 	assert_down("^ad", "ac", false);
 	/* An address is missing, and not a link. */
-	table.nics[1].carrier = true;
+	table.nics[1].state = MESH_NIC_RUNS;
 	assert_down("ab,ac", "ac", false);
 }
 
@@ -60,8 +60,8 @@ TEST(other_kinds)
 
 	add("ab", 10000, "10.1.0.1/24");
 	add_down("docker0", "172.17.0.1/16")->kind = MESH_NIC_BRIDGE;
-	add_down("eno1", "192.168.1.1/24")->default_route = true;
-	add_down("eno2", "192.168.2.1/24")->socket_named = true;
+	add_down("eno1", "192.168.1.1/24")->management = MESH_NIC_DEFAULT_ROUTE;
+	add_down("eno2", "192.168.2.1/24")->management = MESH_NIC_SOCKETS;
 	bond = add("bond0", 10000, "10.5.0.1/24");
 	snprintf(bond->link_kind, sizeof(bond->link_kind), "bond");
 	port = add_down("p0", "10.6.0.1/24");

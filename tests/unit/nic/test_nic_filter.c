@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* test_nic_filter.c - the grammar of NCCL_MESH_NICS. */
-#include "nic/nic_filter.h"
+#include "nic/user_lists.h"
 
 #include "log_capture.h"
 #include "unit.h"

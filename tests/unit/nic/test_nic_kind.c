@@ -2,7 +2,7 @@
 /* test_nic_kind.c - cables, bridges, tunnels and containers' interfaces are distinguished. */
 #include <net/if_arp.h>
 
-#include "nic/nic_kind.h"
+#include "nic/nic.h"
 
 #include "unit.h"
 
@@ -98,7 +98,7 @@ TEST(wireless)
 {
 	struct mesh_nic nic = make("wlan0", "", ARPHRD_ETHER);
 
-	nic.wireless = true;
+	nic.kind = MESH_NIC_WIRELESS;
 	mesh_nic_classify(&nic, 1);
 	assert_int_equal(nic.kind, MESH_NIC_WIRELESS);
 }

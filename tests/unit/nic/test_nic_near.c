@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* test_nic_near.c - which NICs are near each other, and when their paths come first. */
-#include "nic/nic_near.h"
+#include "nic/nic.h"
+#include "nic/path_choice.h"
 
 #include "unit.h"
 

@@ -14,7 +14,7 @@ static struct mesh_nic *place(const char *netdev, const char *pci_path, int port
 	nic->ifindex = (unsigned int)(NICS_MAX - table.num_nics); /* the order is not this one */
 	nic->mac[0] = 2;
 	nic->mac[5] = (uint8_t)table.num_nics;
-	nic->taken = true;
+	nic->verdict = MESH_NIC_TAKEN;
 	if (port)
 		rdma_give(nic, "mlx5_0", port)->rdma.node_guid = 0x1001;
 	return nic;
@@ -40,11 +40,11 @@ TEST(order)
 	place("eth9", "", 2); /* without PCI the port says nothing: it is another device's */
 	place("z", PCI "0000:00:03.0", 0);
 	place("y", PCI "0000:00:02.0", 0);
-	place("x", PCI "0000:00:01.0", 0)->taken = false;
+	place("x", PCI "0000:00:01.0", 0)->verdict = MESH_NIC_SKIPPED;
 	place("w", PCI "0000:00:04.0", 2);
 	place("x2", PCI "0000:00:04.0", 1);
 	place("x10", PCI "0000:00:04.0", 1);
-	place("a", "", 0)->taken = false;
+	place("a", "", 0)->verdict = MESH_NIC_SKIPPED;
 	assert_order("y z x2 x10 w eth9 eth10 | x a");
 	assert_int_equal(table.num_taken, 7);
 	assert_order("y z x2 x10 w eth9 eth10 | x a");
@@ -102,18 +102,16 @@ TEST(leave)
 	place("eth2", "", 0);
 	place("a", "", 0);
 	place("z", "", 0);
-	mesh_nic_leave(&nics[3], "no %s", "carrier");
-	mesh_nic_leave(&nics[4], "no carrier");
+	mesh_nic_leave(&nics[3], MESH_NIC_SKIPPED, "no %s", "carrier");
+	mesh_nic_leave(&nics[4], MESH_NIC_SKIPPED, "no carrier");
 	assert_order("eth0 eth1 eth2 | a z");
-	mesh_nic_table_leave(&table, 1, "libfabric has no %s for it", "provider");
+	mesh_nic_leave(&nics[1], MESH_NIC_NO_PROVIDER, "libfabric has no %s for it", "provider");
+	mesh_nic_table_sort(&table);
 	assert_order("eth0 eth2 | a eth1 z");
 	assert_int_equal(table.num_taken, 2);
 	assert_string_equal(find("eth1")->reason, "skipped: libfabric has no provider for it");
 	assert_int_equal(find("eth1")->source.family, MESH_FAMILY_NONE);
 	assert_int_equal(find("eth0")->source.family, MESH_FAMILY_IPV4);
-	mesh_nic_table_leave(&table, 2, "it is not a taken one");
-	mesh_nic_table_leave(&table, -1, "there is none");
-	assert_order("eth0 eth2 | a eth1 z");
 	assert_string_equal(find("a")->reason, "skipped: no carrier");
 	assert_string_equal(mesh_nic_bare_reason(find("a")), "no carrier");
 	assert_string_equal(mesh_nic_bare_reason(find("eth0")), find("eth0")->reason);
@@ -126,6 +124,6 @@ TEST(long_reason)
 	place("eth0", "", 0);
 	memset(why, 'x', sizeof(why) - 1);
 	why[sizeof(why) - 1] = '\0';
-	mesh_nic_leave(&nics[0], "%s", why);
+	mesh_nic_leave(&nics[0], MESH_NIC_SKIPPED, "%s", why);
 	assert_int_equal(strlen(nics[0].reason), MESH_NIC_REASON_MAX - 1);
 }

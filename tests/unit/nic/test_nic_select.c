@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* test_nic_select.c - which NICs carry the mesh, in the situations that users are in. */
+#include "nic/user_lists.h"
+
 #include "nics_fixture.h"
 
 TESTS_USE(nics_setup, nics_teardown);
@@ -18,8 +20,8 @@ TEST(reasons)
 	struct mesh_nic *nic;
 
 	add_rdma("eth0", 100000, "10.1.0.1/24", "mlx5_0", 1);
-	add_rdma("eth1", 100000, "10.2.0.1/24", "mlx5_1", 1)->admin_up = false;
-	add_rdma("eth2", 100000, "10.3.0.1/24", "mlx5_2", 1)->carrier = false;
+	add_rdma("eth1", 100000, "10.2.0.1/24", "mlx5_1", 1)->state = MESH_NIC_DOWN;
+	add_rdma("eth2", 100000, "10.3.0.1/24", "mlx5_2", 1)->state = MESH_NIC_NO_CARRIER;
 	add_rdma("eth3", 100000, "", "mlx5_3", 1);
 	add_rdma("eth4", 100000, "", "mlx5_4", 1)->num_unready = 1;
 	nic = add("br0", 0, "192.168.0.1/24");
@@ -28,12 +30,11 @@ TEST(reasons)
 	add_rdma("eth5", 100000, "", "mlx5_5", 1)->master = nic->ifindex;
 	add("lo", 0, "127.0.0.1/8")->kind = MESH_NIC_LOOPBACK;
 	add("eth6", 1000, "10.4.0.1/24");
-	add_rdma("eth7", 100000, "10.7.0.1/24", "mlx5_7", 1)->starting = true;
+	add_rdma("eth7", 100000, "10.7.0.1/24", "mlx5_7", 1)->state = MESH_NIC_STARTING;
 	nic = add_rdma("ib0", 56000, "10.5.0.1/24", "mlx4_0", 1);
 	nic->kind = MESH_NIC_INFINIBAND;
-	nic->carrier = false;
+	nic->state = MESH_NIC_NO_CARRIER;
 	nic->rdma.link_layer = MESH_LINK_LAYER_INFINIBAND;
-	nic->rdma.active = false;
 	strcpy(nic->rdma.state, "2: INIT");
 	add_rdma("ib1", 56000, "", "mlx4_0", 2)->kind = MESH_NIC_INFINIBAND;
 	selects("", "eth0");
@@ -61,7 +62,7 @@ TEST(reasons)
 /* Naming a NIC does not give it an address or a cable. */
 TEST(named_but_unusable)
 {
-	add("eth0", 1000, "10.1.0.1/24")->carrier = false;
+	add("eth0", 1000, "10.1.0.1/24")->state = MESH_NIC_NO_CARRIER;
 	add("br0", 0, "")->kind = MESH_NIC_BRIDGE;
 	add("eth1", 1000, "10.2.0.1/24");
 	selects("eth0,br0", "");
@@ -77,7 +78,7 @@ TEST(dgx_spark)
 {
 	struct mesh_nic *nic;
 
-	add("enP7s7", 10000, "192.168.1.20/24")->default_route = true;
+	add("enP7s7", 10000, "192.168.1.20/24")->management = MESH_NIC_DEFAULT_ROUTE;
 	add_rdma("enp1s0f0np0", 200000, "10.1.0.1/24", "rocep1s0f0", 1);
 	add_rdma("enp1s0f1np1", 200000, "10.2.0.1/24", "rocep1s0f1", 1);
 	add_rdma("enP2p1s0f0np0", 200000, "fe80::1/64", "roceP2p1s0f0", 1);
@@ -92,7 +93,7 @@ TEST(dgx_spark)
 /* One switch, RDMA on every NIC, one of which has the default route: it stays. */
 TEST(rdma_with_default_route)
 {
-	add_rdma("eth0", 100000, "10.1.0.1/24", "mlx5_0", 1)->default_route = true;
+	add_rdma("eth0", 100000, "10.1.0.1/24", "mlx5_0", 1)->management = MESH_NIC_DEFAULT_ROUTE;
 	add_rdma("eth1", 100000, "10.1.1.1/24", "mlx5_1", 1);
 	add_rdma("eth2", 25000, "10.1.2.1/24", "mlx5_2", 1);
 	selects("", "eth0 eth1 eth2");
@@ -101,7 +102,7 @@ TEST(rdma_with_default_route)
 /* On-board RDMA at 25G that leads to the world, beside 400G. */
 TEST(slow_rdma_with_default_route)
 {
-	add_rdma("eth0", 25000, "10.1.0.1/24", "bnxt_re0", 1)->default_route = true;
+	add_rdma("eth0", 25000, "10.1.0.1/24", "bnxt_re0", 1)->management = MESH_NIC_DEFAULT_ROUTE;
 	add_rdma("eth1", 400000, "10.1.1.1/24", "mlx5_1", 1);
 	add_rdma("eth2", 25000, "10.1.2.1/24", "mlx5_2", 1); /* slow, but a cable */
 	selects("", "eth1 eth2");
@@ -115,7 +116,6 @@ TEST(rdma_port_down)
 	struct mesh_nic *nic;
 
 	nic = add_rdma("eth0", 10000, "10.1.0.1/24", "mlx5_0", 1);
-	nic->rdma.active = false;
 	strcpy(nic->rdma.state, "1: DOWN");
 	add("eth1", 10000, "10.2.0.1/24");
 	selects("", "eth0 eth1");
@@ -134,7 +134,7 @@ TEST(infiniband)
 	nic = add_rdma("ib1", 56000, "10.2.0.1/24", "mlx4_0", 2);
 	nic->kind = MESH_NIC_INFINIBAND;
 	nic->rdma.node_guid = find("ib0")->rdma.node_guid;
-	add("eno1", 2500, "192.168.1.5/24")->default_route = true;
+	add("eno1", 2500, "192.168.1.5/24")->management = MESH_NIC_DEFAULT_ROUTE;
 	selects("", "ib0 ib1");
 	assert_true(table.nics[0].guid == table.nics[1].guid);
 	assert_int_equal(table.nics[0].port, 1);
@@ -144,7 +144,7 @@ TEST(infiniband)
 /* A container of our functional tests: veth cables, and a veth to the management bridge. */
 TEST(veth_mesh)
 {
-	add("mgmt", 10000, "192.168.99.1/24")->default_route = true;
+	add("mgmt", 10000, "192.168.99.1/24")->management = MESH_NIC_DEFAULT_ROUTE;
 	add("n0p0", 10000, "10.1.0.1/24");
 	add("n0p1", 10000, "10.2.0.1/24");
 	nics[0].kind = nics[1].kind = nics[2].kind = MESH_NIC_VIRTUAL;
@@ -157,7 +157,7 @@ TEST(veth_mesh)
 /* The same without a speed (sysfs of another namespace). */
 TEST(veth_mesh_unknown_speeds)
 {
-	add("mgmt", 10000, "192.168.99.1/24")->default_route = true;
+	add("mgmt", 10000, "192.168.99.1/24")->management = MESH_NIC_DEFAULT_ROUTE;
 	add("n0p0", 0, "10.1.0.1/24");
 	selects("", "n0p0");
 	assert_reason("n0p0", "taken: speed unknown, 10.1.0.1/24");
@@ -167,7 +167,7 @@ TEST(veth_mesh_unknown_speeds)
 TEST(only_the_default_route)
 {
 	add("lo", 0, "127.0.0.1/8")->kind = MESH_NIC_LOOPBACK;
-	add("eth0", 10000, "10.244.1.7/24")->default_route = true;
+	add("eth0", 10000, "10.244.1.7/24")->management = MESH_NIC_DEFAULT_ROUTE;
 	selects("", "eth0");
 	assert_reason("eth0", "taken: 10 Gb/s, 10.244.1.7/24");
 }
@@ -175,7 +175,7 @@ TEST(only_the_default_route)
 /* A link-local mesh: equally fast cables replace the management network ... */
 TEST(link_local_mesh)
 {
-	add("mgmt", 10000, "192.168.99.1/24")->default_route = true;
+	add("mgmt", 10000, "192.168.99.1/24")->management = MESH_NIC_DEFAULT_ROUTE;
 	add("n0p0", 10000, "fe80::1/64");
 	selects("", "n0p0");
 }
@@ -183,7 +183,7 @@ TEST(link_local_mesh)
 /* ... a BMC's USB network does not. */
 TEST(bmc)
 {
-	add("eno1", 10000, "192.168.99.1/24")->default_route = true;
+	add("eno1", 10000, "192.168.99.1/24")->management = MESH_NIC_DEFAULT_ROUTE;
 	add("usb0", 0, "169.254.3.1/24");
 	add("usb1", 5000, "fe80::1/64");
 	selects("", "eno1 usb0 usb1");
@@ -207,7 +207,7 @@ TEST(slow)
 /* The fast NIC has the default route, the other one is for the BMC. */
 TEST(fast_default_route)
 {
-	add("eth0", 100000, "10.1.0.1/24")->default_route = true;
+	add("eth0", 100000, "10.1.0.1/24")->management = MESH_NIC_DEFAULT_ROUTE;
 	add("eth1", 1000, "10.2.0.1/24");
 	selects("", "eth0");
 }
@@ -215,7 +215,7 @@ TEST(fast_default_route)
 /* A cable slower than the NIC of the default route cannot replace it: both stay. */
 TEST(slower_cable)
 {
-	add("eth0", 10000, "10.1.0.1/24")->default_route = true;
+	add("eth0", 10000, "10.1.0.1/24")->management = MESH_NIC_DEFAULT_ROUTE;
 	add("eth1", 2500, "10.2.0.1/24");
 	selects("", "eth0 eth1");
 }
@@ -223,9 +223,9 @@ TEST(slower_cable)
 /* Fastest means: of the NICs that can be used. */
 TEST(unusable_does_not_count)
 {
-	add_rdma("eth0", 100000, "10.1.0.1/24", "mlx5_0", 1)->carrier = false;
+	add_rdma("eth0", 100000, "10.1.0.1/24", "mlx5_0", 1)->state = MESH_NIC_NO_CARRIER;
 	add("eth1", 100000, "")->kind = MESH_NIC_PHYSICAL;
-	add("eth2", 1000, "10.2.0.1/24")->default_route = true;
+	add("eth2", 1000, "10.2.0.1/24")->management = MESH_NIC_DEFAULT_ROUTE;
 	add("eth3", 1000, "")->kind = MESH_NIC_PHYSICAL;
 	selects("", "eth2");
 }
@@ -245,7 +245,7 @@ TEST(fallbacks)
 		assert_int_equal(mesh_nic_select("", "", &table), 0);
 		assert_taken(groups[i]);
 		assert_non_null(strstr(find(groups[i])->reason, "no better NIC was found"));
-		nics[0].admin_up = false; /* the taken one is first */
+		nics[0].state = MESH_NIC_DOWN; /* the taken one is first */
 	}
 	selects("", "");
 }
@@ -256,7 +256,7 @@ TEST(named)
 {
 	add_rdma("eth0", 100000, "10.1.0.1/24", "mlx5_0", 1);
 	add_rdma("eth1", 100000, "10.2.0.1/24", "mlx5_1", 1);
-	add("mgmt", 1000, "10.3.0.1/24")->default_route = true;
+	add("mgmt", 1000, "10.3.0.1/24")->management = MESH_NIC_DEFAULT_ROUTE;
 	add("br0", 0, "10.4.0.1/24")->kind = MESH_NIC_BRIDGE;
 	selects("mlx5_1,mgmt,br0", "br0 eth1 mgmt");
 	assert_reason("eth0", "skipped: not named in NCCL_MESH_NICS");
@@ -302,16 +302,16 @@ TEST(bad_settings)
 				"1111:2222:3333:4444:5555:6666:7777:8888:9999",
 				&table),
 		-EINVAL);
-	assert_false(nics[0].taken);
+	assert_false(mesh_nic_is_taken(&nics[0]));
 	assert_string_equal(nics[0].reason, "");
 }
 
 TEST(too_many_subnets)
 {
-	char text[512] = "";
+	char text[1024] = "";
 	int i;
 
-	for (i = 0; i < 32; i++)
+	for (i = 0; i < MESH_RAIL_SUBNETS_MAX; i++)
 		strcat(text, "10.0.0.0/8,");
 	assert_int_equal(mesh_nic_select("", text, &table), 0);
 	strcat(text, "10.0.0.0/8");
@@ -391,9 +391,8 @@ TEST(long_reason)
 		       "", 255);
 	memset(nic->rdma.device, 'x', sizeof(nic->rdma.device) - 1);
 	memset(nic->rdma.state, 'y', sizeof(nic->rdma.state) - 1);
-	nic->rdma.active = false;
 	assert_int_equal(mesh_nic_select("", "", &table), 0);
-	assert_true(nics[0].taken);
+	assert_true(mesh_nic_is_taken(&nics[0]));
 	assert_true(strlen(nics[0].reason) < MESH_NIC_REASON_MAX);
 	assert_non_null(strstr(nics[0].reason, "ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff/128"));
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* test_nic_sockets.c - NCCL_SOCKET_IFNAME: its grammar, and what it means for the selection. */
-#include "nic/nic_filter.h"
+#include "nic/user_lists.h"
 
 #include "nics_fixture.h"
 
@@ -17,11 +17,11 @@ static void assert_named(const char *list, const char *expected)
 	memset(four, 0, sizeof(four));
 	for (i = 0; i < 4; i++) {
 		snprintf(four[i].netdev, sizeof(four[i].netdev), "%s", names[i]);
-		four[i].socket_named = true;
+		four[i].management = MESH_NIC_SOCKETS;
 	}
 	mesh_nic_sockets_mark(list, four, 4);
 	for (i = 0; i < 4; i++)
-		got[i] = four[i].socket_named ? '1' : '0';
+		got[i] = four[i].management == MESH_NIC_SOCKETS ? '1' : '0';
 	assert_string_equal(got, expected);
 }
 

@@ -24,7 +24,7 @@ TEST(vlan_beside)
 	add("eth1.7", 10000, "fe80::1/64")->lower = 3;
 	add("eth2", 10000, "fe80::1/64"); /* the VLAN is the management network */
 	add("eth2.7", 10000, "10.9.0.1/24")->lower = 5;
-	nics[5].default_route = true;
+	nics[5].management = MESH_NIC_DEFAULT_ROUTE;
 	selects("", "eth0 eth0.7 eth1 eth1.7 eth2");
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* test_path_reason.c - each candidate of a choice has the reason for its place. */
-#include "nic/nic_near.h"
 #include "nic/path_choice.h"
+#include "nic/user_lists.h"
 
 #include "path_sides.h"
 #include "unit.h"
@@ -119,65 +119,15 @@ TEST(answers)
 	path_reasons_are("1-0:cable 0-0u:unlikely", -1);
 }
 
-TEST(providers)
-{
-	static const struct {
-		enum mesh_provider_id ours, theirs, used;
-		enum mesh_path_class class;
-		bool setting;
-		const char *word;
-	} cases[] = {
-		{MESH_PROVIDER_TCP, MESH_PROVIDER_TCP, MESH_PROVIDER_TCP, MESH_PATH_DIRECT, false,
-		 "no-rdma"},
-		{MESH_PROVIDER_TCP, MESH_PROVIDER_TCP, MESH_PROVIDER_TCP, MESH_PATH_DIRECT, true,
-		 "setting"},
-		{MESH_PROVIDER_VERBS_RXM, MESH_PROVIDER_VERBS_RXM, MESH_PROVIDER_VERBS_RXM,
-		 MESH_PATH_DIRECT, false, "rdma"},
-		{MESH_PROVIDER_VERBS_RXM, MESH_PROVIDER_TCP, MESH_PROVIDER_TCP, MESH_PATH_DIRECT,
-		 false, "one-end"},
-		{MESH_PROVIDER_VERBS_RXM, MESH_PROVIDER_VERBS_RXM, MESH_PROVIDER_TCP,
-		 MESH_PATH_FALLBACK, true, "fallback"},
-		{MESH_PROVIDER_VERBS_RXM, MESH_PROVIDER_VERBS_RXM, MESH_PROVIDER_TCP,
-		 MESH_PATH_FALLBACK_ROUTED, false, "fallback"},
-	};
-
-	FOR_EACH(i, cases) {
-		const struct mesh_path_candidate pair = {.provider = cases[i].used,
-							 .class = cases[i].class};
-
-		assert_string_equal(
-			mesh_provider_reason_word(mesh_path_provider_reason(
-				cases[i].ours, cases[i].theirs, &pair, cases[i].setting)),
-			cases[i].word);
-	}
-}
-
-static const char *path_words(int i, bool word)
-{
-	return word ? mesh_path_reason_word((enum mesh_path_reason)i)
-		    : mesh_path_reason_text((enum mesh_path_reason)i);
-}
-
-static const char *provider_words(int i, bool word)
-{
-	return word ? mesh_provider_reason_word((enum mesh_provider_reason)i)
-		    : mesh_provider_reason_text((enum mesh_provider_reason)i);
-}
-
 /* Each reason has words, and no two have the same. */
-static void words_differ(const char *(*words)(int i, bool word), int num)
+TEST(words)
 {
 	int i, k;
 
-	for (i = 0; i < num; i++) {
-		assert_true(*words(i, false));
+	for (i = 0; i < MESH_PATH_REASONS; i++) {
+		assert_true(*mesh_path_reason_text((enum mesh_path_reason)i));
 		for (k = 0; k < i; k++)
-			assert_string_not_equal(words(i, true), words(k, true));
+			assert_string_not_equal(mesh_path_reason_word((enum mesh_path_reason)i),
+						mesh_path_reason_word((enum mesh_path_reason)k));
 	}
-}
-
-TEST(words)
-{
-	words_differ(path_words, MESH_PATH_REASONS);
-	words_differ(provider_words, MESH_PROVIDER_REASONS);
 }

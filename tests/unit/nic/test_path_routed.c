@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* test_path_routed.c - which pairs of NICs are routed paths, and in which order. */
+#include "nic/user_lists.h"
+
 #include "path_sides.h"
 #include "unit.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* test_provider_id.c - the providers' names. */
-#include "nic/endpoint_addr.h"
+#include "nic/addr.h"
 
 #include "unit.h"
 

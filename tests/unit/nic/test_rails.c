@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* test_rails.c - NCCL_MESH_RAILS: which subnets form a rail. */
 #include "base/config.h"
-#include "nic/rails.h"
+#include "nic/user_lists.h"
 
 #include "log_capture.h"
 #include "unit.h"

@@ -5,7 +5,7 @@
  */
 #include <net/if_arp.h>
 
-#include "nic/nic_kind.h"
+#include "nic/nic.h"
 #include "nic/nic_select.h"
 #include "nic/rdma_port.h"
 #include "system/sysfs.h"
@@ -52,7 +52,7 @@ static struct mesh_nic *add(const char *netdev, const char *mac, const char *add
 
 	assert_true(table.num_nics <= NICS_MAX);
 	nic->link_type = strlen(mac) > 30 ? ARPHRD_INFINIBAND : ARPHRD_ETHER;
-	nic->carrier = carrier;
+	nic->state = carrier ? MESH_NIC_RUNS : MESH_NIC_NO_CARRIER;
 	assert_int_equal(mesh_sysfs_mac_parse(mac, nic->mac), 0);
 	return nic;
 }
@@ -218,7 +218,8 @@ TEST(pod)
 {
 	sysfs_fixture_bond_pod(&fixture);
 	add("net1", "9a:01:02:03:04:05", "10.20.0.5/24", true);
-	add("eth0", "0a:58:0a:f4:01:07", "10.244.1.7/24", true)->default_route = true;
+	add("eth0", "0a:58:0a:f4:01:07", "10.244.1.7/24", true)->management =
+		MESH_NIC_DEFAULT_ROUTE;
 	load();
 	assert_int_equal(table.num_taken, 1);
 	assert_string_equal(find("net1")->reason,

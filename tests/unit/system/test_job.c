@@ -1,24 +1,26 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* test_job.c - the job's key and the rank that launchers give, and what is none. */
-#include "system/job.h"
+#include "system/this_process.h"
 
 #include "unit.h"
 
-/* @arg: "NAME", "value", ..., NULL */
-static const char *lookup(void *arg, const char *name)
+/* The environment has these and nothing else. @variables: "NAME", "value", ..., NULL */
+static void launch(const char *const *variables)
 {
-	const char *const *at;
-
-	for (at = arg; *at; at += 2) {
-		if (!strcmp(*at, name))
-			return at[1];
-	}
-	return NULL;
+	clearenv();
+	for (; *variables; variables += 2)
+		setenv(variables[0], variables[1], true);
 }
 
 static struct mesh_job_rank rank;
 
-#define READ(...) mesh_job_rank(lookup, (void *)(const char *const[]){__VA_ARGS__, NULL}, &rank)
+#define READ(...) rank_read((const char *const[]){__VA_ARGS__, NULL})
+
+static bool rank_read(const char *const *variables)
+{
+	launch(variables);
+	return mesh_job_rank(&rank);
+}
 
 static void rank_is(uint32_t number, uint32_t size, uint32_t local, uint32_t each)
 {
@@ -59,7 +61,13 @@ TEST(no_rank)
 	rank_is(1, 4, 0, 1);
 }
 
-#define KEY(...) mesh_job_key(lookup, (void *)(const char *const[]){__VA_ARGS__, NULL})
+#define KEY(...) key_of((const char *const[]){__VA_ARGS__, NULL})
+
+static uint64_t key_of(const char *const *variables)
+{
+	launch(variables);
+	return mesh_job_key();
+}
 
 TEST(no_key)
 {

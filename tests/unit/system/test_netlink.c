@@ -2,7 +2,7 @@
 /* test_netlink.c - links, addresses and routes, in network namespaces made for it. */
 #include <net/if_arp.h>
 
-#include "system/netlink.h"
+#include "system/node.h"
 
 #include "namespace.h"
 #include "nic_named.h"
@@ -43,7 +43,7 @@ static void leave_by(const char *wanted)
 
 	load();
 	for (i = 0; i < num_nics; i++)
-		if (nics[i].default_route)
+		if (nics[i].management == MESH_NIC_DEFAULT_ROUTE)
 			strcat(strcat(got, *got ? " " : ""), nics[i].netdev);
 	assert_string_equal(got, wanted);
 }
@@ -78,10 +78,9 @@ TEST(empty_namespace)
 	lo = find("lo");
 	assert_int_equal(lo->ifindex, 1);
 	assert_int_equal(lo->link_type, ARPHRD_LOOPBACK);
-	assert_false(lo->admin_up);
-	assert_false(lo->carrier);
+	assert_int_equal(lo->state, MESH_NIC_DOWN);
 	assert_int_equal(lo->num_addrs, 0);
-	assert_false(lo->default_route);
+	assert_int_equal(lo->management, MESH_NIC_NO_MANAGEMENT);
 }
 
 TEST(veth)
@@ -98,8 +97,7 @@ TEST(veth)
 	assert_memory_equal(nic->mac, mac, 8);
 	assert_int_equal(nic->mtu, 4200);
 	assert_int_equal(nic->master, 0);
-	assert_false(nic->admin_up);
-	assert_false(nic->carrier);
+	assert_int_equal(nic->state, MESH_NIC_DOWN);
 	assert_addr(nic, 0, "10.1.0.1/30");
 	assert_int_equal(nic->num_addrs, 1);
 }
@@ -108,12 +106,10 @@ TEST(carrier)
 {
 	pair_make("n0p0", "n1p0");
 	load();
-	assert_true(find("n0p0")->admin_up);
-	assert_true(find("n0p0")->carrier);
+	assert_true(mesh_nic_has_carrier(find("n0p0")));
 	namespace_ip("link set n1p0 down"); /* the peer goes: a pulled cable */
 	load();
-	assert_true(find("n0p0")->admin_up);
-	assert_false(find("n0p0")->carrier);
+	assert_int_equal(find("n0p0")->state, MESH_NIC_NO_CARRIER);
 }
 
 TEST(master)

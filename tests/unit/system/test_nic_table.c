@@ -6,7 +6,7 @@
 #include <sys/socket.h>
 
 #include "base/clock.h"
-#include "nic/nic_order.h"
+#include "nic/nic.h"
 #include "system/nic_table.h"
 
 #include "log_capture.h"
@@ -81,7 +81,7 @@ static void assert_taken(const char *wanted)
 	int i;
 
 	for (i = 0; i < table.num_taken; i++) {
-		assert_true(table.nics[i].taken);
+		assert_true(mesh_nic_is_taken(&table.nics[i]));
 		strcat(strcat(got, i ? " " : ""), table.nics[i].netdev);
 	}
 	assert_string_equal(got, wanted);
@@ -153,7 +153,8 @@ TEST(rdma)
 	assert_true(find("n0p0")->guid == 0xfffe000001u);
 	assert_non_null(strstr(find("mgmt")->reason, "no RDMA"));
 	takes(fixture.root, "rxe_n1p1:1", "n1p1");
-	mesh_nic_table_leave(&table, 0, "no provider");
+	mesh_nic_leave(&table.nics[0], MESH_NIC_NO_PROVIDER, "no provider");
+	mesh_nic_table_sort(&table);
 	assert_int_equal(table.num_taken, 0);
 }
 
@@ -176,7 +177,7 @@ TEST(link_just_up)
 	mesh_nic_table_free(&table);
 	assert_int_equal(mesh_nic_table_load_running("/nonexistent", &config, 60000, &table), 0);
 	assert_taken("n0p0");
-	assert_false(find("n0p0")->starting);
+	assert_int_equal(find("n0p0")->state, MESH_NIC_RUNS);
 }
 
 /* No link is starting: no wait, although one has no carrier. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* test_node_id.c - which node this is: one number for all processes, and a name. */
-#include "system/node_id.h"
+#include "system/node.h"
 
 #include "child.h"
 

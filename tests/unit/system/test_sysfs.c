@@ -70,7 +70,8 @@ static void machine_is(const char *wanted)
 					    [MESH_GID_ROCE_V2] = "v2"};
 	static const char *const layers[] = {[MESH_LINK_LAYER_NONE] = "?",
 					     [MESH_LINK_LAYER_ETHERNET] = "ethernet",
-					     [MESH_LINK_LAYER_INFINIBAND] = "infiniband"};
+					     [MESH_LINK_LAYER_INFINIBAND] = "infiniband",
+					     [MESH_LINK_LAYER_IWARP] = "iwarp"};
 	size_t root = strlen(machine.sysfs.root) + strlen("/devices/"), size;
 	char *text;
 	FILE *file = open_memstream(&text, &size);
@@ -81,7 +82,7 @@ static void machine_is(const char *wanted)
 		const struct mesh_nic *nic = &machine.nics[i];
 
 		fprintf(file, "%s%s %d%s", i ? "\n" : "", nic->netdev, nic->speed_mbps,
-			nic->wireless ? " wireless" : "");
+			nic->kind == MESH_NIC_WIRELESS ? " wireless" : "");
 		if (*nic->pci_path) {
 			assert_memory_equal(nic->pci_path, machine.sysfs.root, root - 9);
 			assert_memory_equal(nic->pci_path + root - 9, "/devices/", 9);
@@ -91,7 +92,7 @@ static void machine_is(const char *wanted)
 			continue;
 		fprintf(file, " %s:%d %s '%s'%s", nic->rdma.device, nic->rdma.port,
 			layers[nic->rdma.link_layer], nic->rdma.state,
-			nic->rdma.active ? "" : " inactive");
+			mesh_rdma_port_is_active(&nic->rdma) ? "" : " inactive");
 		for (k = 0; k < nic->rdma.num_gids; k++)
 			fprintf(file, " %d%s", nic->rdma.gids[k].index,
 				types[nic->rdma.gids[k].type]);
@@ -372,11 +373,12 @@ TEST(soft_iwarp)
 	sysfs_fixture_netdev(fixture, "n0p0", NULL, "02:00:00:00:00:01", NULL);
 	for (i = 0; i < 2; i++) {
 		sysfs_fixture_rdma(fixture, names[i], NULL, "0200:0000:0001:0000");
+		sysfs_fixture_file(fixture, "4: RNIC\n", "class/infiniband/%s/node_type", names[i]);
 		sysfs_fixture_port(fixture, names[i], 1, "Ethernet", "4: ACTIVE", "10 Gb/sec");
 		sysfs_fixture_gid(fixture, names[i], 1, 0,
 				  "0200:0000:0001:0000:0000:0000:0000:0000", NULL, NULL);
 	}
-	machine_is("n0p0 10000 siw2:1 ethernet '4: ACTIVE' 0?");
+	machine_is("n0p0 10000 siw2:1 iwarp '4: ACTIVE' 0?");
 }
 
 /* An InfiniBand port is nothing for an Ethernet netdev, whatever else fits. */

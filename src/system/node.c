@@ -1,10 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* netlink.c - dumps links, addresses and default routes over a netlink socket. */
+/*
+ * node.c - who this node is, and its links, addresses and default routes, dumped over a netlink
+ * socket.
+ */
 #include <errno.h>
+#include <fcntl.h>
 #include <net/if.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <linux/if_addr.h>
 #include <linux/if_link.h>
@@ -12,9 +18,42 @@
 #include <netlink/msg.h>
 #include <netlink/netlink.h>
 
+#include "base/hash.h"
 #include "base/log.h"
 #include "base/memory.h"
-#include "system/netlink.h"
+#include "system/node.h"
+
+const char *mesh_node_name(const char *setting, char *name, size_t size)
+{
+	if (*setting)
+		snprintf(name, size, "%s", setting);
+	else if (gethostname(name, size))
+		snprintf(name, size, "(unnamed)");
+	name[size - 1] = '\0';
+	return name;
+}
+
+uint64_t mesh_node_id(void)
+{
+	uint64_t hash = MESH_HASH_START;
+	char boot_id[64];
+	struct stat ns;
+	ssize_t n;
+	int fd;
+
+	fd = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
+	if (fd >= 0) {
+		n = read(fd, boot_id, sizeof(boot_id));
+		if (n > 0)
+			hash = mesh_hash_add(hash, boot_id, (size_t)n);
+		close(fd);
+	}
+	if (!stat("/proc/self/ns/net", &ns))
+		hash = mesh_hash_add(hash, &ns.st_ino, sizeof(ns.st_ino));
+	return hash;
+}
+
+/* ---- netlink -------------------------------------------------------------------------------- */
 
 /* The kernel marks a dump during which something changed; the most attempts to get a clean one. */
 #define DUMP_ATTEMPTS 5
@@ -100,6 +139,16 @@ static unsigned int lower_of(const struct mesh_nic *nic, const struct nlattr *li
 	return lower == nic->ifindex ? 0 : lower;
 }
 
+static enum mesh_nic_state state_of(unsigned int flags, const struct nlattr *carrier)
+{
+	if (!(flags & IFF_UP))
+		return MESH_NIC_DOWN;
+	if (carrier ? !nla_get_u8(carrier) : !(flags & IFF_RUNNING))
+		return MESH_NIC_NO_CARRIER;
+	/* The kernel sets IFF_RUNNING up to 1 s after the carrier (net/core/link_watch.c). */
+	return flags & IFF_RUNNING ? MESH_NIC_RUNS : MESH_NIC_STARTING;
+}
+
 static int link_read(struct nl_msg *msg, void *arg)
 {
 	static const struct nla_policy policy[IFLA_MAX + 1] = {
@@ -131,11 +180,7 @@ static int link_read(struct nl_msg *msg, void *arg)
 	nic = &entry->nic;
 	snprintf(nic->netdev, sizeof(nic->netdev), "%s", nla_get_string(attrs[IFLA_IFNAME]));
 	nic->link_type = info->ifi_type;
-	nic->admin_up = info->ifi_flags & IFF_UP;
-	nic->carrier = nic->admin_up && (attrs[IFLA_CARRIER] ? nla_get_u8(attrs[IFLA_CARRIER])
-							     : info->ifi_flags & IFF_RUNNING);
-	/* The kernel sets IFF_RUNNING up to 1 s after the carrier (net/core/link_watch.c). */
-	nic->starting = nic->carrier && !(info->ifi_flags & IFF_RUNNING);
+	nic->state = state_of(info->ifi_flags, attrs[IFLA_CARRIER]);
 	nic->mtu = attrs[IFLA_MTU] ? (int)nla_get_u32(attrs[IFLA_MTU]) : 0;
 	nic->master = attrs[IFLA_MASTER] ? nla_get_u32(attrs[IFLA_MASTER]) : 0;
 	if (attrs[IFLA_ADDRESS])
@@ -172,19 +217,11 @@ static void addr_store(struct entry *entry, const struct mesh_addr *addr, bool p
 static bool addr_from_attr(const struct ifaddrmsg *info, const struct nlattr *attr,
 			   const struct nlattr *peer, struct mesh_addr *addr)
 {
-	size_t size;
+	size_t size = (size_t)nla_len(attr);
 
-	memset(addr, 0, sizeof(*addr));
-	if (info->ifa_family == AF_INET)
-		addr->family = MESH_FAMILY_IPV4;
-	else if (info->ifa_family == AF_INET6)
-		addr->family = MESH_FAMILY_IPV6;
-	else
+	if (!mesh_addr_from_bytes(info->ifa_family, nla_data(attr), size, addr) ||
+	    info->ifa_prefixlen > addr->prefix_len)
 		return false;
-	size = mesh_addr_size(addr->family);
-	if ((size_t)nla_len(attr) != size || info->ifa_prefixlen > 8 * size)
-		return false;
-	memcpy(addr->bytes, nla_data(attr), size);
 	addr->prefix_len = info->ifa_prefixlen;
 	if (peer && (size_t)nla_len(peer) == size && memcmp(nla_data(peer), addr->bytes, size)) {
 		addr->has_peer = true;
@@ -230,7 +267,7 @@ static void default_route_mark(struct load *load, unsigned int ifindex)
 	struct entry *entry = entry_find(load, ifindex);
 
 	if (entry)
-		entry->nic.default_route = true;
+		entry->nic.management = MESH_NIC_DEFAULT_ROUTE;
 }
 
 static void next_hops_mark(struct load *load, const struct nlattr *attr)

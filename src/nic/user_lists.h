@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* nic_filter.h - the lists of NICs that a user names: NCCL_MESH_NICS, NCCL_SOCKET_IFNAME. */
-#ifndef MESH_NIC_NIC_FILTER_H
-#define MESH_NIC_NIC_FILTER_H
+/*
+ * user_lists.h - the lists that a user writes: of NICs (NCCL_MESH_NICS, NCCL_SOCKET_IFNAME), and of
+ * subnets (NCCL_MESH_ADDRESSES, NCCL_MESH_RAILS).
+ */
+#ifndef MESH_NIC_USER_LISTS_H
+#define MESH_NIC_USER_LISTS_H
 
 #include "nic/nic.h"
 
@@ -21,13 +24,6 @@ struct mesh_nic_filter {
 	struct mesh_nic_filter_item items[MESH_NIC_FILTER_MAX];
 	int num_items;
 };
-
-/**
- * Calls @add with each item of a comma list, without the blanks around it, until it fails. Empty
- * items are skipped. Returns 0, or -EINVAL if @add has failed.
- */
-int mesh_list_parse(const char *text, int (*add)(void *arg, const char *item, size_t len),
-		    void *arg);
 
 /**
  * Reads a list with NCCL_IB_HCA's grammar (NCCL manual, environment variables): a comma list of
@@ -51,11 +47,37 @@ bool mesh_nic_filter_item_matches(const struct mesh_nic_filter *filter,
 bool mesh_nic_filter_names(const struct mesh_nic_filter *filter, const struct mesh_nic *nic);
 
 /**
- * Sets socket_named of each NIC that the list names, and clears it of the others. The grammar is
- * that of NCCL (NCCL manual, environment variables): a comma list of prefixes of netdev names; a
- * leading '=' selects exact names. A list with a leading '^' names the NICs that are not used, so
- * it names none here. NCCL reports what it cannot use; this function logs nothing.
+ * Sets MESH_NIC_SOCKETS on each NIC that the list names, and clears it on the others; those with
+ * the default route keep that. The grammar is that of NCCL (NCCL manual, environment variables): a
+ * comma list of prefixes of netdev names; a leading '=' selects exact names. A list with a leading
+ * '^' names the NICs that are not used, so it names none here. NCCL reports what it cannot use;
+ * this function logs nothing.
  */
 void mesh_nic_sockets_mark(const char *list, struct mesh_nic *nics, int num_nics);
+
+#define MESH_RAIL_SUBNETS_MAX 64
+
+/* The subnets of all rails: which NICs of two nodes belong together on a routed fabric. */
+struct mesh_rails {
+	int num_subnets;
+	struct {
+		struct mesh_addr subnet;
+		int rail; /* from 0 on */
+	} subnets[MESH_RAIL_SUBNETS_MAX];
+};
+
+/**
+ * Reads "10.1.0.0/16+10.65.0.0/16,10.2.0.0/16": a comma list of rails, each of which is a list of
+ * subnets. Blanks around them are skipped; an empty text is no rail.
+ *
+ * Returns 0 or -EINVAL (logged); @rails is written on success only.
+ */
+int mesh_rails_parse(const char *text, struct mesh_rails *rails);
+
+/** The rail in whose subnets the address lies, by the longest prefix; -1: in none. */
+int mesh_rail_of(const struct mesh_rails *rails, const struct mesh_addr *addr);
+
+/** Reads the comma list of NCCL_MESH_ADDRESSES in the same way; a rail for each subnet. */
+int mesh_addresses_parse(const char *text, struct mesh_rails *subnets);
 
 #endif

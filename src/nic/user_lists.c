@@ -1,14 +1,28 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* nic_filter.c - the lists of NICs that a user names: NCCL_MESH_NICS, NCCL_SOCKET_IFNAME. */
+/* user_lists.c - the lists of NICs and of subnets that a user writes. */
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 
+#include "base/config.h"
 #include "base/log.h"
-#include "nic/nic_filter.h"
+#include "nic/user_lists.h"
 
 #define VARIABLE "NCCL_MESH_NICS"
 #define BLANKS " \t\n"
+
+_Static_assert(MESH_CONFIG_RAILS_MAX >= MESH_RAIL_SUBNETS_MAX * 44,
+	       "each of them: 39 characters, a slash, 3 digits, a separator");
+
+/* The bytes before the blanks at the end. */
+static size_t trimmed(const char *text, size_t len)
+{
+	while (len && strchr(BLANKS, text[len - 1]))
+		len--;
+	return len;
+}
+
+/* ---- NICs ----------------------------------------------------------------------------------- */
+
 /* A port number is a byte. */
 #define PORT_MAX 255
 
@@ -58,10 +72,8 @@ static int item_parse(const char *text, size_t len, struct mesh_nic_filter_item 
 	return 0;
 }
 
-static int item_add(void *arg, const char *text, size_t len)
+static int item_add(struct mesh_nic_filter *filter, const char *text, size_t len)
 {
-	struct mesh_nic_filter *filter = arg;
-
 	if (filter->num_items == MESH_NIC_FILTER_MAX)
 		return refuse(text, len, "there are more than 64 names");
 	if (item_parse(text, len, &filter->items[filter->num_items]))
@@ -70,28 +82,27 @@ static int item_add(void *arg, const char *text, size_t len)
 	return 0;
 }
 
-int mesh_list_parse(const char *text, int (*add)(void *arg, const char *item, size_t len),
-		    void *arg)
+/* The next item of a comma list at *@text, without blanks around it; empty ones are skipped. */
+static size_t list_next(const char **text, const char **item)
 {
-	size_t len, item_len;
+	size_t len, item_len = 0;
 
-	while (*text) {
-		text += strspn(text, BLANKS);
-		len = item_len = strcspn(text, ",");
-		while (item_len && strchr(BLANKS, text[item_len - 1]))
-			item_len--;
-		if (item_len && add(arg, text, item_len))
-			return -EINVAL;
-		text += len;
-		text += *text == ',';
+	while (**text && !item_len) {
+		*text += strspn(*text, BLANKS);
+		len = strcspn(*text, ",");
+		item_len = trimmed(*text, len);
+		*item = *text;
+		*text += len;
+		*text += **text == ',';
 	}
-	return 0;
+	return item_len;
 }
 
 int mesh_nic_filter_parse(const char *text, struct mesh_nic_filter *filter)
 {
 	struct mesh_nic_filter result = {0};
-	const char *list = text + strspn(text, BLANKS);
+	const char *list = text + strspn(text, BLANKS), *item;
+	size_t len;
 
 	if (*list == '^') {
 		result.exclude = true;
@@ -101,8 +112,10 @@ int mesh_nic_filter_parse(const char *text, struct mesh_nic_filter *filter)
 		result.exact = true;
 		list++;
 	}
-	if (mesh_list_parse(list, item_add, &result))
-		return -EINVAL;
+	while ((len = list_next(&list, &item))) {
+		if (item_add(&result, item, len))
+			return -EINVAL;
+	}
 	if (!result.num_items && (result.exclude || result.exact))
 		return refuse(text, strlen(text), "no name follows");
 	*filter = result;
@@ -161,6 +174,85 @@ void mesh_nic_sockets_mark(const char *list, struct mesh_nic *nics, int num_nics
 	bool exact = *list == '=', none = *list == '^';
 	int i;
 
-	for (i = 0; i < num_nics; i++)
-		nics[i].socket_named = !none && list_names(list + exact, exact, nics[i].netdev);
+	for (i = 0; i < num_nics; i++) {
+		if (nics[i].management != MESH_NIC_DEFAULT_ROUTE)
+			nics[i].management =
+				!none && list_names(list + exact, exact, nics[i].netdev)
+					? MESH_NIC_SOCKETS
+					: MESH_NIC_NO_MANAGEMENT;
+	}
+}
+
+/* ---- subnets -------------------------------------------------------------------------------- */
+
+/* Adds one of @len bytes. @variable: whose list it is */
+static int subnet_add(const char *variable, const char *text, size_t len, int rail,
+		      struct mesh_rails *rails)
+{
+	char subnet[MESH_ADDR_TEXT_MAX] = "";
+	struct mesh_addr addr;
+
+	if (len < sizeof(subnet))
+		memcpy(subnet, text, len);
+	if (mesh_addr_parse(subnet, &addr)) {
+		mesh_warn("%s: \"%.*s\" is not a subnet like 10.1.0.0/16 or fd00::/8", variable,
+			  (int)len, text);
+		return -EINVAL;
+	}
+	if (rails->num_subnets == MESH_RAIL_SUBNETS_MAX) {
+		mesh_warn("%s: there are more than %d subnets", variable, MESH_RAIL_SUBNETS_MAX);
+		return -EINVAL;
+	}
+	rails->subnets[rails->num_subnets].subnet = addr;
+	rails->subnets[rails->num_subnets++].rail = rail;
+	return 0;
+}
+
+int mesh_addresses_parse(const char *text, struct mesh_rails *subnets)
+{
+	struct mesh_rails parsed = {0};
+	const char *item;
+	size_t len;
+
+	while ((len = list_next(&text, &item))) {
+		if (subnet_add("NCCL_MESH_ADDRESSES", item, len, parsed.num_subnets, &parsed))
+			return -EINVAL;
+	}
+	*subnets = parsed;
+	return 0;
+}
+
+int mesh_rails_parse(const char *text, struct mesh_rails *rails)
+{
+	struct mesh_rails parsed = {0};
+	int rail = 0;
+	size_t len;
+
+	text += strspn(text, BLANKS);
+	while (*text) {
+		len = strcspn(text, "+,");
+		if (subnet_add("NCCL_MESH_RAILS", text, trimmed(text, len), rail, &parsed))
+			return -EINVAL;
+		text += len;
+		rail += *text == ',';
+		text += *text != 0;
+		text += strspn(text, BLANKS);
+	}
+	*rails = parsed;
+	return 0;
+}
+
+int mesh_rail_of(const struct mesh_rails *rails, const struct mesh_addr *addr)
+{
+	int i, longest = -1, rail = -1;
+
+	for (i = 0; i < rails->num_subnets; i++) {
+		const struct mesh_addr *subnet = &rails->subnets[i].subnet;
+
+		if (subnet->prefix_len <= longest || !mesh_addr_in_subnet(addr, subnet))
+			continue;
+		longest = subnet->prefix_len;
+		rail = rails->subnets[i].rail;
+	}
+	return rail;
 }

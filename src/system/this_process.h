@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * job.h - the job of this process: a number that all of its ranks have in common, and which rank
- * it is, as its launcher has numbered them.
+ * this_process.h - the job of this process, a number that all of its ranks have in common, and
+ * which rank it is, as its launcher has numbered them; how much memory it may lock.
  */
-#ifndef MESH_SYSTEM_JOB_H
-#define MESH_SYSTEM_JOB_H
+#ifndef MESH_SYSTEM_THIS_PROCESS_H
+#define MESH_SYSTEM_THIS_PROCESS_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -14,11 +14,9 @@
  * step, PMIx's namespace (Open MPI), torchrun's run, or MASTER_ADDR with MASTER_PORT; the first of
  * these that is set decides. It distinguishes jobs; it is no secret.
  *
- * @lookup: as getenv(), with @arg; NULL: the environment
- *
  * Returns the key; 0 if none of these is set.
  */
-uint64_t mesh_job_key(const char *(*lookup)(void *arg, const char *name), void *arg);
+uint64_t mesh_job_key(void);
 
 /* NCCL numbers the ranks of its first communicator in the same way. */
 struct mesh_job_rank {
@@ -30,11 +28,24 @@ struct mesh_job_rank {
  * Reads the rank from what launchers give: torchrun's RANK and WORLD_SIZE, Open MPI, MPICH's PMI,
  * Slurm; the first of them that has both numbers decides.
  *
- * @lookup: as getenv(), with @arg; NULL: the environment
- *
  * Returns false if none has: @rank is zeroed.
  */
-bool mesh_job_rank(const char *(*lookup)(void *arg, const char *name), void *arg,
-		   struct mesh_job_rank *rank);
+bool mesh_job_rank(struct mesh_job_rank *rank);
+
+/* The limit of locked memory: RDMA needs more than the usual default. */
+#define MESH_MEMLOCK_HINT_MAX 256
+
+/**
+ * True in the kernel's first user namespace: the kernel honours the privilege only there.
+ *
+ * @uid_map: /proc/PID/uid_map; in that namespace it maps every id
+ */
+bool mesh_uid_map_is_first(const char *uid_map);
+
+/**
+ * Writes "; this process may lock only 8192 KiB ...", with the remedy, into @text
+ * (MESH_MEMLOCK_HINT_MAX bytes), or "" if there is no limit. Returns @text.
+ */
+const char *mesh_memlock_hint(char *text);
 
 #endif
