@@ -72,7 +72,7 @@ static int pair_route(const struct mesh_graph *graph, struct plan_pair *pair)
 				MESH_ROUTE_RELAYS_MAX, 0, routes, MESH_ROUTES_MAX);
 	if (num < 0)
 		return num;
-	for (i = 0; i < num && !routes[i].standby; i++) {
+	for (i = 0; i < num && mesh_route_fits(&routes[0], &routes[i]); i++) {
 		if (i && !pair->num_relays)
 			break; /* a cable is all that is used */
 		pair->num_relays = routes[i].num_relays;

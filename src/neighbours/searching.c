@@ -102,12 +102,10 @@ static void timer_set(struct mesh_searching *searching, uint64_t now_ms)
 int mesh_searching_begin(struct mesh_searching *searching, uint64_t target, uint64_t limit_ms,
 			 uint64_t now_ms)
 {
-	struct mesh_graph_doubt doubts[MESH_GRAPH_DOUBTS_MAX];
-	bool any_doubt = searching->explore.graph.any_doubt;
+	const struct mesh_graph_doubts doubts = searching->explore.graph.doubts;
 	uint64_t token;
 	int ret = mesh_random(&token, sizeof(token));
 
-	memcpy(doubts, searching->explore.graph.doubts, sizeof(doubts));
 	mesh_searching_finish(searching);
 	if (!ret)
 		ret = mesh_explore_begin(&searching->explore, searching->asking->self->node_id,
@@ -116,8 +114,7 @@ int mesh_searching_begin(struct mesh_searching *searching, uint64_t target, uint
 		mesh_explore_finish(&searching->explore);
 		return ret;
 	}
-	memcpy(searching->explore.graph.doubts, doubts, sizeof(doubts));
-	searching->explore.graph.any_doubt = any_doubt;
+	searching->explore.graph.doubts = doubts;
 	searching->explore.target = target;
 	searching->explore.site = mesh_neighbour_site_number(searching->asking->self->site);
 	searching->began_ms = now_ms;

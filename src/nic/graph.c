@@ -139,9 +139,9 @@ int mesh_graph_link_find(const struct mesh_graph_node *node, uint64_t id)
 	return low < node->num_links && node->links[low].node_id == id ? low : node->num_links;
 }
 
-/* The other node's report of this link, or NULL. */
-static const struct mesh_graph_link *confirmed(const struct mesh_graph_node *other, uint64_t id,
-					       const struct mesh_graph_link *link)
+const struct mesh_graph_link *mesh_graph_is_confirmed(const struct mesh_graph_node *other,
+						      uint64_t id,
+						      const struct mesh_graph_link *link)
 {
 	int i;
 
@@ -158,12 +158,6 @@ static uint32_t slower(uint32_t a, uint32_t b)
 	if (!a || !b)
 		a = b = a + b;
 	return a < b ? a : b;
-}
-
-bool mesh_graph_is_confirmed(const struct mesh_graph_node *other, uint64_t id,
-			     const struct mesh_graph_link *link)
-{
-	return confirmed(other, id, link) != NULL;
 }
 
 /*
@@ -185,7 +179,7 @@ static uint32_t width_of(const struct mesh_graph *graph, int a, int b, bool rdma
 		if (nics & 1u << link->nic || peer_nics & 1u << link->peer_nic ||
 		    (rdma && !link->rdma))
 			continue;
-		back = confirmed(to, from->id, link);
+		back = mesh_graph_is_confirmed(to, from->id, link);
 		if (!back || (rdma && !back->rdma) ||
 		    (!drained && (link->drained || back->drained)))
 			continue;
@@ -229,54 +223,55 @@ bool mesh_graph_has_rdma(const struct mesh_graph *graph, uint64_t id)
 
 /* ---- doubts -------------------------------------------------------------------------------- */
 
-static bool is_between(const struct mesh_graph_doubt *doubt, uint64_t a, uint64_t b)
+static bool is_between(const struct mesh_graph_doubts *doubts, int i, uint64_t a, uint64_t b)
 {
-	return (doubt->a == a && doubt->b == b) || (doubt->a == b && doubt->b == a);
+	return (doubts->list[i].a == a && doubts->list[i].b == b) ||
+	       (doubts->list[i].a == b && doubts->list[i].b == a);
 }
 
 void mesh_graph_doubt(struct mesh_graph *graph, uint64_t a, uint64_t b, uint64_t until_ms)
 {
-	struct mesh_graph_doubt *doubt = &graph->doubts[0];
-	int i;
+	struct mesh_graph_doubts *doubts = &graph->doubts;
+	int i, first = 0;
 
-	for (i = 0; i < MESH_GRAPH_DOUBTS_MAX; i++) {
-		if (is_between(&graph->doubts[i], a, b)) {
-			doubt = &graph->doubts[i];
-			break;
-		}
-		if (graph->doubts[i].until_ms < doubt->until_ms)
-			doubt = &graph->doubts[i];
+	for (i = 0; i < doubts->num && !is_between(doubts, i, a, b); i++) {
+		if (doubts->list[i].until_ms < doubts->list[first].until_ms)
+			first = i;
 	}
-	*doubt = (struct mesh_graph_doubt){a, b, until_ms};
-	graph->any_doubt = true;
+	if (i == MESH_GRAPH_DOUBTS_MAX)
+		i = first;
+	else if (i == doubts->num)
+		doubts->num++;
+	doubts->list[i].a = a;
+	doubts->list[i].b = b;
+	doubts->list[i].until_ms = until_ms;
 }
 
 bool mesh_graph_hop_is_doubtful(const struct mesh_graph *graph, uint64_t a, uint64_t b,
 				uint64_t now_ms)
 {
-	const struct mesh_graph_doubt *doubt;
+	const struct mesh_graph_doubts *doubts = &graph->doubts;
 	int i, with_a = 0, with_b = 0;
 
-	for (i = 0; i < MESH_GRAPH_DOUBTS_MAX && graph->any_doubt; i++) {
-		doubt = &graph->doubts[i];
-		if (doubt->until_ms <= now_ms)
+	for (i = 0; i < doubts->num; i++) {
+		if (doubts->list[i].until_ms <= now_ms)
 			continue;
-		if (is_between(doubt, a, b))
+		if (is_between(doubts, i, a, b))
 			return true;
-		with_a += doubt->a == a || doubt->b == a;
-		with_b += doubt->a == b || doubt->b == b;
+		with_a += doubts->list[i].a == a || doubts->list[i].b == a;
+		with_b += doubts->list[i].a == b || doubts->list[i].b == b;
 	}
 	return with_a >= MESH_GRAPH_DOUBTS_NODE || with_b >= MESH_GRAPH_DOUBTS_NODE;
 }
 
 bool mesh_graph_is_doubtful(const struct mesh_graph *graph, uint64_t a, uint64_t b, uint64_t now_ms)
 {
-	const struct mesh_graph_doubt *doubt;
+	const struct mesh_graph_doubts *doubts = &graph->doubts;
 	int i;
 
-	for (i = 0; i < MESH_GRAPH_DOUBTS_MAX && graph->any_doubt; i++) {
-		doubt = &graph->doubts[i];
-		if (!doubt->b && doubt->until_ms > now_ms && (doubt->a == a || doubt->a == b))
+	for (i = 0; i < doubts->num; i++) {
+		if (!doubts->list[i].b && doubts->list[i].until_ms > now_ms &&
+		    (doubts->list[i].a == a || doubts->list[i].a == b))
 			return true;
 	}
 	return mesh_graph_hop_is_doubtful(graph, a, b, now_ms);

@@ -72,17 +72,19 @@ struct mesh_graph_node {
 	int num_links;
 };
 
-struct mesh_graph_doubt {
-	uint64_t a, b;	   /* node ids */
-	uint64_t until_ms; /* 0: none */
+struct mesh_graph_doubts {
+	struct {
+		uint64_t a, b; /* node ids */
+		uint64_t until_ms;
+	} list[MESH_GRAPH_DOUBTS_MAX];
+	int num; /* of them all, those that are over included */
 };
 
 struct mesh_graph {
 	struct mesh_graph_node *nodes; /* owned */
 	int num_nodes;
 	struct mesh_id_index index; /* of nodes */
-	struct mesh_graph_doubt doubts[MESH_GRAPH_DOUBTS_MAX];
-	bool any_doubt; /* since the beginning */
+	struct mesh_graph_doubts doubts;
 };
 
 /** Makes an empty graph. */
@@ -112,9 +114,10 @@ int mesh_graph_find(const struct mesh_graph *graph, uint64_t id);
 /** The first link of @node to the node @id; num_links if there is none. Others follow it. */
 int mesh_graph_link_find(const struct mesh_graph_node *node, uint64_t id);
 
-/** True if @other has reported the link that the node @id says they have. */
-bool mesh_graph_is_confirmed(const struct mesh_graph_node *other, uint64_t id,
-			     const struct mesh_graph_link *link);
+/** What @other has reported of the link that the node @id says they have; NULL: nothing. */
+const struct mesh_graph_link *mesh_graph_is_confirmed(const struct mesh_graph_node *other,
+						      uint64_t id,
+						      const struct mesh_graph_link *link);
 
 /**
  * What the cables between two nodes carry together, in Mb/s; an unknown speed counts as 1. 0 if

@@ -9,7 +9,7 @@
  * taken out, and longer ones are looked for.
  *
  * This is done first over the hops that are wanted most, and then over more and more of them:
- * search_widen() has the order.
+ * enum stage has the order.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -28,19 +28,25 @@ struct hop {
 	bool doubtful;
 };
 
+/* Which hops may be used. In the first of each two only those with RDMA, and the direct one. */
+enum stage {
+	STAGE_INSIDE_RDMA,
+	STAGE_INSIDE, /* relays in the sites of the two ends */
+	STAGE_SITES_RDMA,
+	STAGE_SITES, /* those in other sites, too */
+	STAGE_DOUBTS_RDMA,
+	STAGE_DOUBTS, /* what has failed, comes last */
+	STAGES
+};
+
 struct search {
 	const struct mesh_graph *graph;
 	struct hop *hops; /* those of node i: hops[first[i]] to hops[first[i + 1] - 1] */
 	int *first;
 	int from, to, num;
-	bool doubts;	      /* doubtful hops may be used */
-	bool sites;	      /* relays in other sites than those of the two ends may be used */
-	bool rdma;	      /* only hops with RDMA may be used */
-	bool any_rdma;	      /* there are some, and they are wanted most */
-	bool neighbours;      /* the hop from one end to the other may be used */
-	bool every;	      /* nodes that do not relay count as if they did */
-	bool *taken;	      /* by a route that was found before */
-	int *distance;	      /* to the target, over nodes that relay and are not taken */
+	enum stage stage;
+	bool *taken;	      /* no route may pass it; of @to: the hop from one end to the other */
+	int *distance;	      /* to the target, over nodes that are not taken */
 	int *next, *previous; /* the flow through each relay; NONE: it has none */
 	int *queue, *parent;  /* 2 states for each node */
 };
@@ -72,7 +78,6 @@ static void hops_read(struct search *search, uint64_t now_ms)
 								   graph->nodes[to].id, now_ms) ||
 					    mesh_graph_is_drained(graph, i, to),
 			};
-			search->any_rdma |= search->hops[num - 1].rdma_width && !search->every;
 		}
 	}
 	search->first[i] = num;
@@ -92,8 +97,8 @@ static bool may_pass(const struct search *search, int node)
 {
 	if (node == search->from || node == search->to)
 		return true;
-	return (search->every || search->graph->nodes[node].relays) && !search->taken[node] &&
-	       (search->sites || is_inside(search, node));
+	return !search->taken[node] &&
+	       (search->stage >= STAGE_SITES_RDMA || is_inside(search, node));
 }
 
 /* From one end to the other. */
@@ -103,21 +108,24 @@ static bool is_direct(const struct search *search, int at, const struct hop *hop
 	       (hop->to == search->from || hop->to == search->to);
 }
 
+static bool wants_rdma(const struct search *search)
+{
+	return search->stage % 2 == STAGE_INSIDE_RDMA;
+}
+
 static bool may_use(const struct search *search, int at, const struct hop *hop)
 {
-	bool direct = is_direct(search, at, hop);
-
-	if (hop->doubtful && !search->doubts)
+	if (hop->doubtful && search->stage < STAGE_DOUBTS_RDMA)
 		return false;
-	if (direct ? !search->neighbours : search->rdma && !hop->rdma_width)
-		return false;
-	return may_pass(search, hop->to);
+	if (is_direct(search, at, hop))
+		return !search->taken[search->to];
+	return (hop->rdma_width || !wants_rdma(search)) && may_pass(search, hop->to);
 }
 
 /* Of what a route of this search takes there. */
 static uint32_t width_of(const struct search *search, const struct hop *hop)
 {
-	return search->rdma && hop->rdma_width ? hop->rdma_width : hop->width;
+	return wants_rdma(search) && hop->rdma_width ? hop->rdma_width : hop->width;
 }
 
 /* Returns the length of the shortest route in hops, or FAR. */
@@ -358,7 +366,7 @@ static int group_find(struct search *search, int relays_max, struct mesh_route *
 		route_read(search, search->to, routes);
 		/* Each cable is a path of its own, with RDMA or not. */
 		routes->width_mbps = hop_find(search, search->from, search->to)->width;
-		search->neighbours = false;
+		search->taken[search->to] = true;
 		return 1;
 	}
 	widest_enter(search, (uint32_t *)search->queue);
@@ -373,112 +381,91 @@ static int group_find(struct search *search, int relays_max, struct mesh_route *
 	return num;
 }
 
-/* Admits more hops. Returns false if all were admitted before. */
-static bool search_widen(struct search *search)
-{
-	if (search->rdma) {
-		search->rdma = false;
-		return true;
-	}
-	if (!search->sites)
-		search->sites = true;
-	else if (!search->doubts)
-		search->doubts = true; /* what has failed, comes last */
-	else
-		return false;
-	search->rdma = search->any_rdma; /* of what is new, too, this is wanted most */
-	return true;
-}
-
-static int groups_find(struct search *search, int relays_max, struct mesh_route *routes,
-		       int routes_max)
-{
-	int num = 0, found, i;
-
-	search->rdma = search->any_rdma;
-	do {
-		found = num < routes_max
-				? group_find(search, relays_max, &routes[num], routes_max - num)
-				: 0;
-		num += found;
-	} while (found || search_widen(search));
-	for (i = 0; i < num; i++)
-		routes[i].standby = !mesh_route_fits(&routes[0], &routes[i]);
-	return num;
-}
-
 static int search_open(struct search *search)
 {
 	size_t nodes = (size_t)search->num, hops = 1;
-	int i;
+	int i, *numbers = calloc(8 * nodes + 2, sizeof(*numbers));
 
 	for (i = 0; i < search->num; i++)
 		hops += (size_t)search->graph->nodes[i].num_links;
 	search->hops = calloc(hops, sizeof(*search->hops));
-	search->first = calloc(nodes + 1, sizeof(*search->first));
 	search->taken = calloc(nodes, sizeof(*search->taken));
-	search->distance = calloc(nodes, sizeof(*search->distance));
-	search->next = calloc(nodes, sizeof(*search->next));
-	search->previous = calloc(nodes, sizeof(*search->previous));
-	search->queue = calloc(2 * nodes + 1, sizeof(*search->queue));
-	search->parent = calloc(2 * nodes, sizeof(*search->parent));
-	return search->hops && search->first && search->taken && search->distance && search->next &&
-			       search->previous && search->queue && search->parent
-		       ? 0
-		       : -ENOMEM;
+	search->first = numbers;
+	if (!search->hops || !search->taken || !numbers)
+		return -ENOMEM;
+	search->distance = search->first + nodes + 1;
+	search->next = search->distance + nodes;
+	search->previous = search->next + nodes;
+	search->queue = search->previous + nodes;
+	search->parent = search->queue + 2 * nodes + 1;
+	return 0;
 }
 
 static void search_close(struct search *search)
 {
 	free(search->hops);
-	free(search->first);
 	free(search->taken);
-	free(search->distance);
-	free(search->next);
-	free(search->previous);
-	free(search->queue);
-	free(search->parent);
+	free(search->first);
 }
 
-/* Nodes that no route may pass. */
-struct avoided {
-	const uint64_t *ids;
-	int num;
+/* What the caller wants. */
+struct wish {
+	const uint64_t *avoided; /* nodes that no route may pass */
+	int num_avoided;
+	/* STAGE_INSIDE: whether the nodes on the way relay or not, and have RDMA or not. */
+	enum stage first;
 };
 
-static void avoided_take(struct search *search, const struct avoided *avoided)
+static void nodes_take(struct search *search, const struct wish *wish)
 {
 	int i, node;
 
-	for (i = 0; i < avoided->num; i++) {
-		node = mesh_graph_find(search->graph, avoided->ids[i]);
+	for (i = 0; i < search->num; i++)
+		search->taken[i] = wish->first != STAGE_INSIDE && !search->graph->nodes[i].relays;
+	for (i = 0; i < wish->num_avoided; i++) {
+		node = mesh_graph_find(search->graph, wish->avoided[i]);
 		if (node >= 0)
 			search->taken[node] = true;
 	}
+	search->taken[search->to] = false;
+}
+
+static int groups_find(struct search *search, const struct wish *wish, int relays_max,
+		       struct mesh_route *routes, int routes_max)
+{
+	const int step = wish->first == STAGE_INSIDE ? 2 : 1;
+	int num = 0, found;
+
+	for (search->stage = wish->first; search->stage < STAGES; search->stage += step) {
+		do {
+			found = num < routes_max ? group_find(search, relays_max, &routes[num],
+							      routes_max - num)
+						 : 0;
+			num += found;
+		} while (found);
+	}
+	return num;
 }
 
 static int routes_find(const struct mesh_graph *graph, uint64_t from, uint64_t to, int relays_max,
-		       uint64_t now_ms, bool every, const struct avoided *avoided,
-		       struct mesh_route *routes, int routes_max)
+		       uint64_t now_ms, const struct wish *wish, struct mesh_route *routes,
+		       int routes_max)
 {
 	struct search search = {
 		.graph = graph,
 		.from = mesh_graph_find(graph, from),
 		.to = mesh_graph_find(graph, to),
 		.num = graph->num_nodes,
-		.neighbours = true,
-		.every = every,
 	};
 	int ret;
 
 	if (search.from < 0 || search.to < 0 || from == to)
 		return 0;
-	search.sites = !graph->nodes[search.from].site || !graph->nodes[search.to].site;
 	ret = search_open(&search);
 	if (!ret) {
 		hops_read(&search, now_ms);
-		avoided_take(&search, avoided);
-		ret = groups_find(&search, relays_max, routes, routes_max);
+		nodes_take(&search, wish);
+		ret = groups_find(&search, wish, relays_max, routes, routes_max);
 	}
 	search_close(&search);
 	return ret;
@@ -495,15 +482,15 @@ int mesh_graph_routes_beside(const struct mesh_graph *graph, uint64_t from, uint
 			     int relays_max, uint64_t now_ms, const uint64_t *avoided,
 			     int num_avoided, struct mesh_route *routes, int routes_max)
 {
-	const struct avoided nodes = {avoided, num_avoided};
+	const struct wish wish = {avoided, num_avoided, STAGE_INSIDE_RDMA};
 
-	return routes_find(graph, from, to, relays_max, now_ms, false, &nodes, routes, routes_max);
+	return routes_find(graph, from, to, relays_max, now_ms, &wish, routes, routes_max);
 }
 
 int mesh_graph_cables(const struct mesh_graph *graph, uint64_t from, uint64_t to, uint64_t now_ms,
 		      struct mesh_route *route)
 {
-	const struct avoided none = {NULL, 0};
+	const struct wish wish = {.first = STAGE_INSIDE};
 
-	return routes_find(graph, from, to, MESH_ROUTE_RELAYS_MAX, now_ms, true, &none, route, 1);
+	return routes_find(graph, from, to, MESH_ROUTE_RELAYS_MAX, now_ms, &wish, route, 1);
 }

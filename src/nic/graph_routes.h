@@ -16,7 +16,6 @@ struct mesh_route {
 	/* The relays in their order, then the target: num_relays + 1 node ids. */
 	uint64_t hops[MESH_ROUTE_RELAYS_MAX + 1];
 	uint32_t width_mbps; /* of its narrowest hop; if @rdma, of its cables with RDMA */
-	bool standby;	     /* does not fit the first route: mesh_route_fits() */
 	bool doubtful;	     /* has a hop that has failed (mesh_graph_doubt), or is drained */
 	bool leaves;	     /* a relay is in another site than both ends */
 	bool rdma;	     /* each hop has a cable with RDMA at both ends */

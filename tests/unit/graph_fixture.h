@@ -88,7 +88,8 @@ static inline void site_set(const char *nodes, uint32_t site)
 
 /*
  * Fails the test unless these routes were found: "bc:100 dec:50-" has one over b to c and one over
- * d and e. Behind the width stand: '-' standby, '+' RDMA, '^' leaves the site, '?' doubtful.
+ * d and e. Behind the width stand: '-' it does not fit the first, '+' RDMA, '^' leaves the site,
+ * '?' doubtful.
  */
 static inline void routes_are(const char *wanted)
 {
@@ -100,7 +101,8 @@ static inline void routes_are(const char *wanted)
 		fputs(i ? " " : "", file);
 		for (k = 0; k <= routes[i].num_relays; k++)
 			fputc((int)routes[i].hops[k], file);
-		fprintf(file, ":%u%s%s%s%s", routes[i].width_mbps, routes[i].standby ? "-" : "",
+		fprintf(file, ":%u%s%s%s%s", routes[i].width_mbps,
+			mesh_route_fits(&routes[0], &routes[i]) ? "" : "-",
 			routes[i].rdma ? "+" : "", routes[i].leaves ? "^" : "",
 			routes[i].doubtful ? "?" : "");
 	}

@@ -297,12 +297,9 @@ void simulation_search(struct simulation *simulation, int i, int node, int targe
 	struct simulated_search *search = &simulation->searches[i];
 	struct mesh_graph_link links[SIMULATION_LINKS_MAX];
 	struct mesh_links_link own_links[SIMULATION_LINKS_MAX];
-	struct mesh_graph_doubt doubts[MESH_GRAPH_DOUBTS_MAX];
+	const struct mesh_graph_doubts doubts = search->explore.graph.doubts;
 	int k, num = links_list(&simulation->nodes[node], own_links);
 
-	bool any = search->explore.graph.any_doubt;
-
-	memcpy(doubts, search->explore.graph.doubts, sizeof(doubts));
 	mesh_explore_finish(&search->explore);
 	search->node = node;
 	search->done_us = 0;
@@ -316,8 +313,7 @@ void simulation_search(struct simulation *simulation, int i, int node, int targe
 	assert_int_equal(mesh_explore_begin(&search->explore, SIMULATION_ID + (uint64_t)node,
 					    0x1234567 + simulation_draw(simulation, 1000000), 1),
 			 0);
-	memcpy(search->explore.graph.doubts, doubts, sizeof(doubts));
-	search->explore.graph.any_doubt = any;
+	search->explore.graph.doubts = doubts;
 	search->explore.target = target < 0 ? 0 : SIMULATION_ID + (uint64_t)target;
 	assert_int_equal(mesh_explore_links_set(&search->explore, links, num), 0);
 	running = simulation;

@@ -148,7 +148,7 @@ TEST(target)
 		mesh_explore_has_found(&mesh.searches[0].explore, mesh.searches[0].explore.target));
 	assert_true(mesh.searches[0].explore.num_nodes < 200);
 	assert_true(find(&mesh.searches[0], 2 * 64 + 8) >= 2);
-	assert_false(routes[1].standby);
+	assert_true(mesh_route_fits(&routes[0], &routes[1]));
 	assert_int_equal(routes[0].num_relays, 2);
 }
 

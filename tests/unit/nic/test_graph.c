@@ -282,7 +282,8 @@ static void routes_check(void)
 			at = to;
 		}
 		assert_int_equal(routes[i].width_mbps, narrowest);
-		assert_int_equal(routes[i].standby, routes[i].num_relays > routes[0].num_relays);
+		assert_int_equal(mesh_route_fits(&routes[0], &routes[i]),
+				 routes[i].num_relays == routes[0].num_relays);
 		if (i)
 			assert_true(routes[i].num_relays > routes[i - 1].num_relays ||
 				    routes[i].width_mbps <= routes[i - 1].width_mbps);
