@@ -161,39 +161,6 @@ static int rdma_score(const struct mesh_path_candidate *pair)
 	return pair->provider == MESH_PROVIDER_VERBS_RXM ? SCORE_RDMA : 0;
 }
 
-/*
- * Collects every pair that the kernel's routes connect; without @router, every pair that shares a
- * link. Returns how many.
- */
-static int candidates_collect(const struct mesh_endpoint_addr *local, int num_local,
-			      const struct mesh_endpoint_addr *remote, int num_remote,
-			      const struct mesh_path_hints *hints, const struct router *router,
-			      struct mesh_path_choice *choice, struct scored_candidate *scored)
-{
-	int i, count = 0;
-
-	for (i = 0; i < num_local * num_remote; i++) {
-		const struct mesh_endpoint_addr *ours = &local[i / num_remote];
-		const struct mesh_endpoint_addr *theirs = &remote[i % num_remote];
-		struct scored_candidate *next = &scored[count];
-
-		next->candidate = (struct mesh_path_candidate){
-			.local = (uint8_t)(ours - local),
-			.remote = (uint8_t)(theirs - remote),
-			.class = router ? MESH_PATH_ROUTED : MESH_PATH_DIRECT,
-		};
-		if (router ? !is_routed(ours, theirs, router, &next->candidate)
-			   : !is_direct(ours, theirs, hints, choice, &next->candidate))
-			continue;
-		next->score = candidate_score(ours, theirs, hints);
-		if (router)
-			next->score +=
-				rail_score(ours, theirs, hints) + rdma_score(&next->candidate);
-		count++;
-	}
-	return count;
-}
-
 /* Matches the NICs of both sides: pairs that have no NIC in common. */
 struct matching {
 	const struct scored_candidate *scored; /* the best first */
@@ -320,19 +287,48 @@ static void fallbacks_add(const struct mesh_endpoint_addr *local,
 	}
 }
 
+/*
+ * Adds every pair that the kernel's routes connect; without @router, every pair that shares a link.
+ */
+static void candidates_add(const struct mesh_endpoint_addr *local, int num_local,
+			   const struct mesh_endpoint_addr *remote, int num_remote,
+			   const struct mesh_path_hints *hints, const struct router *router,
+			   struct mesh_path_choice *choice)
+{
+	struct scored_candidate scored[MESH_PATH_CANDIDATES_MAX];
+	int i, count = 0, begin = choice->num_candidates;
+
+	for (i = 0; i < num_local * num_remote; i++) {
+		const struct mesh_endpoint_addr *ours = &local[i / num_remote];
+		const struct mesh_endpoint_addr *theirs = &remote[i % num_remote];
+		struct scored_candidate *next = &scored[count];
+
+		next->candidate = (struct mesh_path_candidate){
+			.local = (uint8_t)(ours - local),
+			.remote = (uint8_t)(theirs - remote),
+			.class = router ? MESH_PATH_ROUTED : MESH_PATH_DIRECT,
+		};
+		if (router ? !is_routed(ours, theirs, router, &next->candidate)
+			   : !is_direct(ours, theirs, hints, choice, &next->candidate))
+			continue;
+		next->score = candidate_score(ours, theirs, hints);
+		if (router)
+			next->score +=
+				rail_score(ours, theirs, hints) + rdma_score(&next->candidate);
+		count++;
+	}
+	rounds_choose(scored, count, hints, choice);
+	if (hints->fallback)
+		fallbacks_add(local, remote, begin,
+			      router ? MESH_PATH_FALLBACK_ROUTED : MESH_PATH_FALLBACK, choice);
+}
+
 void mesh_path_choose(const struct mesh_endpoint_addr *local, int num_local,
 		      const struct mesh_endpoint_addr *remote, int num_remote,
 		      const struct mesh_path_hints *hints, struct mesh_path_choice *choice)
 {
-	struct scored_candidate scored[MESH_PATH_CANDIDATES_MAX];
-	int count;
-
 	memset(choice, 0, sizeof(*choice));
-	count = candidates_collect(local, num_local, remote, num_remote, hints, NULL, choice,
-				   scored);
-	rounds_choose(scored, count, hints, choice);
-	if (hints->fallback)
-		fallbacks_add(local, remote, 0, MESH_PATH_FALLBACK, choice);
+	candidates_add(local, num_local, remote, num_remote, hints, NULL, choice);
 }
 
 void mesh_path_choose_routed(const struct mesh_endpoint_addr *local, int num_local,
@@ -340,17 +336,10 @@ void mesh_path_choose_routed(const struct mesh_endpoint_addr *local, int num_loc
 			     const struct mesh_path_hints *hints, mesh_path_leads *leads,
 			     const void *arg, struct mesh_path_choice *choice)
 {
-	struct scored_candidate scored[MESH_PATH_CANDIDATES_MAX];
 	const struct router router = {leads, arg};
-	int count, begin = choice->num_candidates;
 
-	if (hints->same_node)
-		return;
-	count = candidates_collect(local, num_local, remote, num_remote, hints, &router, choice,
-				   scored);
-	rounds_choose(scored, count, hints, choice);
-	if (hints->fallback)
-		fallbacks_add(local, remote, begin, MESH_PATH_FALLBACK_ROUTED, choice);
+	if (!hints->same_node)
+		candidates_add(local, num_local, remote, num_remote, hints, &router, choice);
 }
 
 bool mesh_endpoints_have_rdma(const struct mesh_endpoint_addr *endpoints, int num)
