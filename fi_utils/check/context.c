@@ -11,6 +11,8 @@
 #include "system/stats_file.h"
 
 #include "check/context.h"
+#include "common/pci_link.h"
+#include "common/stats_folders.h"
 
 static void marks_add(void *arg, const char *path, int folder_fd, uid_t owner)
 {
@@ -49,9 +51,13 @@ int check_context_load(struct check_context *context, const char *root)
 	if (ret == -E2BIG)
 		return ret;
 	if (!strcmp(root, "/") && strcmp(context->config.stats_dir, MESH_STATS_NONE))
-		mesh_stats_folders_visit(context->config.stats_dir, false, marks_add, context);
+		stats_folders_visit(context->config.stats_dir, false, marks_add, context);
 	ret = mesh_nic_filter_parse(context->config.nics, &context->filter);
-	return ret ? ret : mesh_nic_table_load(sysfs, &context->config, &context->table);
+	if (!ret)
+		ret = mesh_nic_table_load(sysfs, &context->config, &context->table);
+	if (!ret)
+		mesh_pci_links_load(&context->table);
+	return ret;
 }
 
 void check_context_free(struct check_context *context)

@@ -18,6 +18,7 @@
 #include "common/interrupt.h"
 #include "common/options.h"
 #include "common/output.h"
+#include "common/stats_folders.h"
 
 #define TIMEOUT_S 30
 /* Between two looks at the processes' pages. */
@@ -101,7 +102,7 @@ static void folder_mark(void *arg, const char *path, int folder_fd, uid_t owner)
 static int marks_set(const struct options *options, const char *netdev, bool marked)
 {
 	struct marking marking = {.netdev = netdev, .marked = marked};
-	int ret = mesh_stats_folders_visit(options->stats_dir, marked, folder_mark, &marking);
+	int ret = stats_folders_visit(options->stats_dir, marked, folder_mark, &marking);
 
 	if (ret == -ENOENT && !marked)
 		return COMMAND_FINE;
@@ -204,7 +205,7 @@ static void circuits_look(struct look *look, const struct mesh_stats_page *page)
 }
 
 /* A page has no room for all paths of a large job, and one of another version cannot be read. */
-static void unseen_look(struct look *look, const struct mesh_stats_found *found)
+static void unseen_look(struct look *look, const struct stats_found *found)
 {
 	const struct mesh_stats_header *header = &found->page.header;
 
@@ -219,7 +220,7 @@ static void unseen_look(struct look *look, const struct mesh_stats_found *found)
 			look->netdev, header->program, header->pid);
 }
 
-static void process_look(void *arg, const struct mesh_stats_found *found)
+static void process_look(void *arg, const struct stats_found *found)
 {
 	struct look *look = arg;
 	unsigned int before = look->used + look->left;
@@ -242,7 +243,7 @@ static struct look nic_look(const struct options *options, const char *netdev, b
 {
 	struct look look = {.netdev = netdev, .report = report};
 
-	mesh_stats_files_read(options->stats_dir, process_look, &look);
+	stats_files_read(options->stats_dir, process_look, &look);
 	return look;
 }
 

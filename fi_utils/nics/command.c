@@ -14,6 +14,7 @@
 #include "commands.h"
 #include "common/options.h"
 #include "common/output.h"
+#include "common/pci_link.h"
 #include "nics/print.h"
 
 static const char who[] = "fi_mesh nics";
@@ -117,6 +118,7 @@ int command_nics(int argc, char **argv)
 	ret = mesh_nic_table_load(options.sysfs, &config, &table);
 	if (ret)
 		return output_failure(who, ret);
+	mesh_pci_links_load(&table);
 	status = nics_show(&options, &config, &table);
 	mesh_nic_table_free(&table);
 	return output_finish(who, status);

@@ -12,6 +12,7 @@
 #include "system/stats_file.h"
 #include "system/sysfs.h"
 
+#include "common/stats_folders.h"
 #include "watch/sample.h"
 
 /* ---- the kernel's counters ---------------------------------------------------------------- */
@@ -163,14 +164,14 @@ struct pages {
 };
 
 /* A page that cannot be read has no process id; its file has an owner. */
-static bool is_wanted(const struct watch_filter *filter, const struct mesh_stats_found *found)
+static bool is_wanted(const struct watch_filter *filter, const struct stats_found *found)
 {
 	if (filter->by_user && filter->uid != found->uid)
 		return false;
 	return !filter->pid || (!found->error && filter->pid == found->page.header.pid);
 }
 
-static void page_add(void *arg, const struct mesh_stats_found *found)
+static void page_add(void *arg, const struct stats_found *found)
 {
 	struct pages *pages = arg;
 	struct watch_sample *sample = pages->sample;
@@ -336,7 +337,7 @@ int watch_sample_read(const char *sysfs_root, const struct mesh_config *config,
 	memset(sample, 0, sizeof(*sample));
 	sample->time_ns = mesh_clock_ns();
 	if (strcmp(config->stats_dir, MESH_STATS_NONE) != 0)
-		ret = mesh_stats_files_read(config->stats_dir, page_add, &pages);
+		ret = stats_files_read(config->stats_dir, page_add, &pages);
 	sample->error = ret < 0 ? ret : 0;
 	ret = nics_read(sysfs_root, config, sample);
 	if (ret) {

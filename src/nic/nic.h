@@ -118,12 +118,12 @@ struct mesh_nic {
 	enum mesh_nic_management management;
 	uint8_t mac[8]; /* the last 8 bytes of a longer one (IPoIB) */
 	enum mesh_nic_state state;
-	int mtu;		 /* bytes */
-	int speed_mbps;		 /* of the netdev or the RDMA port; 0 where unknown */
-	char pci_path[PATH_MAX]; /* real path of the PCI device, "" where there is none */
-	struct mesh_pci_link pci_link;
-	int numa_node; /* of the PCI device; -1 where unknown */
-	uint64_t guid; /* with port: distinct for each physical port */
+	int mtu;		       /* bytes */
+	int speed_mbps;		       /* of the netdev or the RDMA port; 0 where unknown */
+	char pci_path[PATH_MAX];       /* real path of the PCI device, "" where there is none */
+	struct mesh_pci_link pci_link; /* in fi_mesh only: common/pci_link.h */
+	int numa_node;		       /* of the PCI device; -1 where unknown */
+	uint64_t guid;		       /* with port: distinct for each physical port */
 	int port;
 	struct mesh_rdma_port rdma;
 	struct mesh_addr addrs[MESH_NIC_ADDRS_MAX];

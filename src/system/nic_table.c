@@ -40,10 +40,8 @@ static int sysfs_load(const char *root, struct mesh_nic_table *table)
 		mesh_sysfs_netdev_load(&sysfs, &table->nics[i]);
 	ret = mesh_sysfs_rdma_load(&sysfs, table->nics, table->num_nics);
 	mesh_sysfs_close(&sysfs);
-	for (i = 0; i < table->num_nics; i++) {
-		mesh_sysfs_pci_link_load(table->nics[i].pci_path, &table->nics[i].pci_link);
+	for (i = 0; i < table->num_nics; i++)
 		table->nics[i].numa_node = mesh_sysfs_numa_node(table->nics[i].pci_path);
-	}
 	return ret;
 }
 
@@ -181,8 +179,7 @@ static bool is_awaited(const struct mesh_config *config, const struct mesh_nic_t
 {
 	struct mesh_nic_table running = *table;
 	const struct mesh_nic *now;
-	bool awaited = false;
-	int i, starting = 0;
+	int i, starting = 0, awaited = 0;
 
 	for (i = 0; i < table->num_nics; i++)
 		starting += table->nics[i].state == MESH_NIC_STARTING;
@@ -200,7 +197,7 @@ static bool is_awaited(const struct mesh_config *config, const struct mesh_nic_t
 		now = mesh_nic_find(table->nics, table->num_nics, running.nics[i].ifindex);
 		if (now->state != MESH_NIC_STARTING)
 			continue;
-		awaited = true;
+		awaited++;
 		if (wait_ms)
 			mesh_info("waiting up to %llu ms for %s: its link has just come up",
 				  (unsigned long long)wait_ms, now->netdev);
@@ -209,27 +206,20 @@ static bool is_awaited(const struct mesh_config *config, const struct mesh_nic_t
 	return awaited;
 }
 
-/* Returns a socket for changes, once it is known that there is something to wait for, or -1. */
-static int awaited_watch(void)
-{
-	int fd = mesh_netlink_watch_open();
-
-	if (fd < 0)
-		mesh_info("cannot watch the links: %s", strerror(-fd));
-	return fd < 0 ? -1 : fd;
-}
-
 int mesh_nic_table_load_running(const char *sysfs_root, const struct mesh_config *config,
 				uint64_t wait_ms, struct mesh_nic_table *table)
 {
 	uint64_t start_ms = mesh_clock_ms(), waited_ms = 0;
-	struct pollfd event = {.fd = -1, .events = POLLIN};
+	struct pollfd event = {.events = POLLIN};
 	int ret = mesh_nic_table_load(sysfs_root, config, table);
 
-	if (!ret && is_awaited(config, table, wait_ms))
-		event.fd = awaited_watch();
-	if (event.fd < 0)
+	if (ret || !is_awaited(config, table, wait_ms))
 		return ret;
+	event.fd = mesh_netlink_watch_open();
+	if (event.fd < 0) {
+		mesh_info("cannot watch the links: %s", strerror(-event.fd));
+		return 0;
+	}
 	/* The socket is open before the next reading, so no change is missed. */
 	do {
 		mesh_nic_table_free(table);

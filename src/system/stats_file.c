@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* stats_file.c - creates this process's page of counters, and reads those of all processes. */
+/* stats_file.c - creates this process's page of counters, and finds the folders of pages. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -20,28 +20,21 @@
 #include "base/random.h"
 #include "system/stats_file.h"
 
-/* "nccl-net-mesh-1000" in MESH_STATS_ROOT. */
-#define FOLDER_PREFIX "nccl-net-mesh-"
 /* A file's name has this prefix until it is locked; an abandoned one is removed after this time. */
 #define NEW_PREFIX "new-"
 #define NEW_MAX_AGE_S 60
 /* Files read from one folder: a bound, not an expectation. */
 #define FILES_MAX 4096
-/* Attempts to copy a page while its entries change. */
-#define READ_ATTEMPTS 50
 
 /* ---- folders ----------------------------------------------------------------------------- */
 
-static void folder_default(uid_t uid, char *path)
+void mesh_stats_folder_of(uid_t uid, char *path)
 {
-	snprintf(path, PATH_MAX, "%s/" FOLDER_PREFIX "%lu", MESH_STATS_ROOT, (unsigned long)uid);
+	snprintf(path, PATH_MAX, "%s/" MESH_STATS_PREFIX "%lu", MESH_STATS_ROOT,
+		 (unsigned long)uid);
 }
 
-/*
- * Opens a folder that only @owner can write to: it follows no symbolic link, and refuses a folder
- * that another user created. Returns its descriptor or a negative errno.
- */
-static int folder_open(const char *path, uid_t owner)
+int mesh_stats_folder_open(const char *path, uid_t owner)
 {
 	struct stat stat;
 	int fd;
@@ -55,19 +48,15 @@ static int folder_open(const char *path, uid_t owner)
 	return -EPERM;
 }
 
-/*
- * Creates this user's own folder, if need be, and writes its path of PATH_MAX bytes. Returns its
- * descriptor or a negative errno.
- */
-static int own_open(const char *setting, char *path)
+int mesh_stats_folder_make(const char *setting, char *path)
 {
 	if (*setting)
 		snprintf(path, PATH_MAX, "%s", setting);
 	else
-		folder_default(geteuid(), path);
+		mesh_stats_folder_of(geteuid(), path);
 	if (mkdir(path, 0700) && errno != EEXIST)
 		return -errno;
-	return folder_open(path, geteuid());
+	return mesh_stats_folder_open(path, geteuid());
 }
 
 /* ---- files of dead processes --------------------------------------------------------------- */
@@ -118,9 +107,8 @@ static int file_open_living(int folder_fd, const char *name, uid_t owner)
 	return -ESRCH;
 }
 
-/* Calls @visit with each living process's open file. Returns how many, or a negative errno. */
-static int folder_walk(int folder_fd, uid_t owner,
-		       void (*visit)(void *arg, const char *name, int fd), void *arg)
+int mesh_stats_folder_walk(int folder_fd, uid_t owner,
+			   void (*visit)(void *arg, const char *name, int fd), void *arg)
 {
 	int fd = openat(folder_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC), count = 0;
 	struct dirent *entry;
@@ -139,7 +127,7 @@ static int folder_walk(int folder_fd, uid_t owner,
 		fd = file_open_living(folder_fd, entry->d_name, owner);
 		if (fd < 0)
 			continue;
-		if (strncmp(entry->d_name, NEW_PREFIX, strlen(NEW_PREFIX))) {
+		if (visit && strncmp(entry->d_name, NEW_PREFIX, strlen(NEW_PREFIX))) {
 			visit(arg, entry->d_name, fd);
 			count++;
 		}
@@ -147,13 +135,6 @@ static int folder_walk(int folder_fd, uid_t owner,
 	}
 	closedir(folder);
 	return count;
-}
-
-static void visit_none(void *arg, const char *name, int fd)
-{
-	(void)arg;
-	(void)name;
-	(void)fd;
 }
 
 /* ---- the page of this process ---------------------------------------------------------------- */
@@ -251,10 +232,10 @@ int mesh_stats_file_open(const char *setting, uint64_t node_id, const char *node
 	*file = (struct mesh_stats_file){.fd = -1, .folder_fd = -1};
 	if (!strcmp(setting, MESH_STATS_NONE))
 		return 0;
-	ret = own_open(setting, path);
+	ret = mesh_stats_folder_make(setting, path);
 	if (ret >= 0) {
 		file->folder_fd = ret;
-		folder_walk(file->folder_fd, geteuid(), visit_none, NULL);
+		mesh_stats_folder_walk(file->folder_fd, geteuid(), NULL, NULL);
 		ret = file_make(file, node_id, node);
 	}
 	if (ret) {
@@ -275,141 +256,4 @@ void mesh_stats_file_close(struct mesh_stats_file *file)
 	if (file->folder_fd >= 0)
 		close(file->folder_fd);
 	*file = (struct mesh_stats_file){.fd = -1, .folder_fd = -1};
-}
-
-/* ---- the folders of all users ---------------------------------------------------------------- */
-
-typedef void folder_visitor(void *arg, const char *path, int folder_fd, uid_t owner);
-
-/* Returns 1, or a negative errno. */
-static int folder_visit(const char *path, uid_t owner, folder_visitor *visit, void *arg)
-{
-	int fd = folder_open(path, owner);
-
-	if (fd < 0)
-		return fd;
-	visit(arg, path, fd, owner);
-	close(fd);
-	return 1;
-}
-
-/* Visits each user's folder. Its owner must match the user id in its name; others are forged. */
-static int root_visit(folder_visitor *visit, void *arg)
-{
-	DIR *root = opendir(MESH_STATS_ROOT);
-	int ret, count = -ENOENT;
-	struct dirent *entry;
-	char path[PATH_MAX], end;
-	uint32_t uid;
-
-	if (!root)
-		return -errno;
-	while ((entry = readdir(root))) {
-		if (sscanf(entry->d_name, FOLDER_PREFIX "%10" SCNu32 "%c", &uid, &end) != 1)
-			continue;
-		folder_default(uid, path);
-		ret = folder_visit(path, uid, visit, arg);
-		if (ret >= 0)
-			count = (count < 0 ? 0 : count) + ret;
-		else if (count < 0)
-			count = ret;
-	}
-	closedir(root);
-	return count;
-}
-
-int mesh_stats_folders_visit(const char *setting, bool make,
-			     void (*visit)(void *arg, const char *path, int folder_fd, uid_t owner),
-			     void *arg)
-{
-	struct stat stat_of;
-	char path[PATH_MAX];
-	int fd;
-
-	if (make && (!*setting || access(setting, F_OK))) {
-		fd = own_open(setting, path);
-		if (fd < 0)
-			return fd;
-		close(fd);
-	}
-	if (!*setting)
-		return root_visit(visit, arg);
-	if (stat(setting, &stat_of))
-		return -errno;
-	return folder_visit(setting, stat_of.st_uid, visit, arg);
-}
-
-/* ---- the pages of all processes -------------------------------------------------------------- */
-
-struct reader {
-	const char *folder;
-	void (*visit)(void *arg, const struct mesh_stats_found *found);
-	void *arg;
-	struct mesh_stats_found *found;
-	void *bytes; /* a copy of a page, not checked yet */
-	int count, error;
-};
-
-/* Copies the page; its entries are whole if the sequence is the same before and after. */
-static int page_copy(int fd, void *bytes, struct mesh_stats_page *page)
-{
-	const off_t at = offsetof(struct mesh_stats_header, sequence);
-	uint32_t before, after;
-	ssize_t size;
-
-	if (pread(fd, &before, sizeof(before), at) != (ssize_t)sizeof(before))
-		return -EPROTO;
-	size = pread(fd, bytes, sizeof(*page), 0);
-	if (size < 0)
-		return -errno;
-	if (pread(fd, &after, sizeof(after), at) != (ssize_t)sizeof(after))
-		return -EPROTO;
-	if (before != after)
-		return -EAGAIN;
-	return mesh_stats_decode(bytes, (size_t)size, page);
-}
-
-static void file_read(void *arg, const char *name, int fd)
-{
-	struct reader *reader = arg;
-	struct mesh_stats_found *found = reader->found;
-	struct stat stat_of;
-	int attempt;
-
-	snprintf(found->path, sizeof(found->path), "%.*s/%s", PATH_MAX - 80, reader->folder, name);
-	found->uid = fstat(fd, &stat_of) ? 0 : stat_of.st_uid;
-	found->error = -EAGAIN;
-	for (attempt = 0; attempt < READ_ATTEMPTS && found->error == -EAGAIN; attempt++)
-		found->error = page_copy(fd, reader->bytes, &found->page);
-	reader->visit(reader->arg, found);
-}
-
-static void folder_read(void *arg, const char *path, int folder_fd, uid_t owner)
-{
-	struct reader *reader = arg;
-	int ret;
-
-	reader->folder = path;
-	ret = folder_walk(folder_fd, owner, file_read, reader);
-	if (ret < 0)
-		reader->error = ret;
-	else
-		reader->count += ret;
-}
-
-int mesh_stats_files_read(const char *setting,
-			  void (*visit)(void *arg, const struct mesh_stats_found *found), void *arg)
-{
-	struct reader reader = {.visit = visit, .arg = arg};
-	int ret = -ENOMEM;
-
-	reader.found = calloc(1, sizeof(*reader.found));
-	reader.bytes = malloc(sizeof(reader.found->page));
-	if (reader.found && reader.bytes)
-		ret = mesh_stats_folders_visit(setting, false, folder_read, &reader);
-	free(reader.found);
-	free(reader.bytes);
-	if (ret > 0)
-		ret = reader.count || !reader.error ? reader.count : reader.error;
-	return ret;
 }

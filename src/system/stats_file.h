@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * stats_file.h - where the pages of counters are, how a process creates its own, and how others
- * find them.
+ * stats_file.h - where the pages of counters are, and how a process creates its own.
  *
  * A file is called <pid>-<16 hex digits>.mesh and lies in a folder that only its user can enter.
  * Its process holds a lock on it (flock) for as long as it lives, and the kernel releases the lock
@@ -15,11 +14,13 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #include "wire/stats.h"
 
 /* Holds each user's folder, nccl-net-mesh-<uid>: in memory, empty after a reboot. */
 #define MESH_STATS_ROOT "/dev/shm"
+#define MESH_STATS_PREFIX "nccl-net-mesh-"
 /* NCCL_MESH_STATS_DIR's value for no page at all. */
 #define MESH_STATS_NONE "none"
 
@@ -48,39 +49,28 @@ int mesh_stats_file_open(const char *setting, uint64_t node_id, const char *node
 /** Unmaps the page and removes the file. */
 void mesh_stats_file_close(struct mesh_stats_file *file);
 
-/**
- * Calls @visit with the open folder of each user whose folder this process may enter, or with the
- * one that the setting names; its owner alone can write there.
- *
- * @setting: as above
- * @make: creates this user's own folder, if it is missing
- *
- * Returns how many there were, or a negative errno: -ENOENT if there is none, -EACCES and the like
- * if it cannot be entered. Logs nothing.
- */
-int mesh_stats_folders_visit(const char *setting, bool make,
-			     void (*visit)(void *arg, const char *path, int folder_fd, uid_t owner),
-			     void *arg);
-
-/* A copy of one process's page. */
-struct mesh_stats_found {
-	char path[PATH_MAX]; /* for messages */
-	uint32_t uid;	     /* the user that owns the file */
-	int error;	     /* 0, or why the page cannot be used: negative errno */
-	struct mesh_stats_page page;
-};
+/** Writes the path of that user's folder in MESH_STATS_ROOT, PATH_MAX bytes. */
+void mesh_stats_folder_of(uid_t uid, char *path);
 
 /**
- * Reads the pages of living processes, and removes those of dead ones where that is allowed.
- *
- * @setting: as above; "" reads the folders of all users that may be entered
- * @visit: called for each; its arguments are valid during the call
- *
- * Returns the number of pages, those with an error included, or a negative errno: -ENOENT if there
- * is no folder, -EACCES and the like if it cannot be read. Logs nothing.
+ * Opens a folder that only @owner can write to: it follows no symbolic link, and refuses a folder
+ * that another user created. Returns its descriptor or a negative errno.
  */
-int mesh_stats_files_read(const char *setting,
-			  void (*visit)(void *arg, const struct mesh_stats_found *found),
-			  void *arg);
+int mesh_stats_folder_open(const char *path, uid_t owner);
+
+/**
+ * Creates this user's own folder, if need be, opens it, and writes its path of PATH_MAX bytes.
+ * Returns its descriptor or a negative errno. @setting: as above
+ */
+int mesh_stats_folder_make(const char *setting, char *path);
+
+/**
+ * Calls @visit with each living process's open file in such a folder, and removes the files of dead
+ * processes where that is allowed. @visit: may be NULL
+ *
+ * Returns how many were visited, or a negative errno.
+ */
+int mesh_stats_folder_walk(int folder_fd, uid_t owner,
+			   void (*visit)(void *arg, const char *name, int fd), void *arg);
 
 #endif

@@ -18,8 +18,6 @@
 
 /* A VLAN on a bond on a port is two steps down; a longer chain is a loop or invalid. */
 #define LOWER_STEPS 4
-/* PCI Express Base Specification: x1 to x32. */
-#define PCI_LANES_MAX 32
 
 int mesh_sysfs_open(const char *root, struct mesh_sysfs *sysfs)
 {
@@ -217,44 +215,6 @@ void mesh_sysfs_pci_path(const struct mesh_sysfs *sysfs, const char *path, char 
 	}
 }
 
-/* Lanes of a width file; 0 where there is none. The kernel writes 255 for a link that is down. */
-static int pci_width_read(const struct mesh_sysfs *folder, const char *file)
-{
-	uint64_t width;
-
-	if (mesh_sysfs_read_number(folder, UINT8_MAX, &width, "%s", file) || width > PCI_LANES_MAX)
-		return 0;
-	return (int)width;
-}
-
-static int pci_speed_read(const struct mesh_sysfs *folder, const char *file)
-{
-	char text[64];
-	int mts = 0;
-
-	if (!mesh_sysfs_read(folder, text, sizeof(text), "%s", file))
-		mesh_sysfs_pci_speed_parse(text, &mts);
-	return mts;
-}
-
-void mesh_sysfs_pci_link_load(const char *pci_path, struct mesh_pci_link *link)
-{
-	struct mesh_sysfs folder;
-
-	memset(link, 0, sizeof(*link));
-	if (!*pci_path)
-		return;
-	if (!mesh_sysfs_open(pci_path, &folder)) {
-		link->width = pci_width_read(&folder, "current_link_width");
-		link->max_width = pci_width_read(&folder, "max_link_width");
-		link->speed_mts = pci_speed_read(&folder, "current_link_speed");
-		link->max_speed_mts = pci_speed_read(&folder, "max_link_speed");
-		link->slot_width = pci_width_read(&folder, "../max_link_width");
-		link->slot_speed_mts = pci_speed_read(&folder, "../max_link_speed");
-	}
-	mesh_sysfs_close(&folder);
-}
-
 int mesh_sysfs_numa_node(const char *pci_path)
 {
 	struct mesh_sysfs folder;
@@ -347,8 +307,6 @@ bool mesh_sysfs_netdev_load(const struct mesh_sysfs *sysfs, struct mesh_nic *nic
 
 /* Above the rate of any port; keeps the sum within an int. */
 #define RATE_GBPS_MAX 100000
-/* PCIe 7.0 has 128. */
-#define PCI_GTPS_MAX 1000
 /* NVML_DEVICE_PCI_BUS_ID_BUFFER_V2_SIZE, which NCCL copies the name into, without its NUL. */
 #define PCI_FUNCTION_NAME_MAX 15
 
@@ -442,23 +400,6 @@ int mesh_sysfs_speed_parse(const char *text, int *mbps)
 	if (mesh_sysfs_number_parse(text, UINT32_MAX, &value))
 		return -EINVAL;
 	*mbps = value > INT_MAX ? 0 : (int)value;
-	return 0;
-}
-
-int mesh_sysfs_pci_speed_parse(const char *text, int *mts)
-{
-	uint64_t whole, tenth = 0;
-
-	if (!strncmp(text, "Unknown", 7)) { /* "Unknown", "Unknown speed" */
-		*mts = 0;
-		return 0;
-	}
-	text = number_read(text, 10, PCI_GTPS_MAX, &whole);
-	if (text && *text == '.')
-		text = number_read(text + 1, 10, 9, &tenth);
-	if (!text || (strcmp(text, " GT/s PCIe") && strcmp(text, " GT/s")))
-		return -EINVAL;
-	*mts = (int)(whole * 1000 + tenth * 100);
 	return 0;
 }
 

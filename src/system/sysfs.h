@@ -65,14 +65,10 @@ void mesh_sysfs_names_free(char **names, int num);
 void mesh_sysfs_pci_path(const struct mesh_sysfs *sysfs, const char *path, char *pci_path);
 
 /**
- * Reads the PCIe link of a PCI function from its folder and the one above; a value that is missing
- * there (virtual functions, other buses) is 0.
+ * Reads the NUMA node of a PCI function; -1 where it is unknown.
  *
  * @pci_path: as mesh_sysfs_pci_path() gives it, "" for none
  */
-void mesh_sysfs_pci_link_load(const char *pci_path, struct mesh_pci_link *link);
-
-/** Reads the NUMA node of a PCI function; -1 where it is unknown. @pci_path: as above. */
 int mesh_sysfs_numa_node(const char *pci_path);
 
 /**
@@ -95,12 +91,6 @@ int mesh_sysfs_rate_parse(const char *text, int *mbps);
 
 /** Reads a speed file: Mb/s. "-1", also printed as unsigned by old kernels, is 0: unknown. */
 int mesh_sysfs_speed_parse(const char *text, int *mbps);
-
-/**
- * Reads a current_link_speed or max_link_speed file, "8.0 GT/s PCIe", into MT/s. "Unknown" is 0;
- * old kernels print "8 GT/s".
- */
-int mesh_sysfs_pci_speed_parse(const char *text, int *mts);
 
 /** Reads "fe80:0000:0000:0000:0202:c9ff:feef:1234" (all zeros written out). */
 int mesh_sysfs_gid_parse(const char *text, uint8_t bytes[16]);

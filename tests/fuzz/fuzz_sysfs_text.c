@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/pci_link.h"
 #include "system/sysfs.h"
 
 #include "fuzz_text.h"
@@ -43,7 +44,7 @@ static void numbers(const char *text)
 	if (!ret && mbps < 0)
 		abort();
 	mbps = -5;
-	ret = mesh_sysfs_pci_speed_parse(text, &mbps);
+	ret = mesh_pci_speed_parse(text, &mbps);
 	result_check(ret, mbps == -5);
 	if (!ret && mbps < 0)
 		abort();

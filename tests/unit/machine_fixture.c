@@ -4,6 +4,7 @@
 
 #include "check/checks.h"
 #include "common/finding.h"
+#include "common/pci_link.h"
 #include "system/sysfs_rdma.h"
 
 #include "machine_fixture.h"
@@ -71,9 +72,7 @@ void machine_load(void)
 	assert_int_equal(mesh_sysfs_rdma_load(&files, machine.context.table.nics,
 					      machine.context.table.num_nics),
 			 0);
-	for (i = 0; i < machine.context.table.num_nics; i++)
-		mesh_sysfs_pci_link_load(machine.context.table.nics[i].pci_path,
-					 &machine.context.table.nics[i].pci_link);
+	mesh_pci_links_load(&machine.context.table);
 	mesh_sysfs_close(&files);
 }
 

@@ -3,6 +3,7 @@
 #include <net/if_arp.h>
 #include <sys/stat.h>
 
+#include "common/pci_link.h"
 #include "system/sysfs.h"
 #include "system/sysfs_rdma.h"
 
@@ -195,8 +196,8 @@ TEST(numa_node)
 TEST(pci_link)
 {
 	const char *device = "pci0000:00/0000:00:01.0/0000:01:00.0";
-	struct mesh_pci_link link;
-	char path[PATH_MAX];
+	struct mesh_nic nic = {.netdev = "eth0"};
+	struct mesh_nic_table table = {.nics = &nic, .num_nics = 1};
 
 	sysfs_fixture_device(&machine.fixture, device, "pci");
 	sysfs_fixture_file(&machine.fixture, "4", "devices/%s/current_link_width", device);
@@ -206,19 +207,20 @@ TEST(pci_link)
 	sysfs_fixture_file(&machine.fixture, "8.0 GT/s PCIe", "devices/%s/max_link_speed", device);
 	sysfs_fixture_file(&machine.fixture, "4", "devices/%s/../max_link_width", device);
 	sysfs_fixture_file(&machine.fixture, "255", "devices/%s/../current_link_width", device);
-	snprintf(path, sizeof(path), "%s/devices/%s", machine.fixture.root, device);
-	mesh_sysfs_pci_link_load(path, &link);
-	assert_int_equal(link.width, 4);
-	assert_int_equal(link.max_width, 8);
-	assert_int_equal(link.speed_mts, 5000);
-	assert_int_equal(link.max_speed_mts, 8000);
-	assert_int_equal(link.slot_width, 4);
-	assert_int_equal(link.slot_speed_mts, 0);
-	*strrchr(path, '/') = '\0';
-	mesh_sysfs_pci_link_load(path, &link);
-	assert_int_equal(link.width, 0);
-	mesh_sysfs_pci_link_load("", &link);
-	assert_int_equal(link.max_width, 0);
+	snprintf(nic.pci_path, sizeof(nic.pci_path), "%s/devices/%s", machine.fixture.root, device);
+	mesh_pci_links_load(&table);
+	assert_int_equal(nic.pci_link.width, 4);
+	assert_int_equal(nic.pci_link.max_width, 8);
+	assert_int_equal(nic.pci_link.speed_mts, 5000);
+	assert_int_equal(nic.pci_link.max_speed_mts, 8000);
+	assert_int_equal(nic.pci_link.slot_width, 4);
+	assert_int_equal(nic.pci_link.slot_speed_mts, 0);
+	*strrchr(nic.pci_path, '/') = '\0';
+	mesh_pci_links_load(&table);
+	assert_int_equal(nic.pci_link.width, 0);
+	*nic.pci_path = '\0';
+	mesh_pci_links_load(&table);
+	assert_int_equal(nic.pci_link.max_width, 0);
 }
 
 /* A name like a PCI function's on another bus is no PCI function. */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* test_sysfs_text.c - the texts that sysfs files hold, good and bad. */
+#include "common/pci_link.h"
 #include "system/sysfs.h"
 
 #include "unit.h"
@@ -63,13 +64,13 @@ TEST(pci_speed)
 					  "-8.0 GT/s", "8.55 GT/s", "1001 GT/s", " 8.0 GT/s"};
 	int mts = 1;
 
-	PARSES(mesh_sysfs_pci_speed_parse("8.0 GT/s PCIe", &mts), mts, 8000);
-	PARSES(mesh_sysfs_pci_speed_parse("2.5 GT/s PCIe", &mts), mts, 2500);
+	PARSES(mesh_pci_speed_parse("8.0 GT/s PCIe", &mts), mts, 8000);
+	PARSES(mesh_pci_speed_parse("2.5 GT/s PCIe", &mts), mts, 2500);
 	FOR_EACH(i, bad)
-		assert_int_equal(mesh_sysfs_pci_speed_parse(bad[i], &mts), -EINVAL);
+		assert_int_equal(mesh_pci_speed_parse(bad[i], &mts), -EINVAL);
 	assert_int_equal(mts, 2500);
-	PARSES(mesh_sysfs_pci_speed_parse("8 GT/s", &mts), mts, 8000);
-	PARSES(mesh_sysfs_pci_speed_parse("Unknown speed", &mts), mts, 0);
+	PARSES(mesh_pci_speed_parse("8 GT/s", &mts), mts, 8000);
+	PARSES(mesh_pci_speed_parse("Unknown speed", &mts), mts, 0);
 }
 
 TEST(speed)

@@ -4,6 +4,7 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
 
+#include "common/stats_folders.h"
 #include "system/stats_file.h"
 #include "wire/stats.h"
 
@@ -279,7 +280,7 @@ struct seen {
 	uint32_t pid;
 };
 
-static void see(void *arg, const struct mesh_stats_found *found)
+static void see(void *arg, const struct stats_found *found)
 {
 	struct seen *seen = arg;
 
@@ -293,7 +294,7 @@ static struct seen seen_in(const char *setting)
 {
 	struct seen seen = {0};
 
-	mesh_stats_files_read(setting, see, &seen);
+	stats_files_read(setting, see, &seen);
 	return seen;
 }
 
@@ -468,10 +469,10 @@ TEST(folder_that_others_can_write_to)
 	assert_int_equal(chmod(folder, 0777), 0);
 	assert_int_equal(mesh_stats_file_open(folder, 7, "a", &file), -EPERM);
 	assert_null(file.page);
-	assert_int_equal(mesh_stats_files_read(folder, see, NULL), -EPERM);
+	assert_int_equal(stats_files_read(folder, see, NULL), -EPERM);
 }
 
 TEST(no_folder)
 {
-	assert_int_equal(mesh_stats_files_read("/nowhere/at/all", see, NULL), -ENOENT);
+	assert_int_equal(stats_files_read("/nowhere/at/all", see, NULL), -ENOENT);
 }
