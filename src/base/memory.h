@@ -56,4 +56,13 @@ static inline void mesh_text_clean(char *text)
 	}
 }
 
+/** Checks and cleans a stranger's text. Returns false if it does not end within @size bytes. */
+static inline bool mesh_text_accept(char *text, size_t size)
+{
+	if (!mesh_text_ends(text, size))
+		return false;
+	mesh_text_clean(text);
+	return true;
+}
+
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * datagram.h - questions and answers (wire/neighbour.h, wire/links.h): what this process says of
- * itself and its NICs, and the UDP sockets. These see on which NIC a datagram arrives, and drop
- * what has passed a router.
+ * datagram.h - questions and answers (wire/neighbour.h): what this process says of itself and its
+ * NICs, and the UDP sockets. These see on which NIC a datagram arrives, and drop what has passed a
+ * router.
  */
 #ifndef MESH_NEIGHBOURS_DATAGRAM_H
 #define MESH_NEIGHBOURS_DATAGRAM_H
@@ -11,7 +11,7 @@
 #include <stdint.h>
 
 #include "nic/nic.h"
-#include "wire/links.h"
+#include "wire/neighbour.h"
 
 /* One of our NICs. */
 struct mesh_neighbour_link {

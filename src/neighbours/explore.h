@@ -19,7 +19,7 @@
 #include <stdint.h>
 
 #include "nic/graph.h"
-#include "wire/links.h"
+#include "wire/neighbour.h"
 
 /* Questions on their way at once, and when the answer is given up. */
 #define MESH_EXPLORE_WINDOW 32
@@ -78,7 +78,7 @@ struct mesh_explore {
  *
  * @self: our node id
  * @token: random
- * @job: see wire/links.h
+ * @job: see wire/neighbour.h
  */
 int mesh_explore_begin(struct mesh_explore *explore, uint64_t self, uint64_t token, uint64_t job);
 

@@ -235,17 +235,12 @@ struct mesh_frame_closed {
 _Static_assert(offsetof(struct mesh_frame_closed, sent) == 4, "wire format");
 _Static_assert(sizeof(struct mesh_frame_closed) == 20, "wire format");
 
+/* ASK, and SENT about the same message. */
 struct mesh_frame_ask {
 	uint32_t to_comm;
 	uint32_t seq; /* of the message */
 };
 _Static_assert(sizeof(struct mesh_frame_ask) == 8, "wire format");
-
-struct mesh_frame_sent {
-	uint32_t to_comm;
-	uint32_t seq; /* of the message, as in ASK */
-};
-_Static_assert(sizeof(struct mesh_frame_sent) == 8, "wire format");
 
 /* PORT: for the peer, not for a comm. */
 struct mesh_frame_port {
@@ -410,8 +405,7 @@ struct mesh_frame {
 		struct mesh_frame_accept accept;
 		struct mesh_frame_close close;
 		struct mesh_frame_closed closed;
-		struct mesh_frame_ask ask;
-		struct mesh_frame_sent sent;
+		struct mesh_frame_ask ask, sent;
 		struct mesh_frame_resume resume;
 		struct mesh_frame_have have;
 		struct mesh_frame_open open;
@@ -423,7 +417,6 @@ _Static_assert(offsetof(struct mesh_frame_accept, to_comm) == 0, "mesh_frame.to_
 _Static_assert(offsetof(struct mesh_frame_close, to_comm) == 0, "mesh_frame.to_comm");
 _Static_assert(offsetof(struct mesh_frame_closed, to_comm) == 0, "mesh_frame.to_comm");
 _Static_assert(offsetof(struct mesh_frame_ask, to_comm) == 0, "mesh_frame.to_comm");
-_Static_assert(offsetof(struct mesh_frame_sent, to_comm) == 0, "mesh_frame.to_comm");
 _Static_assert(offsetof(struct mesh_frame_resume, to_comm) == 0, "mesh_frame.to_comm");
 _Static_assert(offsetof(struct mesh_frame_have, to_comm) == 0, "mesh_frame.to_comm");
 _Static_assert(offsetof(struct mesh_frame_opened, to_comm) == 0, "mesh_frame.to_comm");

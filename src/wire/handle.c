@@ -225,28 +225,28 @@ static int contents_decode(const struct handle_wire *wire, struct mesh_handle *h
 	return 0;
 }
 
-int mesh_handle_decode(const void *bytes, struct mesh_handle *handle)
+/* A handle of a version from @first to @last. */
+static int versions_decode(const void *bytes, uint8_t first, uint8_t last,
+			   struct mesh_handle *handle)
 {
 	struct handle_wire wire;
 
 	memcpy(&wire, bytes, sizeof(wire));
 	if (wire.magic != HANDLE_MAGIC)
 		return -EPROTO;
-	if (wire.version != MESH_PROTOCOL_VERSION)
+	if (wire.version < first || wire.version > last)
 		return -EPROTONOSUPPORT;
 	return contents_decode(&wire, handle);
 }
 
+int mesh_handle_decode(const void *bytes, struct mesh_handle *handle)
+{
+	return versions_decode(bytes, MESH_PROTOCOL_VERSION, MESH_PROTOCOL_VERSION, handle);
+}
+
 int mesh_handle_decode_foreign(const void *bytes, struct mesh_handle *handle)
 {
-	struct handle_wire wire;
-
-	memcpy(&wire, bytes, sizeof(wire));
-	if (wire.magic != HANDLE_MAGIC)
-		return -EPROTO;
-	if (wire.version < MESH_DIALLED_VERSION_MIN)
-		return -EPROTONOSUPPORT;
-	return contents_decode(&wire, handle);
+	return versions_decode(bytes, MESH_DIALLED_VERSION_MIN, UINT8_MAX, handle);
 }
 
 bool mesh_handle_nic_add(struct mesh_handle *handle, const struct mesh_endpoint_addr *endpoint)

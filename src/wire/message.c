@@ -1,83 +1,79 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* message.c - checks the messages that come from other nodes: no field is trusted. */
-#include <errno.h>
 #include <string.h>
 
 #include "wire/message.h"
 
-static int acked_check(const struct mesh_message_header *header)
+static bool acked_fits(const struct mesh_message_header *header)
 {
-	return !header->acked || header->acked == MESH_ACKED(header->acked) ? 0 : -EPROTO;
+	return !header->acked || header->acked == MESH_ACKED(header->acked);
 }
 
-static int grants_check(const struct mesh_message_header *header)
+static bool grants_fit(const struct mesh_message_header *header)
 {
-	if (acked_check(header) || !header->count || header->count > MESH_GRANTS_PER_MESSAGE ||
-	    !header->paths || header->paths > MESH_PATHS_MAX)
-		return -EPROTO;
-	return header->length == header->count * mesh_grant_size(header->paths) ? 0 : -EPROTO;
+	return acked_fits(header) && header->count && header->count <= MESH_GRANTS_PER_MESSAGE &&
+	       header->paths && header->paths <= MESH_PATHS_MAX &&
+	       header->length == header->count * mesh_grant_size(header->paths);
 }
 
-static int written_check(const struct mesh_message_header *header, const uint8_t *payload)
+static bool written_fits(const struct mesh_message_header *header, const uint8_t *payload)
 {
 	struct mesh_message_written written;
 
 	if (header->length != sizeof(written))
-		return -EPROTO;
+		return false;
 	memcpy(&written, payload, sizeof(written));
 	if (!written.num_segments)
-		return written.segment ? -EPROTO : 0;
-	if (written.num_segments > MESH_SEGMENTS_MAX || written.segment >= written.num_segments)
-		return -EPROTO;
-	return 0;
+		return !written.segment;
+	return written.num_segments <= MESH_SEGMENTS_MAX && written.segment < written.num_segments;
 }
 
-static int relayed_check(const struct mesh_message_header *header, const uint8_t *payload)
+static bool relayed_fits(const struct mesh_message_header *header, const uint8_t *payload)
 {
 	struct mesh_message_relayed relayed;
 
 	if (header->length != sizeof(relayed))
-		return -EPROTO;
+		return false;
 	memcpy(&relayed, payload, sizeof(relayed));
-	if (!relayed.num_segments || relayed.num_segments > MESH_SEGMENTS_MAX ||
-	    relayed.segment >= relayed.num_segments)
-		return -EPROTO;
-	if (!relayed.length || relayed.granule >= MESH_GRANULES)
-		return -EPROTO;
-	return relayed.full <= 1 && relayed.more <= 1 && relayed.wants <= 1 ? 0 : -EPROTO;
+	return relayed.num_segments <= MESH_SEGMENTS_MAX &&
+	       relayed.segment < relayed.num_segments && relayed.length &&
+	       relayed.granule < MESH_GRANULES && relayed.full <= 1 && relayed.more <= 1 &&
+	       relayed.wants <= 1;
 }
 
-static int arrived_check(const struct mesh_message_header *header, const uint8_t *payload)
+static bool arrived_fits(const struct mesh_message_header *header, const uint8_t *payload)
 {
 	struct mesh_message_arrived arrived;
 
 	if (header->length != sizeof(arrived))
-		return -EPROTO;
+		return false;
 	memcpy(&arrived, payload, sizeof(arrived));
-	return arrived.limit && arrived.limit <= MESH_GRANULES ? 0 : -EPROTO;
+	return arrived.limit && arrived.limit <= MESH_GRANULES;
 }
 
-static int message_payload_check(const struct mesh_message_header *header, const uint8_t *payload)
+static bool message_fits(const struct mesh_message_header *header)
 {
+	const uint8_t *payload = (const uint8_t *)(header + 1);
+
 	switch ((enum mesh_message_type)header->type) {
 	case MESH_MESSAGE_GRANT:
-		return grants_check(header);
+		return grants_fit(header);
 	case MESH_MESSAGE_WRITTEN:
-		return written_check(header, payload);
+		return written_fits(header, payload);
 	case MESH_MESSAGE_RELAYED:
-		return relayed_check(header, payload);
+		return relayed_fits(header, payload);
 	case MESH_MESSAGE_ARRIVED:
-		return arrived_check(header, payload);
+		return arrived_fits(header, payload);
 	case MESH_MESSAGE_DATA:
-		return 0;
+		return true;
 	case MESH_MESSAGE_POSTED:
-		return acked_check(header) || header->length ? -EPROTO : 0;
+		return acked_fits(header) && !header->length;
 	case MESH_MESSAGE_GREET:
 	case MESH_MESSAGE_GREET_REPLY:
 	case MESH_MESSAGE_WANT:
-		return header->length == 0 ? 0 : -EPROTO;
+		return !header->length;
 	}
-	return -EPROTO;
+	return false;
 }
 
 const struct mesh_message_header *mesh_message_check(const void *bytes, size_t size)
@@ -88,5 +84,5 @@ const struct mesh_message_header *mesh_message_check(const void *bytes, size_t s
 		return NULL;
 	if (header->type == MESH_MESSAGE_DATA) /* most are */
 		return header;
-	return message_payload_check(header, (const uint8_t *)(header + 1)) ? NULL : header;
+	return message_fits(header) ? header : NULL;
 }

@@ -227,29 +227,29 @@ void mesh_stats_circuit_close(struct mesh_stats_page *page, struct mesh_circuit_
 
 /* ---- reading --------------------------------------------------------------------------- */
 
-static bool entry_is_sound(const struct mesh_stats_entry *entry)
+static bool entry_accept(struct mesh_stats_entry *entry)
 {
 	if (entry->state == MESH_STATS_FREE)
 		return true;
 	return entry->state <= MESH_STATS_CLOSED && entry->sending <= 1 &&
 	       entry->via < MESH_STATS_VIAS && entry->provider <= MESH_PROVIDER_ID_MAX &&
 	       (entry->family == MESH_FAMILY_IPV4 || entry->family == MESH_FAMILY_IPV6) &&
-	       mesh_text_ends(entry->nic, sizeof(entry->nic)) &&
-	       mesh_text_ends(entry->peer, sizeof(entry->peer));
+	       mesh_text_accept(entry->nic, sizeof(entry->nic)) &&
+	       mesh_text_accept(entry->peer, sizeof(entry->peer));
 }
 
-static bool circuit_is_sound(const struct mesh_stats_circuit *circuit)
+static bool circuit_accept(struct mesh_stats_circuit *circuit)
 {
 	if (circuit->state == MESH_STATS_FREE)
 		return true;
 	return circuit->state <= MESH_STATS_CLOSED &&
-	       mesh_text_ends(circuit->origin, sizeof(circuit->origin)) &&
-	       mesh_text_ends(circuit->target, sizeof(circuit->target)) &&
-	       mesh_text_ends(circuit->nic_up, sizeof(circuit->nic_up)) &&
-	       mesh_text_ends(circuit->nic_down, sizeof(circuit->nic_down));
+	       mesh_text_accept(circuit->origin, sizeof(circuit->origin)) &&
+	       mesh_text_accept(circuit->target, sizeof(circuit->target)) &&
+	       mesh_text_accept(circuit->nic_up, sizeof(circuit->nic_up)) &&
+	       mesh_text_accept(circuit->nic_down, sizeof(circuit->nic_down));
 }
 
-static int header_check(const struct mesh_stats_header *header, size_t size)
+static int header_accept(struct mesh_stats_header *header, size_t size)
 {
 	if (header->magic != MESH_STATS_MAGIC)
 		return -EPROTO;
@@ -262,79 +262,38 @@ static int header_check(const struct mesh_stats_header *header, size_t size)
 	    size < sizeof(*header) + header->num_entries * sizeof(struct mesh_stats_entry) +
 			    header->num_circuits * sizeof(struct mesh_stats_circuit))
 		return -EPROTO;
-	if (!mesh_text_ends(header->node, sizeof(header->node)) ||
-	    !mesh_text_ends(header->program, sizeof(header->program)))
+	if (!mesh_text_accept(header->node, sizeof(header->node)) ||
+	    !mesh_text_accept(header->program, sizeof(header->program)))
 		return -EPROTO;
 	return header->sequence & 1 ? -EAGAIN : 0;
 }
 
-/* The entries and circuits behind a header that was checked. @bytes: at any alignment */
-static bool all_are_sound(const char *bytes, const struct mesh_stats_header *header)
-{
-	struct mesh_stats_circuit circuit;
-	struct mesh_stats_entry entry;
-	uint32_t i;
-
-	for (i = 0; i < header->num_entries; i++, bytes += sizeof(entry)) {
-		memcpy(&entry, bytes, sizeof(entry));
-		if (!entry_is_sound(&entry))
-			return false;
-	}
-	for (i = 0; i < header->num_circuits; i++, bytes += sizeof(circuit)) {
-		memcpy(&circuit, bytes, sizeof(circuit));
-		if (!circuit_is_sound(&circuit))
-			return false;
-	}
-	return true;
-}
-
-/* The texts of those that are in use: others were not checked. */
-static void texts_clean(struct mesh_stats_page *page)
-{
-	struct mesh_stats_circuit *circuit;
-	uint32_t i;
-
-	mesh_text_clean(page->header.node);
-	mesh_text_clean(page->header.program);
-	for (i = 0; i < page->header.num_entries; i++) {
-		if (page->entries[i].state == MESH_STATS_FREE)
-			continue;
-		mesh_text_clean(page->entries[i].nic);
-		mesh_text_clean(page->entries[i].peer);
-	}
-	for (i = 0; i < page->header.num_circuits; i++) {
-		circuit = &page->circuits[i];
-		if (circuit->state == MESH_STATS_FREE)
-			continue;
-		mesh_text_clean(circuit->origin);
-		mesh_text_clean(circuit->target);
-		mesh_text_clean(circuit->nic_up);
-		mesh_text_clean(circuit->nic_down);
-	}
-}
-
 int mesh_stats_decode(const void *bytes, size_t size, struct mesh_stats_page *page)
 {
-	const char *entries = (const char *)bytes + sizeof(struct mesh_stats_header);
-	struct mesh_stats_header header;
+	const char *entries = (const char *)bytes + sizeof(page->header);
 	size_t entries_size;
+	uint32_t i;
 	int ret;
 
-	if (size < sizeof(header))
+	if (size < sizeof(page->header))
 		return -EPROTO;
-	memcpy(&header, bytes, sizeof(header));
-	ret = header_check(&header, size);
+	memset(page, 0, sizeof(*page));
+	memcpy(&page->header, bytes, sizeof(page->header));
+	ret = header_accept(&page->header, size);
 	if (ret)
 		return ret;
-	if (!all_are_sound(entries, &header))
-		return -EPROTO;
-	entries_size = header.num_entries * sizeof(page->entries[0]);
-	memset(page, 0, sizeof(*page));
-	page->header = header;
+	entries_size = page->header.num_entries * sizeof(page->entries[0]);
 	memcpy(page->entries, entries, entries_size);
 	memcpy(page->circuits, entries + entries_size,
-	       header.num_circuits * sizeof(page->circuits[0]));
-	texts_clean(page);
+	       page->header.num_circuits * sizeof(page->circuits[0]));
+	for (i = 0; i < page->header.num_entries; i++) {
+		if (!entry_accept(&page->entries[i]))
+			return -EPROTO;
+	}
+	for (i = 0; i < page->header.num_circuits; i++) {
+		if (!circuit_accept(&page->circuits[i]))
+			return -EPROTO;
+	}
 	return 0;
 }
 

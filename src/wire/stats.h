@@ -231,7 +231,7 @@ void mesh_circuit_counters_add(struct mesh_circuit_counters *sum,
  * Checks a copy of a page: @size untrusted bytes, at any alignment. Unprintable characters of its
  * texts become '?'.
  *
- * @page: written on success only; entries beyond those of the file are free
+ * @page: undefined on failure; entries beyond those of the file are free
  *
  * Returns 0; -EPROTO if this is not such a page, or a damaged one; -EPROTONOSUPPORT for another
  * version; -EAGAIN if it was copied while its entries changed.

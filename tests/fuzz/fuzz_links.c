@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "wire/links.h"
+#include "wire/neighbour.h"
 
 #include "fuzz_text.h"
 

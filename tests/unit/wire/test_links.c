@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* test_links.c - questions and answers about links: what is made is read, the rest is refused. */
-#include "wire/links.h"
+#include "wire/neighbour.h"
 
 #include "unit.h"
 
