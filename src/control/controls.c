@@ -11,8 +11,8 @@
 #include "base/descriptors.h"
 #include "base/log.h"
 #include "control/controls.h"
+#include "control/peer.h"
 #include "control/peer_end.h"
-#include "control/peer_index.h"
 #include "control/peer_life.h"
 #include "wire/protocol.h"
 #include "wire/stats.h"
@@ -66,19 +66,22 @@ static void accept_pause(struct mesh_control *control, int error)
 		mesh_warn("cannot accept a peer's connection: %s%s%s", strerror(error),
 			  error == EMFILE || error == ENFILE ? "; " MESH_DESCRIPTORS_RAISE : "",
 			  more);
-	control->paused_until_ms = now_ms + PAUSE_MS;
 	mesh_engine_rewatch(&control->process->engine, &control->watch, 0);
+	mesh_engine_timer_set(&control->process->engine, &control->pause, now_ms + PAUSE_MS);
 }
 
-static struct mesh_control *control_of_watch(struct mesh_watch *watch)
+static void pause_expired(struct mesh_timer *timer, uint64_t now_ms)
 {
-	return mesh_container_of(watch, struct mesh_control, watch);
+	struct mesh_control *control = mesh_container_of(timer, struct mesh_control, pause);
+
+	(void)now_ms;
+	mesh_engine_rewatch(&control->process->engine, &control->watch, EPOLLIN);
 }
 
 MESH_HOLDS(process)
 static void control_ready(struct mesh_watch *watch, uint32_t events)
 {
-	struct mesh_control *control = control_of_watch(watch);
+	struct mesh_control *control = mesh_container_of(watch, struct mesh_control, watch);
 	struct mesh_process *process = control->process;
 	struct sockaddr_storage from;
 	socklen_t len = sizeof(from);
@@ -188,6 +191,7 @@ static void control_init(struct mesh_process *process, int dev, int fd)
 {
 	process->controls[dev] = (struct mesh_control){
 		.watch = {.fd = fd, .ready = control_ready},
+		.pause = {.expired = pause_expired},
 		.process = process,
 		.dev = dev,
 	};
@@ -247,31 +251,8 @@ void mesh_controls_close(struct mesh_process *process)
 {
 	int dev;
 
-	for (dev = 0; dev < process->num_devs; dev++)
+	for (dev = 0; dev < process->num_devs; dev++) {
+		mesh_engine_timer_cancel(&process->engine, &process->controls[dev].pause);
 		mesh_engine_unwatch(&process->engine, &process->controls[dev].watch);
-}
-
-bool mesh_controls_paused(const struct mesh_process *process)
-{
-	int dev;
-
-	for (dev = 0; dev < process->num_devs; dev++) {
-		if (process->controls[dev].paused_until_ms)
-			return true;
-	}
-	return false;
-}
-
-void mesh_controls_tick(struct mesh_process *process, uint64_t now_ms)
-{
-	int dev;
-
-	for (dev = 0; dev < process->num_devs; dev++) {
-		struct mesh_control *control = &process->controls[dev];
-
-		if (!control->paused_until_ms || now_ms < control->paused_until_ms)
-			continue;
-		control->paused_until_ms = 0;
-		mesh_engine_rewatch(&process->engine, &control->watch, EPOLLIN);
 	}
 }

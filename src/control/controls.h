@@ -27,10 +27,4 @@ int mesh_control_open(struct mesh_process *process, int dev);
 MESH_HOLDS(process)
 void mesh_control_start(struct mesh_process *process, int dev);
 
-/** True while a control listener waits for file descriptors. process->lock held. */
-bool mesh_controls_paused(const struct mesh_process *process);
-
-/** Listens again where accept() had run out of file descriptors. process->lock held. */
-void mesh_controls_tick(struct mesh_process *process, uint64_t now_ms);
-
 #endif

@@ -52,9 +52,6 @@ struct mesh_dial {
 	int error;
 };
 
-/* How long a way is tried while another one could be. */
-#define MESH_DIAL_MS 3000
-
 /**
  * Begins to dial @way. The dial is at rest.
  *

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <limits.h>
 #include <sched.h>
+#include <stddef.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
@@ -17,6 +18,8 @@
 
 /* Events of one turn: more of them keep the lock for longer. */
 #define EVENTS 32
+
+/* ---- watches --------------------------------------------------------------------------------- */
 
 int mesh_engine_watch(struct mesh_engine *engine, struct mesh_watch *watch, uint32_t events)
 {
@@ -66,9 +69,105 @@ void mesh_engine_wake(struct mesh_engine *engine)
 	engine_rouse(engine);
 }
 
+/* ---- timers ---------------------------------------------------------------------------------- */
+
+/* Makes the later one the first child of the other. Both have no siblings; NULL: there is none. */
+static struct mesh_timer *timers_merge(struct mesh_timer *a, struct mesh_timer *b)
+{
+	struct mesh_timer *first = a, *second = b;
+
+	if (!a || !b)
+		return a ? a : b;
+	if (b->due_ms < a->due_ms) {
+		first = b;
+		second = a;
+	}
+	second->previous = first;
+	second->next = first->child;
+	if (first->child)
+		first->child->previous = second;
+	first->child = second;
+	return first;
+}
+
+static struct mesh_timer *alone(struct mesh_timer *timer)
+{
+	if (timer)
+		timer->next = timer->previous = NULL;
+	return timer;
+}
+
+/* Merges siblings: pairs from the left, then the pairs from the right. */
+static struct mesh_timer *siblings_merge(struct mesh_timer *timer)
+{
+	struct mesh_timer *pairs = NULL, *first = NULL, *second, *rest;
+
+	for (; timer; timer = rest) {
+		second = timer->next;
+		rest = second ? second->next : NULL;
+		timer = timers_merge(alone(timer), alone(second));
+		timer->next = pairs;
+		pairs = timer;
+	}
+	for (; pairs; pairs = rest) {
+		rest = pairs->next;
+		first = timers_merge(first, alone(pairs));
+	}
+	return first;
+}
+
+static void timers_cancel(struct mesh_timers *timers, struct mesh_timer *timer)
+{
+	struct mesh_timer *children;
+
+	if (!timer->set)
+		return;
+	children = siblings_merge(timer->child);
+	timer->set = false;
+	timer->child = NULL;
+	if (!timer->previous) {
+		timers->first = children;
+		return;
+	}
+	if (timer->previous->child == timer)
+		timer->previous->child = timer->next;
+	else
+		timer->previous->next = timer->next;
+	if (timer->next)
+		timer->next->previous = timer->previous;
+	alone(timer);
+	timers->first = timers_merge(timers->first, children);
+}
+
+static void timers_set(struct mesh_timers *timers, struct mesh_timer *timer, uint64_t due_ms)
+{
+	if (timer->set && timer->due_ms == due_ms)
+		return;
+	timers_cancel(timers, timer);
+	timer->due_ms = due_ms;
+	if (due_ms <= timers->running_ms && timer->run == timers->run)
+		timer->due_ms = timers->running_ms + 1;
+	timer->set = true;
+	timers->first = timers_merge(timers->first, timer);
+}
+
+void mesh_timers_run(struct mesh_timers *timers, uint64_t now_ms)
+{
+	struct mesh_timer *timer;
+
+	timers->run++;
+	timers->running_ms = now_ms;
+	while ((timer = timers->first) && timer->due_ms <= now_ms) {
+		timers_cancel(timers, timer);
+		timer->run = timers->run;
+		timer->expired(timer, now_ms);
+	}
+	timers->running_ms = 0;
+}
+
 void mesh_engine_timer_set(struct mesh_engine *engine, struct mesh_timer *timer, uint64_t due_ms)
 {
-	mesh_timers_set(&engine->timers, timer, due_ms);
+	timers_set(&engine->timers, timer, due_ms);
 	if (due_ms < engine->sleeps_until_ms) {
 		engine->sleeps_until_ms = 0;
 		engine_rouse(engine);
@@ -84,8 +183,10 @@ void mesh_engine_timer_advance(struct mesh_engine *engine, struct mesh_timer *ti
 
 void mesh_engine_timer_cancel(struct mesh_engine *engine, struct mesh_timer *timer)
 {
-	mesh_timers_cancel(&engine->timers, timer);
+	timers_cancel(&engine->timers, timer);
 }
+
+/* ---- the thread ------------------------------------------------------------------------------ */
 
 static void wakes_drain(struct mesh_engine *engine)
 {
@@ -161,7 +262,7 @@ static void *engine_main(void *arg)
 {
 	struct mesh_engine *engine = arg;
 
-	while (!atomic_load(&engine->stop))
+	while (atomic_load(&engine->runs))
 		engine_turn(engine);
 	return NULL;
 }
@@ -183,7 +284,6 @@ int mesh_engine_open(struct mesh_engine *engine, struct mesh_lock *lock,
 	engine->owner = owner;
 	engine->timers = (struct mesh_timers){.first = NULL};
 	engine->errand = NULL;
-	atomic_store(&engine->stop, false);
 	engine->wake_fd = -1;
 	engine->epoll_fd = mesh_descriptor_hide(epoll_create1(EPOLL_CLOEXEC));
 	if (engine->epoll_fd >= 0)
@@ -198,22 +298,22 @@ int mesh_engine_open(struct mesh_engine *engine, struct mesh_lock *lock,
 
 int mesh_engine_start(struct mesh_engine *engine)
 {
-	int ret = mesh_thread_create(&engine->thread, "nccl-net-mesh", engine_main, engine);
+	int ret;
 
-	if (ret)
-		return engine_fail(ret, "start the plugin's thread");
-	engine->running = true;
-	return 0;
+	atomic_store(&engine->runs, true);
+	ret = mesh_thread_create(&engine->thread, "nccl-net-mesh", engine_main, engine);
+	if (!ret)
+		return 0;
+	atomic_store(&engine->runs, false);
+	return engine_fail(ret, "start the plugin's thread");
 }
 
 void mesh_engine_stop(struct mesh_engine *engine)
 {
-	if (!engine->running)
+	if (!atomic_exchange(&engine->runs, false))
 		return;
-	atomic_store(&engine->stop, true);
 	mesh_engine_wake(engine);
 	pthread_join(engine->thread, NULL);
-	engine->running = false;
 }
 
 void mesh_engine_close(struct mesh_engine *engine)

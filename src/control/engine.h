@@ -13,7 +13,6 @@
 #include <stdint.h>
 
 #include "base/lock.h"
-#include "control/timer.h"
 
 /* A file descriptor and the function to call when it is ready. Embedded in its owner. */
 struct mesh_watch {
@@ -24,6 +23,27 @@ struct mesh_watch {
 	 * engine may have more events at hand. That is the timers' work.
 	 */
 	void (*ready)(struct mesh_watch *watch, uint32_t events);
+};
+
+/* The deadline of one object. Embedded in its owner; zeros: not set. */
+struct mesh_timer {
+	uint64_t due_ms; /* of mesh_clock_ms() */
+	/* Called once, when it is due; the timer is no longer set, and may be set again. */
+	void (*expired)(struct mesh_timer *timer, uint64_t now_ms);
+	bool set;
+	uint64_t run;			 /* the last one that called it */
+	struct mesh_timer *child, *next; /* its first child, its next sibling */
+	struct mesh_timer *previous;	 /* its previous sibling, or its parent; NULL: the first */
+};
+
+/*
+ * All deadlines, ordered: those that are due are found without a walk over all objects. A pairing
+ * heap: setting and cancelling need no memory and no search.
+ */
+struct mesh_timers {
+	struct mesh_timer *first; /* the one that is due first; NULL: none is set */
+	uint64_t run;		  /* times that the engine has looked for those that are due */
+	uint64_t running_ms;	  /* during such a look: its time; else 0 */
 };
 
 /* What the thread does for its owner. */
@@ -47,8 +67,7 @@ struct mesh_engine {
 	void (*errand)(void *owner); /* the thread's next; NULL: none */
 	uint64_t sleeps_until_ms; /* while it may wait for events; 0: it will look at the timers */
 	pthread_t thread;
-	bool running;
-	_Atomic(bool) stop;
+	_Atomic(bool) runs; /* false: it ends, or was not started */
 	/*
 	 * True while the thread polls the domains periodically, because NCCL's threads have polled
 	 * recently. They set it again with mesh_engine_busy().
@@ -95,6 +114,12 @@ void mesh_engine_timer_set(struct mesh_engine *engine, struct mesh_timer *timer,
 void mesh_engine_timer_advance(struct mesh_engine *engine, struct mesh_timer *timer,
 			       uint64_t due_ms);
 void mesh_engine_timer_cancel(struct mesh_engine *engine, struct mesh_timer *timer);
+
+/**
+ * Calls those that are due at @now_ms, the earliest first, also those that are set meanwhile; but
+ * each only once: one that is set again is due a millisecond later at the earliest.
+ */
+void mesh_timers_run(struct mesh_timers *timers, uint64_t now_ms);
 
 /**
  * Has the thread call @errand once, with the owner and without the lock, for what takes long.

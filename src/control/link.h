@@ -4,9 +4,12 @@
  * directions. They are lost together, and the last one to leave frees the link.
  *
  * A link is watched while something waits for the process, or while it is silent: the engine reads
- * the kernel's state of all TCP connections with it, a few times a second (liveness.h). Otherwise
- * the kernel's keep-alive asks, and the engine looks twice within the limit of silence whether all
- * was answered.
+ * the kernel's state of all TCP connections with it, a few times a second. Otherwise the kernel's
+ * keep-alive asks, and the engine looks twice within the limit of silence whether all was answered.
+ *
+ * There is one verdict for each link. Anything that arrives on any socket is a sign of life;
+ * silence counts from the first packet that got no answer. A peer whose process is stopped is
+ * alive: its kernel answers. A slow link is alive: its acknowledgements arrive.
  */
 #ifndef MESH_CONTROL_LINK_H
 #define MESH_CONTROL_LINK_H
@@ -15,15 +18,60 @@
 #include <stdint.h>
 
 #include "base/lock.h"
-#include "control/liveness.h"
 #include "control/peer.h"
 #include "fabric/provider_sockets.h"
+#include "system/tcp_look.h"
 
 /* Keep-alive probes of the kernel within the limit of silence; the plugin triggers as many. */
 #define MESH_LINK_QUESTIONS 60
 
 /* If a frame is not acknowledged within this, its link is watched. */
 #define MESH_LINK_FRAME_MS 500
+/*
+ * A link that is watched is looked at so often: a verdict is late by at most this. After
+ * MESH_LINK_QUIET_MS without a sign of life the kernel is made to send probes.
+ */
+#define MESH_LINK_LOOK_MS 100
+#define MESH_LINK_QUIET_MS 1000
+
+/* The sockets of one link that are read; usually there are two for control and two for data. */
+#define MESH_LIVENESS_SOCKETS 8
+
+enum mesh_liveness_state {
+	MESH_LIVENESS_IDLE,    /* nothing waits for the peer: it is not checked */
+	MESH_LIVENESS_WATCHED, /* something waits, and the peer answers */
+	MESH_LIVENESS_SILENT,  /* something waits, and nothing has arrived for a while */
+	MESH_LIVENESS_STATES
+};
+
+enum mesh_liveness_verdict {
+	MESH_LIVENESS_GOES_ON,
+	MESH_LIVENESS_NO_ANSWER, /* nothing arrives, whatever is sent */
+	MESH_LIVENESS_NO_DATA,	 /* small packets are answered, the data in flight is not */
+	MESH_LIVENESS_NO_WRITES, /* TCP gets through, RDMA writes are not answered */
+};
+
+/* The state of one socket at the last look. */
+struct mesh_liveness_socket {
+	struct mesh_tcp_look last;
+	uint64_t moved_ms; /* when its data in flight was last answered, or the link came back */
+	uint32_t resent;   /* last.resent at that time */
+	uint64_t mark;	   /* bytes_acked once all that was queued at mark_ms is acknowledged */
+};
+
+struct mesh_liveness {
+	enum mesh_liveness_state state;
+	uint64_t limit_ms;	  /* of silence */
+	uint64_t wanted_until_ms; /* the link is watched until then */
+	uint64_t looked_ms;	  /* the last look; 0 if none */
+	uint64_t heard_ms;	  /* the last sign of life; 0 if unknown */
+	uint64_t asked_ms;	  /* the first packet without an answer since; 0 if none */
+	uint64_t audible_ms;	  /* when the last silence ended */
+	uint64_t mark_ms;
+	uint64_t drained_ms; /* all that the sockets held at this time is acknowledged */
+	struct mesh_liveness_socket sockets[MESH_LIVENESS_SOCKETS];
+	int num_sockets;
+};
 
 struct mesh_link {
 	LIST_ENTRY(mesh_link) entry; /* process->links */
@@ -31,7 +79,6 @@ struct mesh_link {
 	struct mesh_process *process;
 	struct mesh_domain *domain;
 	LIST_HEAD(, mesh_peer) peers MESH_GUARDED_BY(process); /* those that are up; never empty */
-	bool eager; /* keep-alive probes often, and does not end the connection */
 	struct mesh_liveness liveness;
 	struct mesh_remote_sockets sockets;
 	uint64_t waited_until_ms; /* something waits for the process until then */
@@ -69,18 +116,15 @@ void mesh_links_want(struct mesh_process *process, const struct mesh_domain *dom
 MESH_HOLDS(process)
 void mesh_link_writes_want(struct mesh_peer *peer, uint64_t until_ms);
 
-/**
- * True if the link's RDMA writes have had no answer for the limit, although the peer's kernel
- * answers on TCP; false if nothing waits for them.
- */
-MESH_HOLDS(process)
-bool mesh_link_writes_are_silent(struct mesh_link *link, uint64_t now_ms);
-
 /** A frame was sent: the link is watched if the frame is not acknowledged soon. */
 MESH_HOLDS(process)
 void mesh_link_sent(struct mesh_peer *peer);
 
-/** False while the link is silent: a frame sent now would delay the next sign of life. */
+/**
+ * True if the process has answered recently, or nothing is known of it. A frame that is sent during
+ * a silence stops the kernel's keep-alive, and TCP retransmits it at growing intervals: the caller
+ * should wait.
+ */
 MESH_HOLDS(process)
 bool mesh_link_is_fresh(const struct mesh_peer *peer, uint64_t now_ms);
 
@@ -95,6 +139,10 @@ bool mesh_link_is_drained(struct mesh_peer *peer, uint64_t since_ms, uint64_t no
 /** Watches the link if the kernel's keep-alive has no answer on one of its control connections. */
 MESH_HOLDS(process)
 void mesh_link_idle_look(struct mesh_link *link, uint64_t now_ms);
+
+/** Begins the watch of a link that is wanted, and ends it when its time is over. */
+MESH_HOLDS(process)
+void mesh_link_watch_update(struct mesh_link *link, uint64_t now_ms);
 
 /** Reads the state of all TCP connections with the process over this link. Returns the verdict. */
 MESH_HOLDS(process)

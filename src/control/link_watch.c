@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* link_watch.c - checks the links that are watched, and loses those that are dead. */
+/*
+ * link_watch.c - checks the links that are watched, loses those that are dead, and brings to rest
+ * what was lost on a link, before the link is used again.
+ */
 #include <errno.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -9,33 +13,25 @@
 #include "control/link.h"
 #include "control/link_watch.h"
 #include "control/peer_end.h"
-#include "control/peer_index.h"
 #include "control/peer_send.h"
-#include "control/socket.h"
+#include "fabric/endpoint.h"
 #include "system/tcp_look.h"
 
-/* After QUIET_MS without a sign of life, the kernel is made to send probes, at this interval. */
-#define QUIET_MS 1000
-#define POKE_MS 200
-/* Between two checks of a link that is watched: liveness.c decides which of them are looks. */
-#define TURN_MS 20
 /* Looks at the keep-alive of a link that nothing waits for, within its limit of silence. */
 #define IDLE_LOOKS 2
 /* The longest silence of a link whose messages go on without it: a wrong verdict costs little. */
 #define RESUMED_MS 3000
 
-/* ---- verdicts -------------------------------------------------------------------------- */
+/* ---- verdicts -------------------------------------------------------------------------------- */
 
 MESH_HOLDS(process)
 static void refusal_send(struct mesh_peer *peer, enum mesh_refusal refusal, uint32_t detail,
 			 uint32_t peer_id)
 {
-	struct mesh_frame frame;
+	struct mesh_frame frame = {
+		.refuse = {.refusal = refusal, .detail = detail, .peer_id = peer_id},
+	};
 
-	memset(&frame, 0, sizeof(frame));
-	frame.refuse.refusal = refusal;
-	frame.refuse.detail = detail;
-	frame.refuse.peer_id = peer_id;
 	mesh_peer_send(peer, &frame, MESH_FRAME_REFUSE);
 }
 
@@ -82,17 +78,17 @@ void mesh_link_lose(struct mesh_peer *peer, const char *reason, enum mesh_refusa
 			mesh_engine_unwatch(&peer->process->engine, &peer->watch);
 		mesh_peer_lose(peer, reason);
 		peer->state_ms = now_ms; /* one loss has one time */
-		peer->reported = !refusal;
+		peer->cut = refusal ? MESH_PEER_CUT_CLOSE : MESH_PEER_CUT_WRITE;
 		peer->heard_ms = heard_ms;
-		peer->lost_ms = 0; /* nothing is in flight: its comms need not wait */
 	}
-	/* Now: a frame that comes next, over another link, relies on it. */
+	/* Now: a frame that comes next, over another link, relies on it. Nothing is in flight. */
 	peer = NULL;
 	while ((peer = mesh_peer_of_process(first, peer))) {
-		if (peer->state == MESH_PEER_LOST && !peer->lost_ms)
+		if (!mesh_peer_shares_link(peer, first))
+			continue;
+		if (peer->state == MESH_PEER_LOST)
 			mesh_peer_bury(peer);
-		/* Its HELLO came before this loss (link_settle.h). */
-		if (peer->state == MESH_PEER_GREETING && mesh_peer_shares_link(peer, first))
+		else if (peer->state == MESH_PEER_GREETING) /* its HELLO came before this loss */
 			mesh_peer_retry(peer, reason);
 	}
 }
@@ -170,7 +166,7 @@ static void writes_lost(struct mesh_link *link)
 }
 
 MESH_HOLDS(process)
-static void link_judge(struct mesh_link *link, enum mesh_liveness_verdict verdict, uint64_t now_ms)
+static void verdict_execute(struct mesh_link *link, enum mesh_liveness_verdict verdict)
 {
 	unsigned long long limit_s = link->liveness.limit_ms / 1000;
 	struct mesh_peer *peer = LIST_FIRST(&link->peers);
@@ -178,19 +174,18 @@ static void link_judge(struct mesh_link *link, enum mesh_liveness_verdict verdic
 
 	if (verdict == MESH_LIVENESS_NO_ANSWER) {
 		mesh_link_timed_out(peer, 0);
+	} else if (verdict == MESH_LIVENESS_NO_WRITES) {
+		writes_lost(link);
 	} else if (verdict == MESH_LIVENESS_NO_DATA) {
 		snprintf(reason, sizeof(reason),
 			 "it has acknowledged no data for %llu s, though small packets get "
 			 "through: large frames are lost (is the MTU of both NICs the same?)",
 			 limit_s);
 		mesh_link_lose(peer, reason, MESH_REFUSAL_NO_DATA);
-	} else if (link->liveness.state == MESH_LIVENESS_WATCHED &&
-		   mesh_link_writes_are_silent(link, now_ms)) {
-		writes_lost(link);
 	}
 }
 
-/* ---- what is due ----------------------------------------------------------------------- */
+/* ---- what is due ----------------------------------------------------------------------------- */
 
 /* If keep-alive is set again, the kernel sends a probe at once. */
 MESH_HOLDS(process)
@@ -198,9 +193,10 @@ static void silence_poke(struct mesh_link *link, uint64_t now_ms)
 {
 	uint64_t pause_ms = link->liveness.limit_ms / MESH_LINK_QUESTIONS;
 
-	if (pause_ms < POKE_MS)
-		pause_ms = POKE_MS;
-	if (now_ms < link->liveness.heard_ms + QUIET_MS || now_ms < link->poked_ms + pause_ms)
+	if (pause_ms < 2 * MESH_LINK_LOOK_MS)
+		pause_ms = 2 * MESH_LINK_LOOK_MS;
+	if (now_ms < link->liveness.heard_ms + MESH_LINK_QUIET_MS ||
+	    now_ms < link->poked_ms + pause_ms)
 		return;
 	link->poked_ms = now_ms;
 	mesh_link_keepalives_set(link);
@@ -233,34 +229,36 @@ static uint64_t idle_next(const struct mesh_link *link, uint64_t now_ms)
 	return now_ms - now_ms % period_ms + period_ms;
 }
 
-/*
- * Nothing waits for the process: a silence is found by the kernel's keep-alive. A link that is
- * silent is watched until it is heard again, or dead.
- */
+/* Nothing waits for the process: a silence is found by the kernel's keep-alive. */
 MESH_HOLDS(process)
 static void idle_check(struct mesh_link *link, uint64_t now_ms)
 {
-	if (link->liveness.state == MESH_LIVENESS_IDLE && now_ms >= link->idle_ms) {
-		link->idle_ms = idle_next(link, now_ms);
-		if (now_ms >= link->waited_until_ms)
-			mesh_link_idle_look(link, now_ms);
-	}
-	if (link->liveness.state != MESH_LIVENESS_IDLE && link->liveness.asked_ms)
-		mesh_liveness_want(&link->liveness, now_ms + QUIET_MS);
+	if (link->liveness.state != MESH_LIVENESS_IDLE || now_ms < link->idle_ms)
+		return;
+	link->idle_ms = idle_next(link, now_ms);
+	if (now_ms >= link->waited_until_ms)
+		mesh_link_idle_look(link, now_ms);
+}
+
+MESH_HOLDS(process)
+static uint64_t look_due_ms(const struct mesh_link *link)
+{
+	return link->liveness.looked_ms + MESH_LINK_LOOK_MS;
 }
 
 /* While the link is watched it is looked at often, and so is a frame that is not acknowledged. */
 MESH_HOLDS(process)
 static void next_check_set(struct mesh_link *link, uint64_t now_ms)
 {
-	bool watched = link->liveness.state != MESH_LIVENESS_IDLE;
-	uint64_t frame_ms = link->sent_ms + MESH_LINK_FRAME_MS;
 	uint64_t due_ms = link->idle_ms > now_ms ? link->idle_ms : idle_next(link, now_ms);
 
-	if (watched || (link->sent_ms && frame_ms <= now_ms))
-		due_ms = now_ms + TURN_MS;
-	else if (link->sent_ms && frame_ms < due_ms)
-		due_ms = frame_ms;
+	if (link->sent_ms && link->sent_ms + MESH_LINK_FRAME_MS < due_ms)
+		due_ms = link->sent_ms + MESH_LINK_FRAME_MS;
+	if (link->liveness.state != MESH_LIVENESS_IDLE) {
+		due_ms = look_due_ms(link);
+		if (due_ms <= now_ms) /* it is looked at in this turn */
+			due_ms = now_ms + MESH_LINK_LOOK_MS;
+	}
 	mesh_engine_timer_set(&link->process->engine, &link->timer, due_ms);
 }
 
@@ -285,25 +283,21 @@ MESH_HOLDS(process)
 static void link_expired(struct mesh_timer *timer, uint64_t now_ms)
 {
 	struct mesh_link *link = mesh_container_of(timer, struct mesh_link, timer);
-	bool due, eager;
+	enum mesh_liveness_state before = link->liveness.state;
 
 	mesh_process_assert_locked(link->process);
 	frames_check(link, now_ms);
 	idle_check(link, now_ms);
 	link->liveness.limit_ms = link_limit_ms(link, now_ms);
-	due = mesh_liveness_is_due(&link->liveness, now_ms);
-	eager = link->liveness.state != MESH_LIVENESS_IDLE;
-	if (eager != link->eager) {
-		link->eager = eager;
+	mesh_link_watch_update(link, now_ms);
+	/* It is watched now, and was not before; or the reverse. */
+	if ((before == MESH_LIVENESS_IDLE) != (link->liveness.state == MESH_LIVENESS_IDLE))
 		mesh_link_keepalives_set(link);
-	}
-	if (!eager)
-		link->silent_ms = 0;
 	next_check_set(link, now_ms);
-	if (!due)
+	if (link->liveness.state == MESH_LIVENESS_IDLE || now_ms < look_due_ms(link))
 		return;
 	silence_poke(link, now_ms);
-	link_judge(link, mesh_link_look(link, now_ms), now_ms); /* last: it may free the link */
+	verdict_execute(link, mesh_link_look(link, now_ms)); /* last: it may free the link */
 }
 
 void mesh_link_watch(struct mesh_peer *peer)
@@ -317,4 +311,185 @@ void mesh_link_watch(struct mesh_peer *peer)
 	link->timer.expired = link_expired;
 	mesh_engine_timer_advance(&link->process->engine, &link->timer,
 				  idle_next(link, mesh_clock_ms()));
+}
+
+/* ---- rest, before a link is used again ------------------------------------------------------- */
+
+static bool is_same_link(const struct mesh_peer *peer, const struct mesh_peer *other)
+{
+	return other != peer && mesh_peer_shares_link(other, peer);
+}
+
+/*
+ * True if the users of a lost peer have nothing in flight to it, and its fence has nothing. If its
+ * process has ended, none of them goes on.
+ */
+MESH_HOLDS(process)
+static bool peer_is_quiet(const struct mesh_peer *peer)
+{
+	return !mesh_peer_is_fencing(peer) &&
+	       (peer->over || !mesh_peer_users_say(peer, MESH_USER_IS_QUIET, false));
+}
+
+/* True if @other was lost on the peer's link, and something of ours is in flight to it. */
+MESH_HOLDS(process)
+static bool is_unsettled(const struct mesh_peer *peer, const struct mesh_peer *other)
+{
+	return is_same_link(peer, other) && other->state == MESH_PEER_LOST && !peer_is_quiet(other);
+}
+
+/* The process at the other end is not known yet: those of other processes there count as well. */
+MESH_HOLDS(process)
+static bool bucket_is_quiet(const struct mesh_peer *peer, uint16_t control_port)
+{
+	const struct mesh_peer *other;
+
+	LIST_FOREACH(other, mesh_peers_at(peer->process, &peer->address.addr, control_port),
+		     address_entry) {
+		if (is_unsettled(peer, other))
+			return false;
+	}
+	return true;
+}
+
+bool mesh_link_is_quiet(const struct mesh_peer *peer)
+{
+	mesh_process_assert_locked(peer->process);
+	/* Incoming peers are indexed with port 0. */
+	return bucket_is_quiet(peer, peer->control_port) && bucket_is_quiet(peer, 0);
+}
+
+/* True if a user of the peer, once that is lost, may still receive something. */
+MESH_HOLDS(process)
+static bool peer_is_open(const struct mesh_peer *peer)
+{
+	return mesh_peer_users_say(peer, MESH_USER_IS_OPEN, true);
+}
+
+/*
+ * A process has one outgoing peer for each link: this end has not noticed that it lost it. If it
+ * noticed later, what fences then would cut the connection that is new.
+ */
+MESH_HOLDS(process)
+static void stale_lose(const struct mesh_peer *peer)
+{
+	struct mesh_peer *other = NULL;
+
+	while ((other = mesh_peer_of_process(peer, other))) {
+		if (is_same_link(peer, other) && other->incoming && other->state == MESH_PEER_UP &&
+		    (mesh_peer_is_resumed(other) || peer_is_open(other))) {
+			mesh_link_lose(other, "its process connects anew", MESH_REFUSAL_BROKEN);
+			return; /* with all others of the link */
+		}
+	}
+}
+
+/*
+ * A fence cuts the connections of all peers of the process on this link. Returns false while one is
+ * in progress, or if it has failed.
+ */
+MESH_HOLDS(process)
+static bool peers_fence(struct mesh_peer *peer)
+{
+	struct mesh_peer *other = NULL;
+	struct mesh_peer_user *user;
+	bool fenced = false;
+
+	while ((other = mesh_peer_of_process(peer, other))) {
+		if (!is_same_link(peer, other) || other->state != MESH_PEER_LOST || other->over)
+			continue;
+		if (other->fenced != MESH_FENCED && !fenced && peer_is_open(other)) {
+			if (!mesh_peer_fence(other))
+				return false;
+			fenced = true;
+		}
+		mesh_peer_fenced_set(other, MESH_FENCED);
+		LIST_FOREACH(user, &other->user_list, entry)
+			user->ops->fenced(user);
+	}
+	return true;
+}
+
+bool mesh_link_settle(struct mesh_peer *peer)
+{
+	struct mesh_peer *other = NULL;
+
+	mesh_process_assert_locked(peer->process);
+	if (peer->incoming)
+		stale_lose(peer);
+	while ((other = mesh_peer_of_process(peer, other))) {
+		/* Its process has stopped: nothing more is to come. */
+		if (is_same_link(peer, other) && other->state == MESH_PEER_LOST)
+			mesh_peer_bury(other);
+		if (is_unsettled(peer, other))
+			return false;
+	}
+	return peers_fence(peer);
+}
+
+bool mesh_link_was_lost(const struct mesh_peer *peer, bool *logged)
+{
+	struct mesh_peer *other = NULL;
+	bool lost = false;
+
+	mesh_process_assert_locked(peer->process);
+	*logged = false;
+	while ((other = mesh_peer_of_process(peer, other))) {
+		if (other->state != MESH_PEER_LOST || other->dev != peer->dev ||
+		    !mesh_addr_equal(&other->address.addr, &peer->address.addr))
+			continue;
+		lost |= other->domain == peer->domain && !LIST_EMPTY(&other->user_list);
+		*logged |= other->warned & MESH_PEER_WARNED_LOST && !LIST_EMPTY(&other->user_list);
+		other->warned &= ~MESH_PEER_WARNED_LOST;
+	}
+	return lost;
+}
+
+/* ---- endpoints ------------------------------------------------------------------------------- */
+
+/* True if the peer has a connection, or is about to, over an endpoint that was closed. */
+MESH_HOLDS(process)
+static bool is_outdated(const struct mesh_peer *peer)
+{
+	return peer->remote && mesh_remote_is_outdated(peer->domain, peer->remote);
+}
+
+/* Operations in flight on a broken domain would never complete. */
+MESH_HOLDS(process)
+static void domain_peers_check(struct mesh_process *process, const struct mesh_domain *domain)
+{
+	struct mesh_peer *peer;
+
+	LIST_FOREACH(peer, &process->peers, entry) {
+		if (peer->domain != domain)
+			continue;
+		if (peer->state == MESH_PEER_UP && domain->broken)
+			mesh_link_lose(peer, "our NIC's completion queue cannot be read",
+				       MESH_REFUSAL_BROKEN);
+		else if (peer->state == MESH_PEER_UP && is_outdated(peer))
+			mesh_link_lose(peer,
+				       "another link of the NIC here was lost, and its endpoint "
+				       "with it",
+				       MESH_REFUSAL_BROKEN);
+		else if (peer->state == MESH_PEER_GREETING && is_outdated(peer))
+			mesh_peer_retry(peer, MESH_ENDPOINT_OPENING);
+	}
+}
+
+void mesh_endpoints_check(struct mesh_process *process)
+{
+	const struct mesh_domain *domain;
+	uint32_t generation;
+	int i;
+
+	mesh_process_assert_locked(process);
+	for (i = 0; i < MESH_DOMAINS_MAX; i++) {
+		domain = process->domains[i];
+		if (!domain)
+			continue;
+		generation = atomic_load_explicit(&domain->generation, memory_order_relaxed);
+		if (domain->broken || generation != process->generations[i])
+			domain_peers_check(process, domain);
+		process->generations[i] = generation;
+	}
 }

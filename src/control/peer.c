@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* peer.c - what a peer is: its state, its name, its users. */
+/* peer.c - what a peer is: its state, its name, its users, and how it is found. */
 #include <assert.h>
 #include <stdio.h>
 
@@ -7,6 +7,8 @@
 #include "base/log.h"
 #include "base/random.h"
 #include "control/peer.h"
+#include "fabric/remote.h"
+#include "control/process.h"
 #include "wire/stats.h"
 
 static const struct {
@@ -15,7 +17,8 @@ static const struct {
 } peer_states[MESH_PEER_STATES] = {
 	[MESH_PEER_CONNECTING] = {"connecting", 1 << MESH_PEER_CONNECTING | 1 << MESH_PEER_RETRY},
 	[MESH_PEER_HELLO] = {"waiting for hello", 1 << MESH_PEER_CONNECTING},
-	[MESH_PEER_GREETING] = {"greeting", 1 << MESH_PEER_HELLO},
+	[MESH_PEER_OPENING] = {"waiting for our NIC", 1 << MESH_PEER_HELLO},
+	[MESH_PEER_GREETING] = {"greeting", 1 << MESH_PEER_HELLO | 1 << MESH_PEER_OPENING},
 	[MESH_PEER_UP] = {"up", 1 << MESH_PEER_GREETING},
 	[MESH_PEER_RETRY] = {"waiting to try again", 1 << MESH_PEER_CONNECTING |
 							     1 << MESH_PEER_HELLO |
@@ -37,51 +40,73 @@ static void state_count(const struct mesh_peer *peer, enum mesh_peer_state state
 		mesh_count_event(&counters->peers_lost);
 }
 
+/* Strangers have connected, and nothing is known of them. */
+MESH_HOLDS(process)
+static bool is_stranger(const struct mesh_peer *peer)
+{
+	return peer->incoming && peer->state == MESH_PEER_HELLO;
+}
+
+/* The engine polls each millisecond for it. */
+MESH_HOLDS(process)
+static bool is_urgent(const struct mesh_peer *peer)
+{
+	return peer->state == MESH_PEER_GREETING ||
+	       (peer->state == MESH_PEER_LOST && peer->fenced == MESH_FENCED_NOT);
+}
+
+void mesh_peer_attention_end(struct mesh_peer *peer)
+{
+	struct mesh_process *process = peer->process;
+
+	mesh_process_assert_locked(process);
+	process->num_urgent -= is_urgent(peer);
+	if (!is_stranger(peer))
+		return;
+	TAILQ_REMOVE(&process->strangers, peer, stranger_entry);
+	process->num_strangers--;
+}
+
+MESH_HOLDS(process)
+static void attention_begin(struct mesh_peer *peer)
+{
+	struct mesh_process *process = peer->process;
+
+	process->num_urgent += is_urgent(peer);
+	if (!is_stranger(peer))
+		return;
+	TAILQ_INSERT_TAIL(&process->strangers, peer, stranger_entry);
+	process->num_strangers++;
+}
+
 void mesh_peer_state_set(struct mesh_peer *peer, enum mesh_peer_state state)
 {
-	bool legal;
-
 	mesh_process_assert_locked(peer->process);
-	legal = peer_states[state].may_follow & 1 << peer->state;
-	assert(legal);
-	(void)legal;
+	assert(peer_states[state].may_follow & 1 << peer->state);
 	mesh_trace("peer %s %s: %s -> %s", peer->incoming ? "from" : "to",
 		   peer->name[0] ? peer->name : "(unknown)", peer_states[peer->state].name,
 		   peer_states[state].name);
 	state_count(peer, state);
 	if (state <= MESH_PEER_UP && state > peer->failed_in)
 		peer->reason[0] = '\0';
+	mesh_peer_attention_end(peer);
 	peer->state = state;
+	attention_begin(peer);
 	peer->state_ms = mesh_clock_ms();
-	mesh_peer_urgent_set(peer, state == MESH_PEER_GREETING || state == MESH_PEER_LOST);
-	mesh_peer_stranger_set(peer, peer->incoming && state == MESH_PEER_HELLO);
 	mesh_engine_stay_awake(&peer->process->engine);
 	mesh_peer_check(peer);
 }
 
-void mesh_peer_stranger_set(struct mesh_peer *peer, bool is_stranger)
+void mesh_peer_fenced_set(struct mesh_peer *peer, enum mesh_peer_fenced fenced)
 {
-	struct mesh_process *process = peer->process;
-
-	mesh_process_assert_locked(process);
-	if (is_stranger && !peer->is_stranger)
-		TAILQ_INSERT_TAIL(&process->strangers, peer, stranger_entry);
-	else if (!is_stranger && peer->is_stranger)
-		TAILQ_REMOVE(&process->strangers, peer, stranger_entry);
-	process->num_strangers += is_stranger - peer->is_stranger;
-	peer->is_stranger = is_stranger;
+	mesh_peer_attention_end(peer);
+	peer->fenced = fenced;
+	attention_begin(peer);
 }
 
 void mesh_peer_check(struct mesh_peer *peer)
 {
 	mesh_engine_timer_set(&peer->process->engine, &peer->timer, 0);
-}
-
-void mesh_peer_urgent_set(struct mesh_peer *peer, bool urgent)
-{
-	mesh_process_assert_locked(peer->process);
-	peer->process->num_urgent += urgent - peer->urgent;
-	peer->urgent = urgent;
 }
 
 const char *mesh_peer_text(const struct mesh_peer *peer, char *text)
@@ -121,16 +146,17 @@ void mesh_peer_user_remove(struct mesh_peer *peer, struct mesh_peer_user *user)
 	mesh_peer_put(peer);
 }
 
-bool mesh_peer_is_idle(const struct mesh_peer *peer)
+bool mesh_peer_users_say(const struct mesh_peer *peer, enum mesh_peer_question question,
+			 bool answer)
 {
 	struct mesh_peer_user *user;
 
 	mesh_process_assert_locked(peer->process);
 	LIST_FOREACH(user, &peer->user_list, entry) {
-		if (!user->ops->is_idle || !user->ops->is_idle(user))
-			return false;
+		if ((user->ops->answers[question] && user->ops->answers[question](user)) == answer)
+			return true;
 	}
-	return true;
+	return false;
 }
 
 bool mesh_peer_refuses(const struct mesh_peer *peer, uint64_t cookie)
@@ -156,30 +182,147 @@ void mesh_peer_drain_end(struct mesh_peer *peer)
 	peer->stray_until_ms = 0;
 }
 
-void mesh_peer_port_cancel(struct mesh_peer *peer)
-{
-	mesh_process_assert_locked(peer->process);
-	if (peer->port_due)
-		LIST_REMOVE(peer, port_entry);
-	peer->port_due = false;
-}
-
 int mesh_peer_sink_begin(struct mesh_peer *peer)
 {
 	int ret = mesh_random(&peer->sink.token, sizeof(peer->sink.token));
 
-	if (!ret)
-		ret = mesh_sink_add(peer->domain, &peer->sink);
-	peer->has_sink = !ret;
-	return ret;
+	return ret ? ret : mesh_sink_add(peer->domain, &peer->sink);
 }
 
 void mesh_peer_sink_end(struct mesh_peer *peer)
 {
-	if (!peer->has_sink)
+	if (!peer->domain)
 		return;
 	mesh_domain_lock(peer->domain);
 	mesh_sink_remove(peer->domain, &peer->sink);
 	mesh_domain_unlock(peer->domain);
-	peer->has_sink = false;
+}
+
+/* ---- the index ------------------------------------------------------------------------------- */
+
+/* Spreads the bits of @key; the multiplier is 2^64 divided by the golden ratio. */
+static unsigned int bucket_of(uint64_t key)
+{
+	return (unsigned int)(key * 0x9e3779b97f4a7c15u >> 32) % MESH_PEER_BUCKETS;
+}
+
+static unsigned int address_bucket(const struct mesh_addr *address, uint16_t control_port)
+{
+	uint64_t key = control_port;
+	size_t i;
+
+	for (i = 0; i < mesh_addr_size(address->family); i++)
+		key = key * 31 + address->bytes[i];
+	return bucket_of(key);
+}
+
+void mesh_peer_process_set(struct mesh_peer *peer, uint64_t process_id)
+{
+	struct mesh_process *process = peer->process;
+
+	mesh_process_assert_locked(process);
+	if (peer->process_id && peer->process_entry.le_prev)
+		LIST_REMOVE(peer, process_entry);
+	peer->process_id = process_id;
+	if (process_id)
+		LIST_INSERT_HEAD(&process->index.by_process[bucket_of(process_id)], peer,
+				 process_entry);
+}
+
+void mesh_peer_index_add(struct mesh_peer *peer)
+{
+	struct mesh_process *process = peer->process;
+
+	mesh_process_assert_locked(process);
+	LIST_INSERT_HEAD(
+		&process->index.by_address[address_bucket(&peer->address.addr, peer->control_port)],
+		peer, address_entry);
+}
+
+void mesh_peer_index_remove(struct mesh_peer *peer)
+{
+	mesh_peer_process_set(peer, 0);
+	if (peer->address_entry.le_prev)
+		LIST_REMOVE(peer, address_entry);
+	peer->address_entry.le_prev = NULL;
+}
+
+struct mesh_peer *mesh_peer_of_process(const struct mesh_peer *peer, struct mesh_peer *previous)
+{
+	struct mesh_process *process = peer->process;
+	struct mesh_peer *other;
+
+	mesh_process_assert_locked(process);
+	if (!previous)
+		return (struct mesh_peer *)peer;
+	if (previous != peer)
+		other = LIST_NEXT(previous, process_entry);
+	else
+		other = LIST_FIRST(&process->index.by_process[bucket_of(peer->process_id)]);
+	/* The process is unknown, and the id 0, until HELLO has arrived. */
+	while (other &&
+	       (other == peer || !peer->process_id || other->process_id != peer->process_id))
+		other = LIST_NEXT(other, process_entry);
+	return other;
+}
+
+bool mesh_peer_flow_is_shared(const struct mesh_peer *peer)
+{
+	struct mesh_peer *other = NULL;
+
+	while ((other = mesh_peer_of_process(peer, other))) {
+		if (other != peer && other->state == MESH_PEER_UP && other->remote &&
+		    other->remote->flow == peer->remote->flow)
+			return true;
+	}
+	return false;
+}
+
+bool mesh_process_is_known(const struct mesh_process *process, uint64_t process_id)
+{
+	const struct mesh_peer *peer;
+
+	mesh_process_assert_locked(process);
+	LIST_FOREACH(peer, &process->index.by_process[bucket_of(process_id)], process_entry) {
+		if (peer->process_id == process_id && !LIST_EMPTY(&peer->user_list) && !peer->over)
+			return true;
+	}
+	return false;
+}
+
+const struct mesh_peer_bucket *mesh_peers_at(const struct mesh_process *process,
+					     const struct mesh_addr *address, uint16_t control_port)
+{
+	mesh_process_assert_locked(process);
+	return &process->index.by_address[address_bucket(address, control_port)];
+}
+
+bool mesh_peer_node_is_known(const struct mesh_process *process, const struct mesh_addr *address)
+{
+	const struct mesh_peer *peer;
+
+	LIST_FOREACH(peer, mesh_peers_at(process, address, 0), address_entry) {
+		if (peer->incoming && peer->state == MESH_PEER_UP &&
+		    mesh_addr_equal(&peer->address.addr, address))
+			return true;
+	}
+	return false;
+}
+
+uint64_t mesh_way_tried_ms(const struct mesh_process *process, const struct mesh_way *way)
+{
+	const struct mesh_peer *peer;
+	uint64_t tried_ms = 0;
+
+	mesh_process_assert_locked(process);
+	LIST_FOREACH(peer, &process->peers, entry) {
+		if (!peer->tried_ms || peer->state == MESH_PEER_LOST ||
+		    !mesh_peer_is_at(peer, process->domains[way->index], &way->address.addr))
+			continue;
+		if (peer->state == MESH_PEER_UP)
+			return 0;
+		if (!tried_ms || peer->tried_ms < tried_ms)
+			tried_ms = peer->tried_ms;
+	}
+	return tried_ms;
 }

@@ -19,9 +19,11 @@
 #include <sys/queue.h>
 
 #include "base/lock.h"
+#include "control/peer.h"
 #include "control/process.h"
 #include "fabric/remote.h"
 #include "fabric/sink.h"
+#include "nic/addr.h"
 #include "wire/frame.h"
 
 struct mesh_fence;
@@ -34,28 +36,28 @@ struct mesh_peer_user {
 	const struct mesh_peer_user_ops *ops;
 };
 
+/* What a user is asked. */
+enum mesh_peer_question {
+	MESH_USER_MISSES,   /* does it still expect something, so that the loss needs a WARN? */
+	MESH_USER_IS_KNOWN, /* has NCCL got it? Strangers can cause any number of other users */
+	MESH_USER_RESUMES,  /* does it go on without this peer, and resume what is interrupted? */
+	MESH_USER_WAITS,    /* and waits for this peer's link, because nothing else leads there? */
+	MESH_USER_IS_QUIET, /* of a lost peer: is nothing that we sent there still in flight? */
+	MESH_USER_IS_OPEN,  /* of a lost peer: may something of it still arrive? */
+	MESH_USER_IS_IDLE,  /* is nothing of it in flight on the link, and it starts nothing? */
+	MESH_USER_QUESTIONS
+};
+
 /* All with process->lock held. */
 struct mesh_peer_user_ops {
-	/* True if it still expects something from the peer, so that the loss needs a WARN. */
-	bool (*misses)(struct mesh_peer_user *user);
-	/* True if NCCL has it. Strangers can cause any number of other users. */
-	bool (*is_known)(struct mesh_peer_user *user);
-	/* True if it goes on without this peer, and resumes what the loss interrupts. */
-	bool (*resumes)(struct mesh_peer_user *user);
+	/* The answers; NULL: no. */
+	bool (*answers[MESH_USER_QUESTIONS])(struct mesh_peer_user *user);
 	/* The peer is lost, and what it sent has arrived. domain->lock is held as well. */
 	void (*lost)(struct mesh_peer_user *user);
-	/* True if it resumes, and waits for this peer's link, because nothing else leads there. */
-	bool (*waits)(struct mesh_peer_user *user);
-	/* Of a lost peer: true if nothing that we sent there is still in flight. */
-	bool (*is_quiet)(struct mesh_peer_user *user);
-	/* Of a lost peer: true if something of it may still arrive. */
-	bool (*is_open)(struct mesh_peer_user *user);
 	/* The lost peer has stopped and was fenced: nothing more of it arrives. */
 	void (*fenced)(struct mesh_peer_user *user);
 	/* The peer's link is taken out of use, or used again; NULL: it needs this link. */
 	void (*park)(struct mesh_peer_user *user);
-	/* Goes with it. True if nothing of it is in flight on the link, and it starts nothing. */
-	bool (*is_idle)(struct mesh_peer_user *user);
 };
 
 typedef void mesh_frame_handler(struct mesh_peer *peer, const struct mesh_frame *frame);
@@ -96,12 +98,14 @@ static inline int mesh_way_dev(const struct mesh_way *way)
 	return way->index % MESH_NICS_MAX;
 }
 
-/* The first four are passed in this order. */
+/* The first five are passed in this order. */
 enum mesh_peer_state {
 	/* Outgoing: the TCP connection is being made. */
 	MESH_PEER_CONNECTING,
 	/* TCP is up. Outgoing: our HELLO is sent. Incoming: we wait for one. */
 	MESH_PEER_HELLO,
+	/* Incoming: its HELLO waits until the domain that it names is open. */
+	MESH_PEER_OPENING,
 	/* Both know each other's endpoint. GREET or its reply is in flight through the fabric. */
 	MESH_PEER_GREETING,
 	/* The fabric works in both directions: comms can be made. */
@@ -118,10 +122,34 @@ enum mesh_peer_state {
 
 /* Whether what a lost peer has sent may still arrive. */
 enum mesh_peer_fenced {
-	MESH_FENCED_NOT,    /* it may */
+	MESH_FENCED_NOT,    /* it may, and its users were not notified yet */
+	MESH_FENCED_BURIED, /* it may, and its users were notified */
 	MESH_FENCED,	    /* it has stopped, and mesh_peer_fence() was called since */
 	MESH_FENCED_FAILED, /* it may, and cannot be kept from it: no user goes on */
 };
+
+/* How a fence ends the connection with a lost peer, on verbs. */
+enum mesh_peer_cut {
+	MESH_PEER_CUT_CLOSE, /* by the end of our endpoint: the other end may not answer */
+	MESH_PEER_CUT_WRITE, /* by a write that is refused: the other end noticed the loss first */
+	MESH_PEER_CUT_DONE,  /* such a write has ended it */
+};
+
+/* Bits: what a WARN has reported of it. */
+enum mesh_peer_warned {
+	MESH_PEER_WARNED_LOST = 1,
+	MESH_PEER_WARNED_SLOW = 2,  /* it owes us an answer */
+	MESH_PEER_WARNED_STUCK = 4, /* it lacks a descriptor */
+};
+
+/* Bits: whose NIC is drained, so that the link is out of use (peer_send.h). */
+enum mesh_peer_parked {
+	MESH_PEER_PARKED_HERE = 1,
+	MESH_PEER_PARKED_THERE = 2,
+};
+
+/* A way to a process is tried so long while another one could be, and a greeting is waited for. */
+#define MESH_DIAL_MS 3000
 
 #define MESH_PEER_REASON_MAX 256
 /*
@@ -135,15 +163,12 @@ struct mesh_peer {
 	LIST_ENTRY(mesh_peer) entry;			    /* process->peers */
 	LIST_ENTRY(mesh_peer) process_entry, address_entry; /* process->index */
 	TAILQ_ENTRY(mesh_peer) stranger_entry;		    /* process->strangers */
-	bool is_stranger MESH_GUARDED_BY(process);	    /* it is there */
 	LIST_ENTRY(mesh_peer) port_entry;		    /* process->ports.due */
-	bool port_due MESH_GUARDED_BY(process);		    /* it is there */
 	struct mesh_timer timer;			    /* when it is to be checked next */
 	struct mesh_process *process;
 	/* Incoming: NULL until its HELLO is accepted, and the domain that it names is open. */
 	struct mesh_domain *domain;
-	int dev;				     /* of our NIC */
-	bool awaits_domain MESH_GUARDED_BY(process); /* its HELLO waits until that is open */
+	int dev; /* of our NIC */
 	struct mesh_watch watch;
 	struct mesh_link *link MESH_GUARDED_BY(
 		process); /* UP: what it shares with the other direction; else NULL */
@@ -151,13 +176,11 @@ struct mesh_peer {
 	enum mesh_peer_state state MESH_GUARDED_BY(process);
 	bool incoming;
 	bool routed; /* the two NICs share no subnet: the kernels' routes connect them */
-	bool buried MESH_GUARDED_BY(process); /* LOST, and its users were notified */
-	bool over; /* its process has ended: no user goes on without this peer */
-	enum mesh_peer_fenced fenced;
-	bool reported;	  /* LOST, and the other end noticed it first */
-	bool cut;	  /* LOST, and on verbs a fence has ended its connection */
-	bool warned;	  /* LOST, and a WARN reported it */
-	bool slow_warned; /* a WARN reported that it owes us an answer */
+	bool over;   /* its process has ended: no user goes on without this peer */
+	enum mesh_peer_fenced fenced; /* LOST: mesh_peer_fenced_set() */
+	enum mesh_peer_cut cut;	      /* LOST */
+	uint8_t warned;		      /* enum mesh_peer_warned */
+	uint8_t parked;		      /* enum mesh_peer_parked */
 	/* LOST, on verbs: the fence that may end its connection is in progress; owned. */
 	struct mesh_fence *fence MESH_GUARDED_BY(process);
 	uint64_t owes_ms MESH_GUARDED_BY(
@@ -192,22 +215,15 @@ struct mesh_peer {
 	char name[MESH_NODE_NAME_MAX]; /* its node's; "" until known */
 	struct mesh_remote *remote;
 
-	/* The link is out of use, because our NIC is drained, or the peer's: peer_park.h. */
-	bool parked_here, parked_there MESH_GUARDED_BY(process);
 	struct mesh_sink sink; /* for GREET and GREET_REPLY */
-	bool has_sink MESH_GUARDED_BY(process);
 	/* Set by the poller, with domain->lock held. */
 	_Atomic(bool) greeted;
 	_Atomic(int) greet_error; /* a greeting could not be sent: negative errno */
 	_Atomic(int) greetings;	  /* in flight, with a pointer to us */
 	_Atomic(bool) has_news;	  /* it is in process->greeted */
 	struct mesh_peer *next_greeted;
-	bool urgent MESH_GUARDED_BY(process);	      /* counted in process->num_urgent */
-	uint64_t started_ms MESH_GUARDED_BY(process); /* of this attempt */
-	uint64_t tried_ms MESH_GUARDED_BY(process);   /* outgoing: of the first one */
-	uint64_t state_ms MESH_GUARDED_BY(process);   /* when it entered its state */
-	bool stuck_warned;			    /* a WARN reported that it lacks a descriptor */
-	uint64_t lost_ms MESH_GUARDED_BY(process);  /* LOST: since when */
+	uint64_t tried_ms MESH_GUARDED_BY(process); /* outgoing: when its first attempt began */
+	uint64_t state_ms MESH_GUARDED_BY(process); /* when it entered its state */
 	uint64_t heard_ms MESH_GUARDED_BY(process); /* LOST: when its link last answered */
 	uint64_t retry_ms MESH_GUARDED_BY(process); /* RETRY: when */
 	uint64_t first_refused_ms
@@ -282,17 +298,17 @@ const char *mesh_peer_text(const struct mesh_peer *peer, char *text);
 MESH_HOLDS(process)
 void mesh_peer_state_set(struct mesh_peer *peer, enum mesh_peer_state state);
 
-/** Counts the peer among the strangers, or no longer. process->lock held. */
+/** The same for a lost peer's fence. */
 MESH_HOLDS(process)
-void mesh_peer_stranger_set(struct mesh_peer *peer, bool is_stranger);
+void mesh_peer_fenced_set(struct mesh_peer *peer, enum mesh_peer_fenced fenced);
+
+/** Removes the peer, which is freed next, from the lists of those that need attention. */
+MESH_HOLDS(process)
+void mesh_peer_attention_end(struct mesh_peer *peer);
 
 /** Has the engine check the peer in this turn, or in the next one. process->lock held. */
 MESH_HOLDS(process)
 void mesh_peer_check(struct mesh_peer *peer);
-
-/** Counts the peer among those for which the engine polls each millisecond, or no longer. */
-MESH_HOLDS(process)
-void mesh_peer_urgent_set(struct mesh_peer *peer, bool urgent);
 
 /** Adds a user, which is notified if the peer is lost, and removes it. process->lock held. */
 MESH_HOLDS(process)
@@ -306,9 +322,10 @@ void mesh_peer_use(struct mesh_peer *peer);
 MESH_HOLDS(process)
 void mesh_peer_put(struct mesh_peer *peer);
 
-/** True if no user of the peer posts on its link, or has anything in flight there. */
+/** True if a user of the peer gives this answer. */
 MESH_HOLDS(process)
-bool mesh_peer_is_idle(const struct mesh_peer *peer);
+bool mesh_peer_users_say(const struct mesh_peer *peer, enum mesh_peer_question question,
+			 bool answer);
 
 /**
  * True if the peer has refused the user with @cookie. If it refused the cookie of another user,
@@ -326,10 +343,6 @@ void mesh_peer_drain(struct mesh_peer *peer, uint32_t comm, uint64_t until_ms);
 MESH_HOLDS(process)
 void mesh_peer_drain_end(struct mesh_peer *peer);
 
-/** Removes the peer from those that a port is reported to (peer_port.h). Idempotent. */
-MESH_HOLDS(process)
-void mesh_peer_port_cancel(struct mesh_peer *peer);
-
 /**
  * Adds the peer's sink, at which greetings arrive, with a new token; mesh_peer_sink_end() removes
  * it if it is there. Both take domain->lock.
@@ -340,5 +353,53 @@ MESH_HOLDS(process)
 int mesh_peer_sink_begin(struct mesh_peer *peer);
 MESH_HOLDS(process)
 void mesh_peer_sink_end(struct mesh_peer *peer);
+
+/** The peer's process is known, or another one than before. */
+MESH_HOLDS(process)
+void mesh_peer_process_set(struct mesh_peer *peer, uint64_t process_id);
+
+/**
+ * Adds a peer by its address and control port, which are constant from now on: an outgoing one when
+ * it is made, an incoming one, which has the control port 0, when it is up.
+ */
+MESH_HOLDS(process)
+void mesh_peer_index_add(struct mesh_peer *peer);
+
+/** Removes the peer from the whole index. */
+MESH_HOLDS(process)
+void mesh_peer_index_remove(struct mesh_peer *peer);
+
+/**
+ * Iterates over the peers of one process: over all links, in both directions, @peer included, even
+ * if its process is not known yet.
+ *
+ * @previous: what the last call returned; NULL: begins
+ *
+ * Returns NULL after the last one. process->lock held.
+ */
+MESH_HOLDS(process)
+struct mesh_peer *mesh_peer_of_process(const struct mesh_peer *peer, struct mesh_peer *previous);
+
+/** True if another peer that is up, as of the link's other direction, has the peer's flow. */
+MESH_HOLDS(process)
+bool mesh_peer_flow_is_shared(const struct mesh_peer *peer);
+
+/** True if a comm of ours has, or had, a path to the process, which has not ended. */
+MESH_HOLDS(process)
+bool mesh_process_is_known(const struct mesh_process *process, uint64_t process_id);
+
+/** True if an incoming peer with this address is up. */
+MESH_HOLDS(process)
+bool mesh_peer_node_is_known(const struct mesh_process *process, const struct mesh_addr *address);
+
+/** Since when the way's address is dialled, for any process; 0: it is not, or one there is up. */
+MESH_HOLDS(process)
+uint64_t mesh_way_tried_ms(const struct mesh_process *process, const struct mesh_way *way);
+
+/** The peers that may have this address: those of one bucket. */
+MESH_HOLDS(process)
+const struct mesh_peer_bucket *mesh_peers_at(const struct mesh_process *process,
+					     const struct mesh_addr *address,
+					     uint16_t control_port);
 
 #endif

@@ -1,22 +1,27 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* peer_end.c - ends a peer, or an attempt to reach it, and reports why. */
+/* peer_end.c - ends a peer, or an attempt to reach it, reports why, and fences a lost one. */
+#include <errno.h>
 #include <stdatomic.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 
 #include "base/clock.h"
+#include "base/descriptors.h"
 #include "base/log.h"
 #include "control/link.h"
+#include "control/peer.h"
 #include "control/peer_end.h"
-#include "control/peer_park.h"
-#include "control/peer_fence.h"
-#include "control/peer_index.h"
-#include "control/socket.h"
+#include "control/peer_send.h"
+#include "fabric/endpoint.h"
+#include "fabric/fence.h"
 #include "fabric/remote.h"
 
 /* Between two attempts to connect. Short: a refusal comes at once while a peer is starting. */
 #define RETRY_MS 250
+/* On verbs: for each step of a fence whose peer has closed its end of the connection. */
+#define REPORTED_MS 100
 /* Lines about strangers that disconnect, within MESH_LOG_LIMIT_PERIOD_MS. */
 #define STRANGER_LINES 8
 
@@ -24,40 +29,14 @@
 MESH_HOLDS(process)
 static bool peer_is_missed(const struct mesh_peer *peer)
 {
-	struct mesh_peer_user *user;
-	bool missed = false;
-
-	if (peer->state != MESH_PEER_UP)
-		return false;
-	LIST_FOREACH(user, &peer->user_list, entry)
-		missed |= user->ops->misses(user);
-	return missed;
-}
-
-/* True if NCCL has a comm with the peer. */
-MESH_HOLDS(process)
-static bool has_known_user(const struct mesh_peer *peer)
-{
-	struct mesh_peer_user *user;
-
-	LIST_FOREACH(user, &peer->user_list, entry) {
-		if (user->ops->is_known(user))
-			return true;
-	}
-	return false;
+	return peer->state == MESH_PEER_UP && mesh_peer_users_say(peer, MESH_USER_MISSES, true);
 }
 
 /* True if a comm that goes on without the peer has no other path now. */
 MESH_HOLDS(process)
 static bool peer_is_waited_for(const struct mesh_peer *peer)
 {
-	struct mesh_peer_user *user;
-
-	LIST_FOREACH(user, &peer->user_list, entry) {
-		if (user->ops->waits(user))
-			return true;
-	}
-	return false;
+	return mesh_peer_users_say(peer, MESH_USER_WAITS, true);
 }
 
 /*
@@ -70,7 +49,8 @@ static bool twin_is_lost(const struct mesh_peer *peer)
 	struct mesh_peer *other = NULL;
 
 	while ((other = mesh_peer_of_process(peer, other))) {
-		if (other == peer || other->state != MESH_PEER_LOST || !other->warned ||
+		if (other == peer || other->state != MESH_PEER_LOST ||
+		    !(other->warned & MESH_PEER_WARNED_LOST) ||
 		    !mesh_addr_equal(&other->address.addr, &peer->address.addr))
 			continue;
 		if (other->domain == peer->domain ||
@@ -84,7 +64,8 @@ static bool twin_is_lost(const struct mesh_peer *peer)
 MESH_HOLDS(process)
 static bool was_drained(const struct mesh_peer *peer)
 {
-	return mesh_peer_is_parked(peer) && !peer->over && mesh_peer_is_idle(peer);
+	return mesh_peer_is_parked(peer) && !peer->over &&
+	       !mesh_peer_users_say(peer, MESH_USER_IS_IDLE, false);
 }
 
 /*
@@ -97,9 +78,9 @@ static bool loss_passes(const struct mesh_peer *peer, char *more)
 	struct mesh_process *process = peer->process;
 
 	*more = '\0';
-	if (has_known_user(peer))
+	if (mesh_peer_users_say(peer, MESH_USER_IS_KNOWN, true))
 		return true;
-	if (peer->warned)
+	if (peer->warned & MESH_PEER_WARNED_LOST)
 		return mesh_log_limit_pass(&process->limits.unaccepted, 1, mesh_clock_ms(), more);
 	return !peer->incoming || mesh_log_limit_pass(&process->limits.strangers, STRANGER_LINES,
 						      mesh_clock_ms(), more);
@@ -126,10 +107,11 @@ static void loss_log(struct mesh_peer *peer)
 	char text[MESH_PEER_TEXT_MAX], local[MESH_ADDR_TEXT_MAX], more[MESH_LOG_LIMIT_TEXT_MAX];
 
 	mesh_addr_text(&mesh_peer_nic(peer)->source, local);
-	peer->warned = peer_is_missed(peer) && !twin_is_lost(peer) && !was_drained(peer);
+	if (peer_is_missed(peer) && !twin_is_lost(peer) && !was_drained(peer))
+		peer->warned |= MESH_PEER_WARNED_LOST;
 	if (!loss_passes(peer, more))
 		return;
-	if (peer->warned)
+	if (peer->warned & MESH_PEER_WARNED_LOST)
 		mesh_warn("lost %s, reached from %s (%s): %s%s%s", mesh_peer_text(peer, text),
 			  mesh_peer_nic(peer)->netdev, local, peer->reason, remedy_text(peer),
 			  more);
@@ -140,33 +122,42 @@ static void loss_log(struct mesh_peer *peer)
 
 bool mesh_peer_is_resumed(const struct mesh_peer *peer)
 {
-	struct mesh_peer_user *user;
-
-	LIST_FOREACH(user, &peer->user_list, entry) {
-		if (user->ops->resumes(user))
-			return true;
-	}
-	return false;
+	return mesh_peer_users_say(peer, MESH_USER_RESUMES, true);
 }
 
-MESH_HOLDS(process)
-static void left_send(const struct mesh_peer *peer)
+void mesh_control_errno_explain(int error, char *reason, size_t size)
 {
-	struct mesh_frame frame;
+	const char *hint = "";
 
-	memset(&frame, 0, sizeof(frame));
-	frame.refuse.refusal = MESH_REFUSAL_LEFT;
-	(void)!send(peer->watch.fd, &frame, mesh_frame_finish(&frame, MESH_FRAME_REFUSE),
-		    MSG_NOSIGNAL | MSG_DONTWAIT);
+	if (error == -ECONNREFUSED)
+		hint = ": its process has ended, or a firewall refuses";
+	else if (error == -ETIMEDOUT || error == -EHOSTUNREACH)
+		hint = ": is the cable in, the peer's link up, and no firewall between?";
+	else if (error == -ENETUNREACH || error == -EADDRNOTAVAIL)
+		hint = ": did this NIC lose its address or its route?";
+	else if (error == -EMFILE || error == -ENFILE)
+		hint = ": " MESH_DESCRIPTORS_RAISE;
+	snprintf(reason, size, "%s%s", strerror(-error), hint);
+}
+
+/* Ends the connection with a reset, and drops what was not sent. */
+static void socket_reset(int fd)
+{
+	const struct sockaddr unspecified = {.sa_family = AF_UNSPEC};
+
+	/* Fails if the connection has ended. */
+	(void)!connect(fd, &unspecified, sizeof(unspecified));
 }
 
 void mesh_peer_attempt_end(struct mesh_peer *peer)
 {
+	struct mesh_frame left = {.refuse = {.refusal = MESH_REFUSAL_LEFT}};
+
 	mesh_process_assert_locked(peer->process);
 	if (peer->state == MESH_PEER_UP || peer->out_size)
-		mesh_control_socket_reset(peer->watch.fd);
+		socket_reset(peer->watch.fd);
 	else if (!peer->incoming && peer->state == MESH_PEER_GREETING)
-		left_send(peer);
+		mesh_peer_send(peer, &left, MESH_FRAME_REFUSE);
 }
 
 void mesh_peer_lose(struct mesh_peer *peer, const char *reason)
@@ -177,13 +168,11 @@ void mesh_peer_lose(struct mesh_peer *peer, const char *reason)
 	mesh_peer_attempt_end(peer);
 	snprintf(peer->reason, sizeof(peer->reason), "%s", reason);
 	loss_log(peer);
-	peer->process->events->lost(peer, peer->warned);
+	peer->process->events->lost(peer, peer->warned & MESH_PEER_WARNED_LOST);
 	mesh_link_leave(peer);
 	mesh_peer_port_cancel(peer);
 	mesh_peer_sink_end(peer);
 	mesh_engine_unwatch(&peer->process->engine, &peer->watch);
-	/* Without a remote nothing of it is in flight. */
-	peer->lost_ms = peer->remote ? mesh_clock_ms() : 0;
 	peer->failed_in = peer->state;
 	mesh_peer_state_set(peer, MESH_PEER_LOST);
 }
@@ -201,6 +190,107 @@ void mesh_peer_greeting_drop(struct mesh_peer *peer)
 	mesh_domain_unlock(peer->domain);
 }
 
+/* ---- the fence ------------------------------------------------------------------------------- */
+
+/* Posts a write that the peer's NIC is to refuse. Does nothing if memory is short. */
+MESH_HOLDS(process)
+static void refusal_begin(struct mesh_peer *peer)
+{
+	peer->fence = calloc(1, sizeof(*peer->fence));
+	if (!peer->fence)
+		return;
+	*peer->fence = (struct mesh_fence){
+		.domain = peer->domain,
+		.remote = peer->remote,
+		.limit_ms = REPORTED_MS,
+	};
+	mesh_fence_begin(peer->fence);
+	mesh_peer_check(peer);
+}
+
+/* Returns false while the write may still be refused. */
+MESH_HOLDS(process)
+static bool refusal_step(struct mesh_peer *peer)
+{
+	if (mesh_fence_step(peer->fence))
+		return false;
+	/* The other end closes its endpoint before it asks what has arrived. */
+	peer->cut = peer->fence->result > 0 ? MESH_PEER_CUT_DONE : MESH_PEER_CUT_CLOSE;
+	free(peer->fence);
+	peer->fence = NULL;
+	return true;
+}
+
+/* True if nothing has ended the peer's connection yet, and nothing is about to. */
+MESH_HOLDS(process)
+static bool is_uncut(const struct mesh_peer *peer)
+{
+	return peer->cut != MESH_PEER_CUT_DONE &&
+	       !mesh_remote_is_outdated(peer->domain, peer->remote);
+}
+
+/*
+ * On verbs. The end that has noticed the loss closes its endpoint, which ends the connection also
+ * where nothing answers. The other one then needs no more than a moment for a fence by which the
+ * connections with its other peers stay: else one loss would go round all nodes of a switch.
+ */
+MESH_HOLDS(process)
+static bool verbs_fence(struct mesh_peer *peer)
+{
+	if (!peer->fence && peer->cut == MESH_PEER_CUT_WRITE && is_uncut(peer))
+		refusal_begin(peer);
+	if (peer->fence && !refusal_step(peer))
+		return false;
+	if (is_uncut(peer)) {
+		mesh_endpoint_close(peer->domain);
+		mesh_engine_wake(&peer->process->engine); /* mesh_endpoints_check() */
+	}
+	return !mesh_endpoint_is_closing(peer->domain);
+}
+
+/* One step of mesh_peer_fence(). */
+MESH_HOLDS(process)
+static bool fence_step(struct mesh_peer *peer)
+{
+	struct mesh_fence fence = {.domain = peer->domain, .remote = peer->remote};
+	char text[MESH_PEER_TEXT_MAX];
+
+	mesh_process_assert_locked(peer->process);
+	if (!peer->remote)
+		return true;
+	if (peer->domain->provider == MESH_PROVIDER_VERBS_RXM)
+		return verbs_fence(peer);
+	mesh_remote_unread_take(peer->domain, peer->remote);
+	mesh_remotes_fence(&fence, 1);
+	if (fence.result < 0) {
+		mesh_peer_fenced_set(peer, MESH_FENCED_FAILED);
+		return false;
+	}
+	mesh_fence_drain(&fence, mesh_peer_text(peer, text));
+	return true;
+}
+
+bool mesh_peer_is_fencing(const struct mesh_peer *peer)
+{
+	mesh_process_assert_locked(peer->process);
+	if (peer->state != MESH_PEER_LOST || !peer->remote)
+		return false;
+	return peer->fence || (mesh_remote_is_outdated(peer->domain, peer->remote) &&
+			       mesh_endpoint_is_closing(peer->domain));
+}
+
+void mesh_peer_fence_end(struct mesh_peer *peer)
+{
+	mesh_process_assert_locked(peer->process);
+	if (!peer->fence)
+		return;
+	mesh_fence_abandon(peer->fence);
+	free(peer->fence);
+	peer->fence = NULL;
+}
+
+/* ---- the end of a peer ----------------------------------------------------------------------- */
+
 MESH_HOLDS(process)
 static void users_notify(struct mesh_peer *peer)
 {
@@ -214,6 +304,15 @@ static void users_notify(struct mesh_peer *peer)
 	if (peer->remote)
 		mesh_remote_lose(peer->domain, peer->remote);
 	mesh_domain_unlock(peer->domain);
+}
+
+bool mesh_peer_fence(struct mesh_peer *peer)
+{
+	bool done = fence_step(peer);
+
+	if (!done && peer->fenced == MESH_FENCED_FAILED)
+		users_notify(peer);
+	return done;
 }
 
 void mesh_peer_process_ended(struct mesh_peer *peer, const char *why)
@@ -230,17 +329,11 @@ void mesh_peer_process_ended(struct mesh_peer *peer, const char *why)
 	while ((other = mesh_peer_of_process(peer, other)))
 		other->over = true;
 	while ((other = mesh_peer_of_process(peer, other))) {
-		if (other->state == MESH_PEER_LOST && other->buried)
+		if (other->fenced)
 			users_notify(other);
 		else if (other == peer || other->state == MESH_PEER_UP)
 			mesh_peer_lose(other, why);
 	}
-}
-
-void mesh_peer_unfenced(struct mesh_peer *peer)
-{
-	if (peer->fenced == MESH_FENCED_FAILED)
-		users_notify(peer);
 }
 
 /*
@@ -262,15 +355,14 @@ static bool peer_is_cut_off(const struct mesh_peer *peer)
 void mesh_peer_bury(struct mesh_peer *peer)
 {
 	mesh_process_assert_locked(peer->process);
-	if (peer->buried)
+	if (peer->fenced)
 		return;
-	peer->buried = true;
-	mesh_peer_urgent_set(peer, false);
+	mesh_peer_fenced_set(peer, MESH_FENCED_BURIED);
 	mesh_peer_drain_end(peer);
 	if (peer_is_cut_off(peer)) {
 		/* First, so that no thread posts to it and connects it again. */
 		mesh_peer_greeting_drop(peer);
-		mesh_peer_fence(peer);
+		fence_step(peer);
 	}
 	users_notify(peer);
 	mesh_peer_check(peer); /* without users it is freed */
@@ -289,7 +381,7 @@ void mesh_peer_retry(struct mesh_peer *peer, const char *reason)
 	peer->retry_ms = mesh_clock_ms() + RETRY_MS;
 	peer->in_size = 0;
 	peer->out_size = 0;
-	peer->parked_there = false; /* the next connection begins without PARK, too */
+	peer->parked &= MESH_PEER_PARKED_HERE; /* the next connection begins without PARK, too */
 	peer->failed_in = peer->state;
 	mesh_peer_state_set(peer, MESH_PEER_RETRY);
 }

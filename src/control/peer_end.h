@@ -1,12 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* peer_end.h - ends a peer, or an attempt to reach it. All with process->lock held. */
+/*
+ * peer_end.h - ends a peer, or an attempt to reach it, and cuts the provider's connections with a
+ * lost one. All with process->lock held.
+ *
+ * On verbs a cut takes up to some seconds: while the peer's NIC may refuse a write, and while our
+ * endpoint is being closed. Nothing waits for it with a lock held: the peer's timer goes on with
+ * it, and until it is over the link is not used again (link_watch.h) and no question about what
+ * has arrived there is answered (src/transport/recovery.c).
+ */
 #ifndef MESH_CONTROL_PEER_END_H
 #define MESH_CONTROL_PEER_END_H
+
+#include <stdbool.h>
+#include <stddef.h>
 
 #include "base/lock.h"
 #include "control/peer.h"
 
-/* Why an attempt starts anew: endpoints.h. */
+/* Why an attempt starts anew: link_watch.h. */
 #define MESH_ENDPOINT_OPENING "the endpoint of the NIC here is being opened anew"
 
 /*
@@ -17,7 +28,7 @@
 
 /**
  * Declares the peer lost, with @reason in the log; its comms fail soon after, from
- * mesh_peer_tick(). Idempotent. process->lock held; takes domain->lock.
+ * mesh_peer_tick(). Idempotent. Takes domain->lock.
  */
 MESH_HOLDS(process)
 void mesh_peer_lose(struct mesh_peer *peer, const char *reason);
@@ -30,24 +41,17 @@ void mesh_peer_lose(struct mesh_peer *peer, const char *reason);
 MESH_HOLDS(process)
 void mesh_peer_process_ended(struct mesh_peer *peer, const char *why);
 
-/** True if a user goes on when this peer is lost. process->lock held. */
+/** True if a user goes on when this peer is lost. */
 MESH_HOLDS(process)
 bool mesh_peer_is_resumed(const struct mesh_peer *peer);
 
 /**
  * Notifies the users of a lost peer, once: what it sent before has had time to arrive. Where users
  * go on without it, a cut of the provider's connections with it begins before, so that every
- * operation that is in flight there ends (peer_fence.h). Takes domain->lock.
+ * operation that is in flight there ends. Takes domain->lock.
  */
 MESH_HOLDS(process)
 void mesh_peer_bury(struct mesh_peer *peer);
-
-/**
- * Notifies the users of a lost peer again if its fence has failed: none of them goes on. Takes
- * domain->lock.
- */
-MESH_HOLDS(process)
-void mesh_peer_unfenced(struct mesh_peer *peer);
 
 /** Ends this attempt; an outgoing peer tries again soon, an incoming one is lost. */
 MESH_HOLDS(process)
@@ -67,5 +71,27 @@ void mesh_peer_hasten(struct mesh_peer *peer);
 
 /** Drops a greeting that the provider has not accepted yet: its attempt is over. */
 void mesh_peer_greeting_drop(struct mesh_peer *peer);
+
+/**
+ * Cuts the provider's connections with a lost peer, and reads what had arrived: afterwards nothing
+ * that it sent is written, or still to be counted. Takes domain->lock.
+ *
+ * Returns false while that is in progress, on verbs: call it again later. And if it has failed, on
+ * tcp, after a WARN: then peer->fenced is MESH_FENCED_FAILED, and its users were notified again:
+ * none of them goes on.
+ */
+MESH_HOLDS(process)
+bool mesh_peer_fence(struct mesh_peer *peer);
+
+/** True while it is: something of the lost peer may still arrive. */
+MESH_HOLDS(process)
+bool mesh_peer_is_fencing(const struct mesh_peer *peer);
+
+/** The peer is freed: what is in progress goes on without it. Takes domain->lock. */
+MESH_HOLDS(process)
+void mesh_peer_fence_end(struct mesh_peer *peer);
+
+/** Writes what the error of a control connection means into @reason, @size bytes. */
+void mesh_control_errno_explain(int error, char *reason, size_t size);
 
 #endif

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* peer_frames.c - handles the frames that arrive over a control connection. */
+/*
+ * peer_frames.c - handles the frames that arrive over a control connection, first of all HELLO, and
+ * greets.
+ */
 #include <errno.h>
 #include <limits.h>
 #include <stdio.h>
@@ -9,24 +12,174 @@
 #include <sys/socket.h>
 
 #include "base/clock.h"
+#include "base/compiler.h"
 #include "base/log.h"
 #include "base/random.h"
 #include "base/version.h"
-#include "control/link_settle.h"
+#include "control/link.h"
 #include "control/link_watch.h"
+#include "control/peer.h"
 #include "control/peer_end.h"
 #include "control/peer_frames.h"
-#include "control/peer_greeting.h"
-#include "control/peer_index.h"
-#include "control/peer_park.h"
 #include "control/peer_send.h"
+#include "fabric/poll.h"
 #include "fabric/endpoint.h"
 #include "fabric/provider_sockets.h"
+#include "nic/rdma_port.h"
 #include "system/route.h"
+#include "wire/message.h"
 #include "wire/stats.h"
 
 /* Lines about MTUs, within MESH_LOG_LIMIT_PERIOD_MS. */
 #define MTU_LINES 8
+
+/* ---- greeting -------------------------------------------------------------------------------- */
+
+/* Leaves the rest to the engine, which finds the peer in process->greeted. Needs no lock. */
+static void news_leave(struct mesh_peer *peer)
+{
+	struct mesh_peer *_Atomic *greeted = &peer->process->greeted;
+
+	if (atomic_exchange(&peer->has_news, true))
+		return; /* it is there already */
+	peer->next_greeted = atomic_load(greeted);
+	while (!atomic_compare_exchange_weak(greeted, &peer->next_greeted, peer))
+		;
+	mesh_engine_wake(&peer->process->engine);
+}
+
+/* domain->lock held. */
+void mesh_peer_greeting_arrived(struct mesh_sink *sink, const struct mesh_message_header *header,
+				const void *payload)
+{
+	struct mesh_peer *peer = mesh_container_of(sink, struct mesh_peer, sink);
+
+	(void)payload;
+	if (header->type != (peer->incoming ? MESH_MESSAGE_GREET : MESH_MESSAGE_GREET_REPLY))
+		return;
+	atomic_store(&peer->greeted, true);
+	news_leave(peer);
+}
+
+/*
+ * domain->lock held, as in mesh_peer_greeting_arrived(). The peer exists while its remote is in
+ * use.
+ */
+static void greeting_sent(struct mesh_buffer *buffer, int error)
+{
+	struct mesh_peer *peer = buffer->owner;
+
+	if (error) {
+		atomic_store(&peer->greet_error, error);
+		news_leave(peer);
+	}
+	atomic_fetch_sub(&peer->greetings, 1); /* last: now the peer may be freed */
+}
+
+/* Sends GREET, or its reply. Returns 0, or -EAGAIN if no buffer is free now. */
+MESH_HOLDS(process)
+static int greeting_send(struct mesh_peer *peer)
+{
+	struct mesh_buffer *buffer = mesh_remote_buffer_get(peer->domain, peer->remote);
+	struct mesh_message_header header = {
+		.type = peer->incoming ? MESH_MESSAGE_GREET_REPLY : MESH_MESSAGE_GREET,
+		.comm = peer->remote_id,
+		.token = peer->remote_token,
+	};
+
+	if (!buffer)
+		return -EAGAIN;
+	memcpy(buffer->bytes, &header, sizeof(header));
+	buffer->size = sizeof(header);
+	buffer->owner = peer;
+	buffer->sent = greeting_sent;
+	atomic_fetch_add(&peer->greetings, 1);
+	mesh_remote_send(buffer);
+	return 0;
+}
+
+MESH_HOLDS(process)
+static void greet(struct mesh_peer *peer)
+{
+	mesh_peer_state_set(peer, MESH_PEER_GREETING);
+	if (!peer->incoming && greeting_send(peer))
+		mesh_peer_retry(peer, "no message buffer was free for the greeting");
+}
+
+void mesh_peer_greet_again(struct mesh_peer *peer)
+{
+	mesh_process_assert_locked(peer->process);
+	if (!peer->incoming && peer->state == MESH_PEER_GREETING)
+		greeting_send(peer); /* if no buffer is free, not now */
+}
+
+/* True for a link that could be RDMA as far as this end is concerned. */
+static bool is_second_choice(const struct mesh_peer *peer)
+{
+	return peer->domain->provider != peer->process->providers[peer->domain->dev];
+}
+
+/* True for a NIC without RDMA that stands in, because the other NICs do not reach the node. */
+static bool stands_in(const struct mesh_peer *peer)
+{
+	return peer->domain->nic->verdict == MESH_NIC_SPARE_NO_RDMA &&
+	       peer->process->dev_reserves[peer->domain->dev];
+}
+
+/* One WARN for each link that is slower, or other, than the user may expect. */
+MESH_HOLDS(process)
+static void link_warn(const struct mesh_peer *peer)
+{
+	const struct mesh_domain *domain = peer->domain;
+	char text[MESH_PEER_TEXT_MAX];
+
+	if (!peer->link || LIST_NEXT(LIST_FIRST(&peer->link->peers), link_entry))
+		return;
+	mesh_peer_text(peer, text);
+	if (stands_in(peer))
+		mesh_warn("%s has no RDMA and carries the data with %s, because no other NIC "
+			  "reaches that node. If this is the management network, exclude it with "
+			  "NCCL_MESH_NICS",
+			  domain->nic->netdev, text);
+	else if (is_second_choice(peer) && peer->best_provider == domain->provider)
+		mesh_warn("%s uses tcp with %s, because there is no RDMA at that end: this link is "
+			  "much slower than with RDMA at both ends",
+			  domain->nic->netdev, text);
+	else if (is_second_choice(peer))
+		mesh_warn("%s uses tcp with %s, because %s does not get through, and "
+			  "NCCL_MESH_PROVIDER allows tcp",
+			  domain->nic->netdev, text,
+			  mesh_provider_id_text(peer->process->providers[domain->dev]));
+}
+
+void mesh_peer_greeting_check(struct mesh_peer *peer)
+{
+	int error = atomic_exchange(&peer->greet_error, 0);
+	char reason[MESH_RDMA_ERROR_MAX];
+
+	if (error) {
+		mesh_remote_silence_explain(peer->domain, peer->remote, peer->address.port, error,
+					    reason);
+		mesh_peer_retry(peer, reason);
+		return;
+	}
+	if (!atomic_load(&peer->greeted))
+		return;
+	if (peer->incoming && greeting_send(peer))
+		return; /* the next tick retries */
+	mesh_peer_state_set(peer, MESH_PEER_UP);
+	mesh_peer_sink_end(peer);
+	mesh_link_watch(peer);
+	link_warn(peer);
+	if (peer->incoming)
+		mesh_peer_index_add(peer); /* its node is known now */
+	else
+		mesh_peer_port_report(peer);
+	if (peer->process->events->up)
+		peer->process->events->up(peer);
+}
+
+/* ---- HELLO ----------------------------------------------------------------------------------- */
 
 /* True if both run NCCL and would choose different algorithms. */
 static bool tuner_differs(const struct mesh_process *process, const struct mesh_frame_hello *hello)
@@ -168,7 +321,7 @@ static void hello_handle(struct mesh_peer *peer, const struct mesh_frame_hello *
 {
 	int ret;
 
-	if (peer->state != MESH_PEER_HELLO) {
+	if (peer->state != MESH_PEER_HELLO && peer->state != MESH_PEER_OPENING) {
 		mesh_peer_lose(peer, "it sent HELLO twice");
 		return;
 	}
@@ -212,8 +365,10 @@ static void hello_handle(struct mesh_peer *peer, const struct mesh_frame_hello *
 	atomic_store(&peer->greet_error, 0);
 	if (peer->incoming)
 		mesh_peer_hello_send(peer);
-	mesh_peer_greet(peer);
+	greet(peer);
 }
+
+/* ---- frames ---------------------------------------------------------------------------------- */
 
 /* True if the sender of REFUSE has given up a link that was up. */
 static bool is_about_a_link(const struct mesh_frame_refuse *refuse)
@@ -350,11 +505,11 @@ static bool stranger_admit(struct mesh_peer *peer, const struct mesh_frame *fram
 		return false;
 	}
 	index = hello_domain(peer, hello);
-	peer->awaits_domain = !process->domains[index] &&
-			      process->events->opens(process, index, false);
-	mesh_peer_stranger_set(peer, !peer->awaits_domain);
-	if (peer->awaits_domain)
+	if (!process->domains[index] && process->events->opens(process, index, false)) {
+		if (peer->state == MESH_PEER_HELLO)
+			mesh_peer_state_set(peer, MESH_PEER_OPENING);
 		return false;
+	}
 	peer->domain = process->domains[index];
 	if (!peer->domain && hello->lane)
 		mesh_peer_refuse(peer, MESH_REFUSAL_RESOURCES, 0); /* it goes on with fewer */
@@ -369,7 +524,7 @@ void mesh_peers_hello_resume(struct mesh_process *process)
 
 	mesh_process_assert_locked(process);
 	LIST_FOREACH(peer, &process->peers, entry) {
-		if (peer->awaits_domain && peer->state == MESH_PEER_HELLO)
+		if (peer->state == MESH_PEER_OPENING)
 			mesh_peer_frames_handle(peer);
 	}
 }

@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* peer_frames.h - handles the frames that arrive over a control connection. */
+/*
+ * peer_frames.h - handles the frames that arrive over a control connection. HELLO comes first; then
+ * a greeting proves that the fabric works in both directions, before any comm is made. All with
+ * process->lock held, but mesh_peer_greeting_arrived().
+ */
 #ifndef MESH_CONTROL_PEER_FRAMES_H
 #define MESH_CONTROL_PEER_FRAMES_H
 
@@ -8,15 +12,28 @@
 
 /**
  * Handles the complete frames in peer->in. A peer that has no domain yet sends HELLO first: that
- * waits in peer->in while its domain is being opened. process->lock held.
+ * waits in peer->in while its domain is being opened.
  */
 MESH_HOLDS(process)
 void mesh_peer_frames_handle(struct mesh_peer *peer);
 
-/**
- * Handles the HELLOs that wait for a domain: one was opened, or cannot be. process->lock held.
- */
+/** Handles the HELLOs that wait for a domain: one was opened, or cannot be. */
 MESH_HOLDS(process)
 void mesh_peers_hello_resume(struct mesh_process *process);
+
+/** Ends the greeting once it was answered, or has failed. */
+MESH_HOLDS(process)
+void mesh_peer_greeting_check(struct mesh_peer *peer);
+
+/** Handles GREET or its reply: the function of peer->sink. domain->lock held. */
+void mesh_peer_greeting_arrived(struct mesh_sink *sink, const struct mesh_message_header *header,
+				const void *payload);
+
+/**
+ * Sends GREET once more, if its answer has not come: if both ends connect at the same time, the
+ * provider ends one of the two connections, and drops what waits there.
+ */
+MESH_HOLDS(process)
+void mesh_peer_greet_again(struct mesh_peer *peer);
 
 #endif

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* peer_life.c - the life of a peer: it connects, sends HELLO, greets, retries, ends. */
 #include <errno.h>
+#include <netinet/tcp.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/epoll.h>
@@ -12,35 +13,66 @@
 #include "base/descriptors.h"
 #include "base/log.h"
 #include "control/link.h"
-#include "control/link_settle.h"
 #include "control/link_watch.h"
+#include "control/peer.h"
 #include "control/peer_end.h"
-#include "control/peer_fence.h"
 #include "control/peer_frames.h"
-#include "control/peer_greeting.h"
-#include "control/peer_index.h"
 #include "control/peer_life.h"
 #include "control/peer_send.h"
-#include "control/socket.h"
 #include "fabric/poll.h"
 #include "fabric/endpoint.h"
 #include "nic/rdma_port.h"
+#include "system/tcp_look.h"
 
 /* A stranger that connects and sends nothing is disconnected after this. */
 #define SILENCE_MS 10000
-/* An address that gave no answer is remembered for this long after the last attempt. */
-#define SILENCE_MEMORY_MS 30000
-/* If a greeting is not answered within this, the attempt starts again. */
-#define GREETING_MS 3000
 /* After the control connection has ended, messages in flight may arrive for this long. */
 #define GRACE_MS 500
 /* Between two attempts to finish what depends on the provider. */
 #define PROVIDER_MS 2
-/* While a peer greets, it is checked this often for a lack of descriptors. */
-#define STUCK_MS 1000
 #define NEVER UINT64_MAX
 
-/* ---- the socket ------------------------------------------------------------------------ */
+/* ---- the socket ------------------------------------------------------------------------------ */
+
+/* Makes the kernel detect a silent peer within its time, even if nothing is sent. */
+static void silence_limit_set(int fd, const struct mesh_process *process)
+{
+	int limit_s = (int)process->config.dead_peer_timeout_s, limit_ms = limit_s * 1000, on = 1;
+	struct mesh_tcp_keepalive keepalive = {.idle_s = (limit_s + 1) / 2, .interval_s = 1};
+
+	keepalive.count = limit_s - keepalive.idle_s > 1 ? limit_s - keepalive.idle_s : 1;
+	mesh_tcp_keepalive_set(fd, &keepalive);
+	setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &limit_ms, sizeof(limit_ms));
+	setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
+}
+
+/*
+ * Starts to connect a socket that is bound to our NIC's address. Returns its descriptor, or a
+ * negative errno.
+ */
+static int socket_connect(const struct mesh_peer *peer)
+{
+	const struct mesh_addr *source = &peer->domain->nic->source;
+	struct mesh_addr target = peer->address.addr;
+	struct sockaddr_storage from, to;
+	socklen_t from_len, to_len;
+	int fd, ret;
+
+	target.scope_id = source->scope_id;
+	from_len = mesh_addr_to_sockaddr(source, 0, &from);
+	to_len = mesh_addr_to_sockaddr(&target, peer->control_port, &to);
+	fd = mesh_descriptor_hide(
+		socket(to.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+	if (fd < 0)
+		return -errno;
+	silence_limit_set(fd, peer->process);
+	if (!bind(fd, (struct sockaddr *)&from, from_len) &&
+	    (!connect(fd, (struct sockaddr *)&to, to_len) || errno == EINPROGRESS))
+		return fd;
+	ret = -errno;
+	mesh_descriptor_close(fd);
+	return ret;
+}
 
 MESH_HOLDS(process)
 static void errno_retry(struct mesh_peer *peer, int error)
@@ -66,16 +98,13 @@ static void attempt_start(struct mesh_peer *peer)
 {
 	int fd, ret;
 
-	peer->started_ms = mesh_clock_ms();
-	if (!peer->silent_ms)
-		peer->silent_ms = peer->started_ms;
-	if (!peer->tried_ms)
-		peer->tried_ms = peer->started_ms;
 	mesh_peer_state_set(peer, MESH_PEER_CONNECTING);
+	if (!peer->silent_ms)
+		peer->silent_ms = peer->state_ms;
+	if (!peer->tried_ms)
+		peer->tried_ms = peer->state_ms;
 	peer->send_error = 0;
-	fd = mesh_control_socket_connect(&peer->domain->nic->source, peer->address.addr,
-					 peer->control_port,
-					 peer->process->config.dead_peer_timeout_s);
+	fd = socket_connect(peer);
 	if (fd < 0) {
 		errno_retry(peer, fd);
 		return;
@@ -89,12 +118,10 @@ static void attempt_start(struct mesh_peer *peer)
 MESH_HOLDS(process)
 static void connect_finish(struct mesh_peer *peer)
 {
-	socklen_t len = sizeof(int);
-	int error = 0;
+	int error = mesh_tcp_error_take(peer->watch.fd);
 
-	getsockopt(peer->watch.fd, SOL_SOCKET, SO_ERROR, &error, &len);
 	if (error) {
-		errno_retry(peer, -error);
+		errno_retry(peer, error);
 		return;
 	}
 	peer->first_refused_ms = 0;
@@ -232,9 +259,7 @@ static void peer_ready(struct mesh_watch *watch, uint32_t events)
 		peer_read(peer);
 }
 
-/* ---- making and freeing ---------------------------------------------------------------- */
-
-static void peer_expired(struct mesh_timer *timer, uint64_t now_ms);
+/* ---- making and freeing ---------------------------------------------------------------------- */
 
 MESH_HOLDS(process)
 static int peer_alloc(struct mesh_process *process, int dev, struct mesh_peer **made)
@@ -246,7 +271,7 @@ static int peer_alloc(struct mesh_process *process, int dev, struct mesh_peer **
 	peer->process = process;
 	peer->dev = dev;
 	peer->watch = (struct mesh_watch){.fd = -1, .ready = peer_ready};
-	peer->timer.expired = peer_expired;
+	peer->timer.expired = mesh_peer_tick;
 	peer->sink.message = mesh_peer_greeting_arrived;
 	LIST_INIT(&peer->user_list);
 	LIST_INSERT_HEAD(&process->peers, peer, entry);
@@ -312,9 +337,8 @@ int mesh_peer_accept(struct mesh_process *process, int dev, int fd, const struct
 		return ret;
 	peer->incoming = true;
 	peer->address.addr = *from;
-	peer->started_ms = mesh_clock_ms();
 	mesh_peer_state_set(peer, MESH_PEER_HELLO);
-	mesh_control_keepalive_set(fd, process->config.dead_peer_timeout_s);
+	silence_limit_set(fd, process);
 	peer->watch.fd = fd;
 	ret = mesh_engine_watch(&process->engine, &peer->watch, EPOLLIN);
 	if (ret) {
@@ -324,17 +348,15 @@ int mesh_peer_accept(struct mesh_process *process, int dev, int fd, const struct
 	return ret;
 }
 
-/* After the sink's end nothing adds the peer again. The others are checked in the next run. */
-MESH_HOLDS(process)
-static void greeted_leave(struct mesh_peer *peer)
+void mesh_peers_greeted_check(struct mesh_process *process)
 {
-	struct mesh_peer *other, *next;
+	struct mesh_peer *peer, *next;
 
-	if (!atomic_load(&peer->has_news))
-		return;
-	for (other = mesh_peers_greeted(peer->process); other; other = next) {
-		next = mesh_peer_greeted_next(other);
-		mesh_peer_check(other);
+	mesh_process_assert_locked(process);
+	for (peer = atomic_exchange(&process->greeted, NULL); peer; peer = next) {
+		next = peer->next_greeted;
+		atomic_store(&peer->has_news, false); /* from now on a greeting may add it again */
+		mesh_peer_check(peer);
 	}
 }
 
@@ -344,10 +366,10 @@ void mesh_peer_free(struct mesh_peer *peer)
 	mesh_link_leave(peer);
 	mesh_peer_port_cancel(peer);
 	mesh_peer_sink_end(peer);
-	greeted_leave(peer);
+	if (atomic_load(&peer->has_news)) /* after the sink's end nothing adds it again */
+		mesh_peers_greeted_check(peer->process);
 	mesh_engine_timer_cancel(&peer->process->engine, &peer->timer);
-	mesh_peer_urgent_set(peer, false);
-	mesh_peer_stranger_set(peer, false);
+	mesh_peer_attention_end(peer);
 	mesh_peer_drain_end(peer);
 	mesh_peer_index_remove(peer);
 	mesh_engine_unwatch(&peer->process->engine, &peer->watch);
@@ -359,7 +381,7 @@ void mesh_peer_free(struct mesh_peer *peer)
 	free(peer);
 }
 
-/* ---- what is due ----------------------------------------------------------------------- */
+/* ---- what is due ----------------------------------------------------------------------------- */
 
 /* Returns false if a greeting that the provider holds points to the peer, or it is being fenced. */
 MESH_HOLDS(process)
@@ -373,14 +395,21 @@ static bool peer_try_free(struct mesh_peer *peer)
 	return true;
 }
 
+/*
+ * Until then it remembers that nothing answers there, so that the next connection waits for less
+ * time.
+ */
+MESH_HOLDS(process)
+static uint64_t memory_end_ms(const struct mesh_peer *peer)
+{
+	return peer->silent_ms ? peer->state_ms + 3 * SILENCE_MS : 0;
+}
+
 /* True for an attempt without users, and for a lost peer without users. */
 MESH_HOLDS(process)
 static bool peer_is_unwanted(const struct mesh_peer *peer, uint64_t now_ms)
 {
-	if (peer->users)
-		return false;
-	/* Remembers that nothing answers there, so that the next connection waits for less time. */
-	if (peer->silent_ms && mesh_clock_elapsed_ms(peer->started_ms, now_ms) < SILENCE_MEMORY_MS)
+	if (peer->users || now_ms < memory_end_ms(peer))
 		return false;
 	return peer->state == MESH_PEER_LOST || (!peer->incoming && peer->state != MESH_PEER_UP);
 }
@@ -390,21 +419,21 @@ MESH_HOLDS(process)
 static void incoming_check(struct mesh_peer *peer, uint64_t now_ms)
 {
 	struct mesh_log_limit *limit = &peer->process->limits.no_descriptor;
-	uint64_t age_ms = now_ms - peer->started_ms;
+	uint64_t age_ms = mesh_clock_elapsed_ms(peer->state_ms, now_ms);
 	char text[MESH_PEER_TEXT_MAX], more[MESH_LOG_LIMIT_TEXT_MAX];
 
-	if (peer->state == MESH_PEER_GREETING && age_ms > GREETING_MS && !peer->stuck_warned &&
-	    mesh_descriptors_exhausted()) {
-		peer->stuck_warned = true;
+	if (peer->state == MESH_PEER_GREETING && age_ms > MESH_DIAL_MS &&
+	    !(peer->warned & MESH_PEER_WARNED_STUCK) && mesh_descriptors_exhausted()) {
+		peer->warned |= MESH_PEER_WARNED_STUCK;
 		if (mesh_log_limit_pass(limit, 1, now_ms, more))
 			mesh_warn("%s cannot connect, because no file descriptor is left for "
 				  "it: " MESH_DESCRIPTORS_RAISE "%s",
 				  mesh_peer_text(peer, text), more);
 	}
 	if (peer->state == MESH_PEER_HELLO && age_ms > SILENCE_MS)
-		mesh_peer_lose(peer, peer->awaits_domain
-					     ? "libfabric takes too long to open our NIC for it"
-					     : "it connected to the control port and sent nothing");
+		mesh_peer_lose(peer, "it connected to the control port and sent nothing");
+	else if (peer->state == MESH_PEER_OPENING && age_ms > SILENCE_MS)
+		mesh_peer_lose(peer, "libfabric takes too long to open our NIC for it");
 	else if (peer->state == MESH_PEER_GREETING &&
 		 age_ms > peer->process->config.connect_timeout_s * 1000 + SILENCE_MS)
 		mesh_peer_lose(peer, "its greeting did not arrive through the fabric");
@@ -417,7 +446,7 @@ static void outgoing_check(struct mesh_peer *peer, uint64_t now_ms)
 	uint64_t age_ms = mesh_clock_elapsed_ms(peer->state_ms, now_ms);
 	char reason[MESH_RDMA_ERROR_MAX];
 
-	if (peer->state == MESH_PEER_GREETING && age_ms > GREETING_MS) {
+	if (peer->state == MESH_PEER_GREETING && age_ms > MESH_DIAL_MS) {
 		mesh_remote_silence_explain(peer->domain, peer->remote, peer->address.port, 0,
 					    reason);
 		mesh_peer_retry(peer, reason);
@@ -433,17 +462,18 @@ static uint64_t peer_due(const struct mesh_peer *peer, uint64_t now_ms)
 {
 	switch (peer->state) {
 	case MESH_PEER_HELLO:
-		return (peer->incoming ? peer->started_ms : peer->state_ms) + SILENCE_MS + 1;
+	case MESH_PEER_OPENING:
+		return peer->state_ms + SILENCE_MS + 1;
 	case MESH_PEER_GREETING:
 		if (atomic_load(&peer->greeted))
 			return now_ms + PROVIDER_MS; /* no buffer was free for the answer */
-		return peer->incoming ? now_ms + STUCK_MS : peer->state_ms + GREETING_MS + 1;
+		return (peer->incoming ? now_ms : peer->state_ms) + MESH_DIAL_MS + 1;
 	case MESH_PEER_RETRY:
 		return peer->users && !peer->refusal ? peer->retry_ms : NEVER;
 	case MESH_PEER_LOST:
 		if (peer->fence)
 			return now_ms + PROVIDER_MS;
-		return peer->buried ? NEVER : peer->lost_ms + GRACE_MS;
+		return peer->fenced ? NEVER : peer->state_ms + GRACE_MS;
 	default:
 		return NEVER;
 	}
@@ -455,9 +485,7 @@ static uint64_t unwanted_due(const struct mesh_peer *peer, uint64_t now_ms)
 {
 	if (peer_is_unwanted(peer, now_ms))
 		return now_ms + PROVIDER_MS; /* the provider still holds a greeting */
-	if (!peer->users && peer->silent_ms)
-		return peer->started_ms + SILENCE_MEMORY_MS;
-	return NEVER;
+	return !peer->users && peer->silent_ms ? memory_end_ms(peer) : NEVER;
 }
 
 MESH_HOLDS(process)
@@ -474,12 +502,10 @@ static void next_check_set(struct mesh_peer *peer, uint64_t now_ms)
 		mesh_engine_timer_set(engine, &peer->timer, due_ms);
 }
 
-void mesh_peer_tick(struct mesh_peer *peer, uint64_t now_ms)
+void mesh_peer_tick(struct mesh_timer *timer, uint64_t now_ms)
 {
-	/* Operations in flight would never complete. A peer that is not up reaches its deadline. */
-	if (peer->state == MESH_PEER_UP && peer->domain->broken)
-		mesh_link_lose(peer, "our NIC's completion queue cannot be read",
-			       MESH_REFUSAL_BROKEN);
+	struct mesh_peer *peer = mesh_container_of(timer, struct mesh_peer, timer);
+
 	if (peer->state != MESH_PEER_LOST && mesh_peer_is_choked(peer))
 		mesh_link_lose(peer, "it does not read its control connection",
 			       MESH_REFUSAL_BROKEN);
@@ -492,47 +518,12 @@ void mesh_peer_tick(struct mesh_peer *peer, uint64_t now_ms)
 	if (peer->state == MESH_PEER_RETRY && peer->users && !peer->refusal &&
 	    now_ms >= peer->retry_ms)
 		attempt_start(peer);
-	if (peer->state == MESH_PEER_LOST && !peer->buried &&
-	    mesh_clock_elapsed_ms(peer->lost_ms, now_ms) >= GRACE_MS)
+	/* Without a remote nothing of it is in flight. */
+	if (peer->state == MESH_PEER_LOST && !peer->fenced &&
+	    (!peer->remote || mesh_clock_elapsed_ms(peer->state_ms, now_ms) >= GRACE_MS))
 		mesh_peer_bury(peer);
 	if (peer->fence)
 		mesh_peer_fence(peer);
 	if (!peer_is_unwanted(peer, now_ms) || !peer_try_free(peer))
 		next_check_set(peer, now_ms);
-}
-
-MESH_HOLDS(process)
-static void peer_expired(struct mesh_timer *timer, uint64_t now_ms)
-{
-	mesh_peer_tick(mesh_container_of(timer, struct mesh_peer, timer), now_ms);
-}
-
-/* Their comms would wait for ever. */
-MESH_HOLDS(process)
-static void broken_check(struct mesh_process *process, const struct mesh_domain *domain)
-{
-	struct mesh_peer *peer;
-
-	LIST_FOREACH(peer, &process->peers, entry) {
-		if (peer->domain == domain && peer->state == MESH_PEER_UP)
-			mesh_peer_check(peer);
-	}
-}
-
-void mesh_peers_tick(struct mesh_process *process, uint64_t now_ms)
-{
-	const struct mesh_domain *domain;
-	struct mesh_peer *peer, *next;
-	int i;
-
-	mesh_process_assert_locked(process);
-	for (peer = mesh_peers_greeted(process); peer; peer = next) {
-		next = mesh_peer_greeted_next(peer);
-		mesh_peer_tick(peer, now_ms);
-	}
-	for (i = 0; i < MESH_DOMAINS_MAX; i++) {
-		domain = process->domains[i];
-		if (domain && domain->broken)
-			broken_check(process, domain);
-	}
 }

@@ -41,17 +41,14 @@ MESH_HOLDS(process)
 void mesh_peer_free(struct mesh_peer *peer);
 
 /**
- * Retries and deadlines of one peer, and sets the time of the next call. May free the peer, but no
- * other one. process->lock held.
+ * The function of peer->timer: retries and deadlines of one peer, and sets the time of the next
+ * call. May free the peer, but no other one. process->lock held.
  */
 MESH_HOLDS(process)
-void mesh_peer_tick(struct mesh_peer *peer, uint64_t now_ms);
+void mesh_peer_tick(struct mesh_timer *timer, uint64_t now_ms);
 
-/**
- * Checks the peers that no timer finds: those that a greeting has arrived for, and those of a NIC
- * that broke. process->lock held.
- */
+/** Has those checked that a greeting has arrived for, or failed, since the last call. */
 MESH_HOLDS(process)
-void mesh_peers_tick(struct mesh_process *process, uint64_t now_ms);
+void mesh_peers_greeted_check(struct mesh_process *process);
 
 #endif

@@ -7,10 +7,20 @@
 #include <sys/epoll.h>
 #include <sys/socket.h>
 
+#include "base/clock.h"
+#include "base/compiler.h"
+#include "base/log.h"
 #include "base/version.h"
 #include "control/link.h"
 #include "control/peer_send.h"
+#include "fabric/provider_sockets.h"
 #include "wire/stats.h"
+
+/*
+ * Between two lists for PORT; the first report of a while does not wait. The pause is so much
+ * longer than the list took, so that lists take at most a fortieth of the engine's time.
+ */
+#define PAUSE_RATIO 40
 
 /* The caller may be in the midst of a walk over peers or comms: mesh_peer_tick() loses the link. */
 MESH_HOLDS(process)
@@ -137,13 +147,118 @@ void mesh_peer_nics_send(struct mesh_peer *peer)
 
 void mesh_peer_refuse(struct mesh_peer *peer, enum mesh_refusal refusal, uint32_t comm)
 {
-	struct mesh_frame frame;
+	struct mesh_frame frame = {.refuse = {.refusal = refusal, .comm = comm}};
 
-	memset(&frame, 0, sizeof(frame));
-	frame.refuse.refusal = refusal;
-	frame.refuse.comm = comm;
 	frame.refuse.detail = refusal == MESH_REFUSAL_VERSION ? MESH_PROTOCOL_VERSION
 							      : (uint32_t)provider_of(peer);
 	mesh_count_event(&peer->process->counters->refused);
 	mesh_peer_send(peer, &frame, MESH_FRAME_REFUSE);
+}
+
+/* ---- PARK ------------------------------------------------------------------------------------ */
+
+MESH_HOLDS(process)
+static void users_learn(const struct mesh_peer *peer)
+{
+	struct mesh_peer_user *user;
+	char text[MESH_PEER_TEXT_MAX];
+
+	mesh_trace("the link of %s with %s is %s", peer->domain->nic->netdev,
+		   mesh_peer_text(peer, text), mesh_peer_is_parked(peer) ? "out of use" : "in use");
+	LIST_FOREACH(user, &peer->user_list, entry) {
+		if (user->ops->park)
+			user->ops->park(user);
+	}
+}
+
+void mesh_peer_park(struct mesh_peer *peer, bool parked)
+{
+	struct mesh_frame frame = {.park = {.parked = parked}};
+
+	mesh_process_assert_locked(peer->process);
+	if (peer->state != MESH_PEER_UP || !(peer->parked & MESH_PEER_PARKED_HERE) == !parked)
+		return;
+	peer->parked ^= MESH_PEER_PARKED_HERE;
+	mesh_peer_send(peer, &frame, MESH_FRAME_PARK);
+	users_learn(peer);
+}
+
+void mesh_peer_park_came(struct mesh_peer *peer, const struct mesh_frame_park *frame)
+{
+	mesh_process_assert_locked(peer->process);
+	/* Its end may be up, and the greeting that tells us still on its way. */
+	if (peer->state != MESH_PEER_UP && peer->state != MESH_PEER_GREETING) {
+		mesh_count_event(&peer->process->counters->refused);
+		return;
+	}
+	peer->parked &= MESH_PEER_PARKED_HERE;
+	peer->parked |= frame->parked ? MESH_PEER_PARKED_THERE : 0;
+	users_learn(peer);
+}
+
+/* ---- PORT ------------------------------------------------------------------------------------ */
+
+void mesh_peer_port_cancel(struct mesh_peer *peer)
+{
+	mesh_process_assert_locked(peer->process);
+	if (peer->port_entry.le_prev)
+		LIST_REMOVE(peer, port_entry);
+	peer->port_entry.le_prev = NULL;
+}
+
+MESH_HOLDS(process)
+static void port_send(struct mesh_peer *peer)
+{
+	struct mesh_frame frame = {.port = {.port = 0}};
+
+	frame.port.port =
+		mesh_remote_dialled_port(&peer->process->ports.sockets, peer->domain, peer->remote);
+	if (frame.port.port)
+		mesh_peer_send(peer, &frame, MESH_FRAME_PORT);
+}
+
+/* The engine's thread, without process->lock. */
+static void ports_find(void *owner)
+{
+	struct mesh_process *process = owner;
+	struct mesh_socket_table sockets = {.entries = NULL};
+	uint64_t begin_ms = mesh_clock_ms();
+	struct mesh_peer *peer;
+
+	mesh_socket_table_take(&sockets, begin_ms);
+	mesh_process_lock(process);
+	process->ports.pause_ms =
+		PAUSE_RATIO * (1 + mesh_clock_elapsed_ms(begin_ms, mesh_clock_ms()));
+	mesh_socket_table_free(&process->ports.sockets);
+	process->ports.sockets = sockets;
+	while ((peer = LIST_FIRST(&process->ports.due))) {
+		mesh_peer_port_cancel(peer);
+		port_send(peer);
+	}
+	mesh_process_unlock(process);
+}
+
+MESH_HOLDS(process)
+static void ports_expired(struct mesh_timer *timer, uint64_t now_ms)
+{
+	struct mesh_process_ports *ports =
+		mesh_container_of(timer, struct mesh_process_ports, timer);
+	struct mesh_process *process = mesh_container_of(ports, struct mesh_process, ports);
+
+	(void)now_ms;
+	mesh_engine_errand(&process->engine, ports_find);
+}
+
+void mesh_peer_port_report(struct mesh_peer *peer)
+{
+	struct mesh_process_ports *ports = &peer->process->ports;
+
+	mesh_process_assert_locked(peer->process);
+	/* verbs has no sockets. */
+	if (peer->port_entry.le_prev || peer->domain->provider == MESH_PROVIDER_VERBS_RXM)
+		return;
+	LIST_INSERT_HEAD(&ports->due, peer, port_entry);
+	ports->timer.expired = ports_expired;
+	mesh_engine_timer_advance(&peer->process->engine, &ports->timer,
+				  ports->sockets.taken_ms + ports->pause_ms);
 }

@@ -1,19 +1,26 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* peer_send.h - sends the frames of a control connection. All with process->lock held. */
+/*
+ * peer_send.h - sends the frames of a control connection. All with process->lock held.
+ *
+ * PARK takes a peer's link out of use, because a NIC of it is drained: comms that have another path
+ * post nothing more on it (docs/protocol/recovery.md). PORT says which TCP port our provider
+ * connected from. The list of the process's sockets, which shows it, takes milliseconds where the
+ * host has thousands of descriptors. So the engine makes it without process->lock, once for all
+ * peers that came up meanwhile.
+ */
 #ifndef MESH_CONTROL_PEER_SEND_H
 #define MESH_CONTROL_PEER_SEND_H
+
+#include <stdbool.h>
 
 #include "base/lock.h"
 #include "control/peer.h"
 
-/** Sends a frame, or queues it. If that fails, its link is lost soon after. process->lock held. */
+/** Sends a frame, or queues it. If that fails, its link is lost soon after. */
 MESH_HOLDS(process)
 void mesh_peer_send(struct mesh_peer *peer, struct mesh_frame *frame, enum mesh_frame_type type);
 
-/**
- * Refuses the peer's HELLO or, if @comm is not 0, the CONNECT of its comm @comm. process->lock
- * held.
- */
+/** Refuses the peer's HELLO or, if @comm is not 0, the CONNECT of its comm @comm. */
 MESH_HOLDS(process)
 void mesh_peer_refuse(struct mesh_peer *peer, enum mesh_refusal refusal, uint32_t comm);
 
@@ -25,8 +32,34 @@ void mesh_peer_hello_send(struct mesh_peer *peer);
 MESH_HOLDS(process)
 void mesh_peer_flush(struct mesh_peer *peer);
 
-/** Sends NICS: all NICs of this process. process->lock held. */
+/** Sends NICS: all NICs of this process. */
 MESH_HOLDS(process)
 void mesh_peer_nics_send(struct mesh_peer *peer);
+
+/** True while the link is out of use, for our NIC or for the peer's. */
+MESH_HOLDS(process)
+static inline bool mesh_peer_is_parked(const struct mesh_peer *peer)
+{
+	return peer->parked;
+}
+
+/**
+ * Our NIC of the peer's link is drained, or no longer. Without effect on a peer that is not up, or
+ * where nothing changes.
+ */
+MESH_HOLDS(process)
+void mesh_peer_park(struct mesh_peer *peer, bool parked);
+
+/** PARK from the peer. */
+MESH_HOLDS(process)
+void mesh_peer_park_came(struct mesh_peer *peer, const struct mesh_frame_park *frame);
+
+/** Reports the port to @peer soon: its own end of the connection is found by it. */
+MESH_HOLDS(process)
+void mesh_peer_port_report(struct mesh_peer *peer);
+
+/** Takes that back. Idempotent. */
+MESH_HOLDS(process)
+void mesh_peer_port_cancel(struct mesh_peer *peer);
 
 #endif

@@ -14,8 +14,6 @@
  * and pins the buffers. Writes cost nothing more there: docs/protocol/data.md.
  */
 #define RXM_EAGER_MAX 8192
-/* Lists of sockets that are older than this are made again. */
-#define SOCKETS_AGE_MS 1000
 
 const char *mesh_endpoints_text(const struct mesh_endpoint_addr *endpoints, int num_endpoints,
 				const struct mesh_process *process, char *text, size_t size)
@@ -128,7 +126,7 @@ const struct mesh_socket_table *mesh_process_sockets(struct mesh_process *proces
 
 	mesh_process_assert_locked(process);
 	if (!sockets->taken_ms ||
-	    mesh_clock_elapsed_ms(sockets->taken_ms, now_ms) >= SOCKETS_AGE_MS)
+	    mesh_clock_elapsed_ms(sockets->taken_ms, now_ms) >= MESH_PROCESS_SOCKETS_MS)
 		mesh_socket_table_take(sockets, now_ms);
 	return sockets;
 }

@@ -46,7 +46,7 @@ struct mesh_control {
 	struct mesh_watch watch;
 	struct mesh_process *process;
 	int dev;
-	uint64_t paused_until_ms; /* after accept() ran out of file descriptors; else 0 */
+	struct mesh_timer pause; /* ends it, after accept() ran out of file descriptors */
 };
 
 /* More than the peers of a large job on one node, so that a bucket has few of them. */
@@ -54,13 +54,13 @@ struct mesh_control {
 
 LIST_HEAD(mesh_peer_bucket, mesh_peer);
 
-/* Finds peers (peer_index.h); zeros: empty. */
+/* Finds peers (peer.h); zeros: empty. */
 struct mesh_peer_index {
 	struct mesh_peer_bucket by_process[MESH_PEER_BUCKETS];
 	struct mesh_peer_bucket by_address[MESH_PEER_BUCKETS];
 };
 
-/* Which port our provider connected from: peer_port.c. */
+/* Which port our provider connected from: peer_send.c. */
 struct mesh_process_ports {
 	struct mesh_socket_table sockets;
 	uint64_t pause_ms;	    /* until the next one */
@@ -131,7 +131,7 @@ struct mesh_process {
 	/* Set-up's; NULL: no NIC can be drained. */
 	const struct mesh_drain_marks *drain_marks MESH_GUARDED_BY(process);
 	struct mesh_domain *_Atomic domains[MESH_DOMAINS_MAX];
-	uint32_t generations[MESH_DOMAINS_MAX]; /* of their endpoints, as endpoints.h saw them */
+	uint32_t generations[MESH_DOMAINS_MAX]; /* of their endpoints, as last seen */
 	/* Since when it is being opened (0: too long to wait for it), is open or has failed. */
 	uint64_t opening_ms[MESH_DOMAINS_MAX] MESH_GUARDED_BY(process);
 	/* Why each could not be opened last; the thread that opens it has it without the lock. */
@@ -207,7 +207,8 @@ MESH_LOCK_FUNCTIONS(process, mesh_process, lock)
  */
 int mesh_process_offers(const struct mesh_process *process, struct mesh_endpoint_addr *endpoints);
 
-/** The list of the process's sockets, made again if it is older than a second. */
+/** The list of the process's sockets, made again if it is older than this. */
+#define MESH_PROCESS_SOCKETS_MS 1000
 MESH_HOLDS(process)
 const struct mesh_socket_table *mesh_process_sockets(struct mesh_process *process, uint64_t now_ms);
 

@@ -39,7 +39,7 @@ int mesh_domain_fail(const struct mesh_domain *domain, const char *what, int err
  * it, with no lock held: whoever gives the endpoint up goes on, and looks later whether it is
  * closed.
  *
- * It ends the connections of all peers on that NIC: control/endpoints.h.
+ * It ends the connections of all peers on that NIC: mesh_endpoints_check().
  */
 
 /**

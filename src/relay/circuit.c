@@ -50,12 +50,6 @@ static bool side_is_known(struct mesh_peer_user *user)
 	return true;
 }
 
-static bool side_never(struct mesh_peer_user *user)
-{
-	(void)user;
-	return false;
-}
-
 MESH_HOLDS(process)
 static bool side_is_quiet(struct mesh_peer_user *user)
 {
@@ -108,13 +102,14 @@ static void side_fenced(struct mesh_peer_user *user)
 }
 
 static const struct mesh_peer_user_ops side_ops = {
-	.misses = side_misses,
-	.is_known = side_is_known,
-	.resumes = side_never,
+	.answers =
+		{
+			[MESH_USER_MISSES] = side_misses,
+			[MESH_USER_IS_KNOWN] = side_is_known,
+			[MESH_USER_IS_QUIET] = side_is_quiet,
+			[MESH_USER_IS_OPEN] = side_is_open,
+		},
 	.lost = side_lost,
-	.waits = side_never,
-	.is_quiet = side_is_quiet,
-	.is_open = side_is_open,
 	.fenced = side_fenced,
 };
 

@@ -6,7 +6,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
-#include "control/peer_index.h"
+#include "control/peer.h"
 #include "control/process.h"
 #include "setup/accept_wait.h"
 

@@ -8,7 +8,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
-#include "control/peer_index.h"
+#include "control/peer.h"
 #include "nic/addr.h"
 #include "setup/connect_judge.h"
 #include "setup/connect_relay.h"

@@ -11,7 +11,7 @@
 #include "base/descriptors.h"
 #include "base/log.h"
 #include "base/threads.h"
-#include "control/peer_park.h"
+#include "control/peer_send.h"
 #include "setup/drain.h"
 #include "setup/nic_neighbours.h"
 #include "setup/setup.h"

@@ -7,7 +7,7 @@
 
 #include "base/random.h"
 #include "control/dial.h"
-#include "control/peer_index.h"
+#include "control/peer.h"
 #include "control/peer_send.h"
 #include "setup/candidates.h"
 #include "setup/late_nics.h"

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* work.c - what the plugin's own thread does: the work of all objects that is due. */
 #include "base/clock.h"
-#include "control/controls.h"
-#include "control/endpoints.h"
+#include "control/link_watch.h"
 #include "control/peer_life.h"
 #include "fabric/poll.h"
 #include "relay/circuits.h"
@@ -16,11 +15,10 @@
 #include "transport/stall.h"
 
 /*
- * Timeouts of what has no deadline of its own: while a peer greets or was lost a moment ago, while
- * file descriptors are missing, and while NCCL has polled recently.
+ * Timeouts of what has no deadline of its own: while a peer greets or was lost a moment ago, and
+ * while NCCL has polled recently.
  */
 #define URGENT_MS 1
-#define PENDING_MS 20
 #define AWAKE_MS 20
 /* The engine polls for this long after the last poll by another thread, then sleeps. */
 #define AWAKE_AFTER_MS 1000
@@ -44,8 +42,6 @@ static int setup_timeout(void *owner)
 			 mesh_nic_watch_timeout(process, mesh_clock_ms()));
 	if (process->num_urgent || !LIST_EMPTY(&process->lingering))
 		return sooner(timeout, URGENT_MS);
-	if (mesh_controls_paused(process))
-		return sooner(timeout, PENDING_MS);
 	if (atomic_load_explicit(&process->engine.awake, memory_order_relaxed))
 		return sooner(timeout, AWAKE_MS);
 	return timeout;
@@ -122,8 +118,7 @@ static void setup_tick(void *owner)
 	mesh_comms_recover(process);
 	mesh_circuits_tick(process, now);
 	stalls_look_for(mesh_setup_of(process), now);
-	mesh_peers_tick(process, now);
-	mesh_controls_tick(process, now);
+	mesh_peers_greeted_check(process);
 	mesh_nic_watch_tick(process, now);
 	mesh_late_nics_tick(process);
 	mesh_reroutes_tick(process);

@@ -3,7 +3,7 @@
 #include <errno.h>
 
 #include "base/clock.h"
-#include "control/peer_index.h"
+#include "control/peer.h"
 #include "control/process.h"
 #include "transport/acks.h"
 #include "transport/answer.h"
@@ -96,7 +96,7 @@ static void peer_answered(const struct mesh_peer *peer)
 
 	while ((other = mesh_peer_of_process(peer, other))) {
 		other->owes_ms = 0;
-		other->slow_warned = false;
+		other->warned &= ~MESH_PEER_WARNED_SLOW;
 	}
 }
 

@@ -22,7 +22,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "control/link.h"
-#include "control/peer_index.h"
+#include "control/peer.h"
 #include "control/process.h"
 #include "transport/answer.h"
 #include "transport/close.h"
@@ -303,9 +303,9 @@ static void slow_warn(struct mesh_comm *comm, const struct patience *patience)
 
 	mesh_process_lock(comm->process);
 	peer = mesh_comm_frame_peer(comm);
-	if (!peer->slow_warned)
+	if (!(peer->warned & MESH_PEER_WARNED_SLOW))
 		slow_log(peer, peer_owes_since(peer) ? patience->answer_ms : patience->limit_ms);
-	peer->slow_warned = true;
+	peer->warned |= MESH_PEER_WARNED_SLOW;
 	mesh_process_unlock(comm->process);
 }
 
@@ -533,8 +533,8 @@ bool mesh_comm_close_is_over(struct mesh_comm *comm, uint64_t since_ms, uint64_t
 		since_ms = owes_ms;
 	if (mesh_clock_elapsed_ms(since_ms, now_ms) < limit_ms)
 		return false;
-	if (!peer->slow_warned)
+	if (!(peer->warned & MESH_PEER_WARNED_SLOW))
 		slow_log(peer, limit_ms);
-	peer->slow_warned = true;
+	peer->warned |= MESH_PEER_WARNED_SLOW;
 	return true;
 }

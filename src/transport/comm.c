@@ -6,7 +6,6 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "control/link.h"
-#include "control/peer_park.h"
 #include "control/peer_send.h"
 #include "control/process.h"
 #include "fabric/fence.h"

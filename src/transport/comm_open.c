@@ -119,16 +119,19 @@ static bool path_is_idle(struct mesh_peer_user *user)
 }
 
 const struct mesh_peer_user_ops mesh_path_user_ops = {
-	.misses = path_misses,
-	.is_known = path_is_known,
-	.resumes = path_resumes,
+	.answers =
+		{
+			[MESH_USER_MISSES] = path_misses,
+			[MESH_USER_IS_KNOWN] = path_is_known,
+			[MESH_USER_RESUMES] = path_resumes,
+			[MESH_USER_WAITS] = path_waits,
+			[MESH_USER_IS_QUIET] = path_is_quiet,
+			[MESH_USER_IS_OPEN] = path_is_open,
+			[MESH_USER_IS_IDLE] = path_is_idle,
+		},
 	.lost = path_lost,
-	.waits = path_waits,
-	.is_quiet = path_is_quiet,
-	.is_open = path_is_open,
 	.fenced = path_fenced,
 	.park = path_park,
-	.is_idle = path_is_idle,
 };
 
 /* Each part of a comm's memory begins at a multiple of so many bytes. */

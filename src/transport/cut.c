@@ -117,7 +117,7 @@ static void link_lose(const struct mesh_process *process, const struct mesh_fenc
 
 	while ((peer = affected_find(process, fence))) {
 		mesh_link_lose(peer, reasons[reason], 0);
-		peer->reported = true; /* also where memory was short for a link */
+		peer->cut = MESH_PEER_CUT_WRITE; /* also where memory was short for a link */
 		mesh_peer_bury(peer);
 	}
 }

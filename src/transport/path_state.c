@@ -3,7 +3,7 @@
 #include <assert.h>
 
 #include "base/log.h"
-#include "control/peer_park.h"
+#include "control/peer_send.h"
 #include "control/process.h"
 #include "transport/counters.h"
 #include "transport/path_state.h"

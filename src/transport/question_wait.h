@@ -4,7 +4,7 @@
 #define MESH_TRANSPORT_QUESTION_WAIT_H
 
 #include "base/lock.h"
-#include "control/timer.h"
+#include "control/engine.h"
 #include "transport/comm.h"
 
 /*

@@ -6,7 +6,7 @@
 
 #include "base/clock.h"
 #include "base/compiler.h"
-#include "control/peer_fence.h"
+#include "control/peer_end.h"
 #include "control/peer_send.h"
 #include "control/process.h"
 #include "transport/question_wait.h"

@@ -17,22 +17,21 @@
 #include "base/clock.h"
 #include "control/link_watch.h"
 #include "control/peer_end.h"
-#include "control/peer_fence.h"
 #include "control/peer_life.h"
 #include "control/peer_send.h"
 #include "control/process.h"
 #include "transport/acks.h"
 #include "transport/answer.h"
-#include "transport/grants.h"
 #include "transport/comm_end.h"
+#include "transport/grants.h"
 #include "transport/path_relayed.h"
 #include "transport/path_state.h"
 #include "transport/question_wait.h"
 #include "transport/receive.h"
 #include "transport/recovery.h"
 #include "transport/request.h"
-#include "transport/route_wait.h"
 #include "transport/resend.h"
+#include "transport/route_wait.h"
 #include "transport/send.h"
 #include "wire/stats.h"
 
@@ -411,11 +410,10 @@ void mesh_path_fence(struct mesh_path *path)
 	if (state_of(path) != MESH_PATH_SUSPECT)
 		return; /* the comm is at its end */
 	if (peer->fenced != MESH_FENCED && !mesh_peer_fence(peer)) {
-		mesh_peer_unfenced(peer);
 		mesh_questions_look(path);
 		return;
 	}
-	peer->fenced = MESH_FENCED;
+	mesh_peer_fenced_set(peer, MESH_FENCED);
 	mesh_path_fenced(path);
 }
 

@@ -23,12 +23,11 @@
 #include "base/compiler.h"
 #include "base/log.h"
 #include "base/random.h"
-#include "control/link_settle.h"
 #include "control/link_watch.h"
+#include "control/peer.h"
 #include "control/peer_end.h"
-#include "control/peer_index.h"
 #include "control/peer_life.h"
-#include "control/peer_park.h"
+#include "control/peer_send.h"
 #include "setup/events.h"
 #include "setup/late_nics.h"
 #include "transport/answer.h"
@@ -164,7 +163,7 @@ static void step_engine(void)
 		if (run.comms[i])
 			mesh_stall_tick(run.comms[i], now_ms);
 	}
-	mesh_peers_tick(process, now_ms);
+	mesh_peers_greeted_check(process);
 	mesh_late_nics_tick(process);
 	mesh_timers_run(&process->engine.timers, mesh_clock_ms());
 	mesh_lock_release(&process->lock);
@@ -195,11 +194,6 @@ static void step_lose(void)
 	mesh_lock_release(&fixture.setup.process.lock);
 }
 
-static void peer_checked(struct mesh_timer *timer, uint64_t now_ms)
-{
-	mesh_peer_tick(mesh_container_of(timer, struct mesh_peer, timer), now_ms);
-}
-
 /* The process of our comms' other end. */
 static uint64_t remote_process(void)
 {
@@ -211,7 +205,7 @@ static void peer_enter(struct mesh_peer *peer)
 {
 	struct mesh_process *process = &fixture.setup.process;
 
-	peer->timer.expired = peer_checked;
+	peer->timer.expired = mesh_peer_tick;
 	peer->incoming = !run.sending;
 	peer->control_port = run.sending ? PORT : 0;
 	peer->users++;
@@ -413,7 +407,7 @@ static void peer_leave(struct mesh_peer *peer, int read_end)
 	mesh_lock_take(&process->lock);
 	mesh_peer_lose(peer, "the end");
 	mesh_peer_bury(peer);
-	mesh_timers_cancel(&process->engine.timers, &peer->timer);
+	mesh_engine_timer_cancel(&process->engine, &peer->timer);
 	mesh_peer_index_remove(peer);
 	LIST_REMOVE(peer, entry);
 	mesh_lock_release(&process->lock);

@@ -11,8 +11,8 @@
 #include "base/compiler.h"
 #include "base/log.h"
 #include "control/link_watch.h"
+#include "control/peer.h"
 #include "control/peer_end.h"
-#include "control/peer_index.h"
 #include "control/peer_life.h"
 #include "fabric/fence.h"
 #include "fabric/poll.h"
@@ -316,7 +316,7 @@ void relay_engine(uint64_t ms)
 	machine.now_ns += ms * 1000000;
 	mesh_lock_take(&process->lock);
 	mesh_circuits_tick(process, mesh_clock_ms());
-	mesh_peers_tick(process, mesh_clock_ms());
+	mesh_peers_greeted_check(process);
 	mesh_timers_run(&process->engine.timers, mesh_clock_ms());
 	mesh_lock_release(&process->lock);
 }
@@ -345,11 +345,6 @@ int relay_peer_nic(const struct mesh_peer *peer)
 	return (int)((peer - relay_run.peers) % RELAY_NICS);
 }
 
-static void peer_checked(struct mesh_timer *timer, uint64_t now_ms)
-{
-	mesh_peer_tick(mesh_container_of(timer, struct mesh_peer, timer), now_ms);
-}
-
 /* It is used by the fuzzer, and so never freed. */
 void relay_peer_enter(struct mesh_peer *peer)
 {
@@ -372,7 +367,7 @@ void relay_peer_enter(struct mesh_peer *peer)
 	peer->name[0] = (char)('b' + nic);
 	mesh_addr_parse("10.7.0.2", &peer->address.addr);
 	peer->address.addr.bytes[2] = (uint8_t)nic;
-	peer->timer.expired = peer_checked;
+	peer->timer.expired = mesh_peer_tick;
 	peer->users = 1;
 	mesh_lock_take(&process->lock);
 	LIST_INSERT_HEAD(&process->peers, peer, entry);
@@ -389,7 +384,7 @@ void relay_peer_leave(struct mesh_peer *peer)
 	mesh_lock_take(&process->lock);
 	mesh_peer_lose(peer, "the end");
 	mesh_peer_bury(peer);
-	mesh_timers_cancel(&process->engine.timers, &peer->timer);
+	mesh_engine_timer_cancel(&process->engine, &peer->timer);
 	mesh_peer_index_remove(peer);
 	LIST_REMOVE(peer, entry);
 	mesh_lock_release(&process->lock);

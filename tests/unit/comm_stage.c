@@ -6,7 +6,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "control/peer_index.h"
+#include "control/peer.h"
 #include "setup/events.h"
 #include "transport/comm_open.h"
 #include "transport/linger.h"

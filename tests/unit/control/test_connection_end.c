@@ -4,8 +4,8 @@
 #include <sys/socket.h>
 
 #include "control/link.h"
+#include "control/peer.h"
 #include "control/peer_end.h"
-#include "control/peer_index.h"
 #include "control/peer_life.h"
 #include "control/peer_send.h"
 #include "transport/comm_open.h"

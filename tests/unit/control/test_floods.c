@@ -54,7 +54,7 @@ static uint64_t pauses_await(int num)
 
 	while (num) {
 		mesh_lock_take(&process->lock);
-		until = process->controls[0].paused_until_ms;
+		until = process->controls[0].pause.due_ms;
 		mesh_lock_release(&process->lock);
 		if (until && until != last) {
 			last = until;

@@ -5,8 +5,8 @@
  * again, and not later.
  */
 #include "control/link.h"
-#include "control/link_settle.h"
-#include "control/peer_index.h"
+#include "control/link_watch.h"
+#include "control/peer.h"
 #include "control/peer_life.h"
 
 #include "comm_fixture.h"
@@ -30,12 +30,6 @@ void __wrap_mesh_remotes_fence(struct mesh_fence *list, int num_fences)
 {
 	fences++;
 	__real_mesh_remotes_fence(list, num_fences);
-}
-
-static bool no(struct mesh_peer_user *user)
-{
-	(void)user;
-	return false;
 }
 
 static bool yes(struct mesh_peer_user *user)
@@ -64,13 +58,14 @@ static void circuit_fenced(struct mesh_peer_user *user)
 }
 
 static const struct mesh_peer_user_ops circuit_ops = {
-	.misses = yes,
-	.is_known = yes,
-	.resumes = no,
+	.answers =
+		{
+			[MESH_USER_MISSES] = yes,
+			[MESH_USER_IS_KNOWN] = yes,
+			[MESH_USER_IS_QUIET] = yes,
+			[MESH_USER_IS_OPEN] = circuit_is_open,
+		},
 	.lost = circuit_lost,
-	.waits = no,
-	.is_quiet = yes,
-	.is_open = circuit_is_open,
 	.fenced = circuit_fenced,
 };
 

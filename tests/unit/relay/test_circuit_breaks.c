@@ -196,11 +196,12 @@ TEST(fence_goes_on)
 	assert_int_equal(chain.fences_begun, 1);
 	circuit->down.unfinished--;
 	user = &circuit->down.user;
-	assert_false(user->ops->is_quiet(user)); /* nobody may connect anew there */
+	assert_false(
+		user->ops->answers[MESH_USER_IS_QUIET](user)); /* nobody may connect anew there */
 	chain_time_step(10);
 	chain_time_step(10);
 	assert_int_equal(chain.fences_begun, 0);
-	assert_true(user->ops->is_quiet(user));
+	assert_true(user->ops->answers[MESH_USER_IS_QUIET](user));
 }
 
 /* What the lost connecting end has sent may still be written into the memory: it is kept. */

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* test_connect_foreign.c - how long a listener of another protocol version is dialled. */
 #include "control/peer.h"
-#include "control/peer_index.h"
 #include "nic/addr.h"
 #include "setup/connect_handle.h"
 #include "setup/connect_try.h"

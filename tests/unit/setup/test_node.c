@@ -21,9 +21,5 @@ TEST_WITH(sleep, fixture_setup, fixture_teardown)
 	wakes_after(1);
 	process->num_urgent = 0;
 	atomic_store(&process->engine.awake, false);
-	process->num_devs = 1;
-	process->controls[0].paused_until_ms = 1;
-	wakes_after(20);
-	process->num_devs = 0;
 	mesh_lock_release(&process->lock);
 }
