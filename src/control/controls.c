@@ -150,27 +150,6 @@ static void sockets_close(struct mesh_process *process)
 	}
 }
 
-/* Tries once to listen on the same port on every NIC: @port, or 0 for one that is free. */
-MESH_HOLDS(process)
-static int sockets_open(struct mesh_process *process, uint16_t port)
-{
-	int dev, fd, ret;
-
-	process->control_port = port;
-	for (dev = 0; dev < process->num_devs; dev++) {
-		fd = socket_listen(&process->nics[dev]->source, process->control_port);
-		if (fd < 0)
-			return fd;
-		process->controls[dev].watch.fd = fd;
-		if (process->control_port)
-			continue;
-		ret = socket_port(fd, &process->control_port);
-		if (ret)
-			return ret;
-	}
-	return 0;
-}
-
 void mesh_control_start(struct mesh_process *process, int dev)
 {
 	struct mesh_control *control = &process->controls[dev];
@@ -207,6 +186,21 @@ int mesh_control_open(struct mesh_process *process, int dev)
 		return fd;
 	control_init(process, dev, fd);
 	return 0;
+}
+
+/* Tries once to listen on the same port on every NIC: @port, or 0 for one that is free. */
+MESH_HOLDS(process)
+static int sockets_open(struct mesh_process *process, uint16_t port)
+{
+	int dev, ret = 0;
+
+	process->control_port = port;
+	for (dev = 0; dev < process->num_devs && !ret; dev++) {
+		ret = mesh_control_open(process, dev);
+		if (!ret && !process->control_port)
+			ret = socket_port(process->controls[dev].watch.fd, &process->control_port);
+	}
+	return ret;
 }
 
 /* @used_up: no port of NCCL_MESH_PORTS is free. */

@@ -170,8 +170,8 @@ struct mesh_peer {
 	struct mesh_domain *domain;
 	int dev; /* of our NIC */
 	struct mesh_watch watch;
-	struct mesh_link *link MESH_GUARDED_BY(
-		process); /* UP: what it shares with the other direction; else NULL */
+	/* UP: what it shares with the other direction; else NULL. */
+	struct mesh_link *link MESH_GUARDED_BY(process);
 	LIST_ENTRY(mesh_peer) link_entry MESH_GUARDED_BY(process); /* link->peers */
 	enum mesh_peer_state state MESH_GUARDED_BY(process);
 	bool incoming;
@@ -183,8 +183,8 @@ struct mesh_peer {
 	uint8_t parked;		      /* enum mesh_peer_parked */
 	/* LOST, on verbs: the fence that may end its connection is in progress; owned. */
 	struct mesh_fence *fence MESH_GUARDED_BY(process);
-	uint64_t owes_ms MESH_GUARDED_BY(
-		process); /* since when it owes us a frame about a comm's end; 0: it does not */
+	/* Since when it owes us a frame about a comm's end; 0: it does not. */
+	uint64_t owes_ms MESH_GUARDED_BY(process);
 	/* A comm that we have freed, and on which the peer still has something in flight. */
 	uint32_t stray MESH_GUARDED_BY(process);
 	uint64_t stray_until_ms MESH_GUARDED_BY(process); /* the engine polls until then; 0: no */
@@ -226,10 +226,8 @@ struct mesh_peer {
 	uint64_t state_ms MESH_GUARDED_BY(process); /* when it entered its state */
 	uint64_t heard_ms MESH_GUARDED_BY(process); /* LOST: when its link last answered */
 	uint64_t retry_ms MESH_GUARDED_BY(process); /* RETRY: when */
-	uint64_t first_refused_ms
-		MESH_GUARDED_BY(process); /* since when each attempt was refused; 0 if not */
-	uint64_t silent_ms MESH_GUARDED_BY(
-		process); /* outgoing: since when nothing answers at all; 0 if it answers */
+	/* Outgoing: since when each attempt was refused, or nothing answers at all; 0: not. */
+	uint64_t first_refused_ms MESH_GUARDED_BY(process), silent_ms MESH_GUARDED_BY(process);
 	enum mesh_refusal refusal MESH_GUARDED_BY(process); /* its last refusal; 0 if none */
 	/*
 	 * In words why the last attempt failed or the peer is lost, and the state in which that
@@ -238,10 +236,9 @@ struct mesh_peer {
 	char reason[MESH_PEER_REASON_MAX] MESH_GUARDED_BY(process);
 	enum mesh_peer_state failed_in MESH_GUARDED_BY(process);
 
-	int users MESH_GUARDED_BY(
-		process); /* connects and comms; an outgoing peer without any may be freed */
-	LIST_HEAD(, mesh_peer_user)
-	user_list MESH_GUARDED_BY(process); /* those of them that are comms */
+	/* Connects and comms, and a list of the comms; without any an outgoing one may be freed. */
+	int users MESH_GUARDED_BY(process);
+	LIST_HEAD(, mesh_peer_user) user_list MESH_GUARDED_BY(process);
 	uint8_t in[2 * sizeof(struct mesh_frame)] MESH_GUARDED_BY(process);
 	size_t in_size MESH_GUARDED_BY(process);
 	uint8_t *out MESH_GUARDED_BY(process);	  /* frames that wait for the socket; owned */

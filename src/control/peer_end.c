@@ -25,13 +25,6 @@
 /* Lines about strangers that disconnect, within MESH_LOG_LIMIT_PERIOD_MS. */
 #define STRANGER_LINES 8
 
-/* True if a user still expects something from it; at a normal end none does. */
-MESH_HOLDS(process)
-static bool peer_is_missed(const struct mesh_peer *peer)
-{
-	return peer->state == MESH_PEER_UP && mesh_peer_users_say(peer, MESH_USER_MISSES, true);
-}
-
 /* True if a comm that goes on without the peer has no other path now. */
 MESH_HOLDS(process)
 static bool peer_is_waited_for(const struct mesh_peer *peer)
@@ -107,7 +100,9 @@ static void loss_log(struct mesh_peer *peer)
 	char text[MESH_PEER_TEXT_MAX], local[MESH_ADDR_TEXT_MAX], more[MESH_LOG_LIMIT_TEXT_MAX];
 
 	mesh_addr_text(&mesh_peer_nic(peer)->source, local);
-	if (peer_is_missed(peer) && !twin_is_lost(peer) && !was_drained(peer))
+	/* At a normal end no user expects anything from it. */
+	if (peer->state == MESH_PEER_UP && mesh_peer_users_say(peer, MESH_USER_MISSES, true) &&
+	    !twin_is_lost(peer) && !was_drained(peer))
 		peer->warned |= MESH_PEER_WARNED_LOST;
 	if (!loss_passes(peer, more))
 		return;

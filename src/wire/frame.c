@@ -159,15 +159,13 @@ static const struct frame_rule {
 	[MESH_FRAME_PARK] = {.size = SIZE_OF(park), .fits = park_fits},
 };
 
-static int frame_header_check(const struct mesh_frame_header *header)
+static bool header_fits(const struct mesh_frame_header *header)
 {
 	size_t size = header->type < MESH_FRAME_TYPES ? rules[header->type].size : 0;
 	size_t most = header->type == MESH_FRAME_HELLO ? SIZE_OF(hello) : size;
 
 	return header->magic == MESH_FRAME_MAGIC && size && header->length >= size &&
-			       header->length <= most
-		       ? 0
-		       : -EPROTO;
+	       header->length <= most;
 }
 
 /* True if each text of the frame ends within its room. */
@@ -229,7 +227,6 @@ int mesh_frame_decode(const void *bytes, size_t size, struct mesh_frame *frame)
 	struct mesh_frame_header header;
 	struct mesh_frame result;
 	size_t total;
-	int ret;
 
 	if (size < sizeof(header)) {
 		/* The first bytes suffice to reject noise. */
@@ -241,9 +238,8 @@ int mesh_frame_decode(const void *bytes, size_t size, struct mesh_frame *frame)
 	memcpy(&header, bytes, sizeof(header));
 	if (header.magic == MESH_FRAME_MAGIC && header.version != MESH_PROTOCOL_VERSION)
 		return foreign_decode(&header, bytes, size, frame);
-	ret = frame_header_check(&header);
-	if (ret)
-		return ret;
+	if (!header_fits(&header))
+		return -EPROTO;
 	total = sizeof(header) + header.length;
 	if (size < total)
 		return 0;
