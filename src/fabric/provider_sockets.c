@@ -277,7 +277,7 @@ static bool entry_is_remotes(const struct mesh_domain *domain, const struct mesh
 MESH_HOLDS(transmit)
 static bool socket_is_remotes(const struct visit *visit, int fd)
 {
-	struct mesh_socket_entry entry;
+	struct mesh_socket_entry entry = {.fd = fd};
 
 	return socket_name(fd, false, &entry.local, &entry.local_port) &&
 	       socket_destination(fd, &entry.peer, &entry.peer_port) &&
@@ -452,7 +452,7 @@ static bool listener_limit(void *arg, int number, int fd)
 {
 	const struct mesh_domain *domain = arg;
 	struct timeval limit = {.tv_usec = HANDSHAKE_LIMIT_US};
-	struct mesh_socket_entry entry;
+	struct mesh_socket_entry entry = {.fd = fd};
 	socklen_t len = sizeof(int);
 	int listening = 0;
 
