@@ -432,7 +432,7 @@ test_plugin_old_nccl() {
 }
 
 nccl_make() {
-	printf 'NCCL version 2.30.7+cuda13.0\0ncclNetPlugin_v10\0ncclNetPlugin_v9\0' >"$NCCL"
+	printf 'NCCL version 2.30.7+cuda13.0\0ncclNetPlugin_v11\0ncclNetPlugin_v10\0' >"$NCCL"
 }
 
 # --- waiting ---------------------------------------------------------------------------------

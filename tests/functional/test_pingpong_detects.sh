@@ -127,7 +127,7 @@ fault() {
 test_good_plugin() {
 	local abi
 
-	for abi in 6 7 8 9 10 11 12; do
+	for abi in 11 12; do # test_abi has all of them
 		run_local 2 "${QUICK[@]}" --abi $abi --json
 		expect_pass "good plugin, ABI v$abi"
 		json "ABI v$abi" 'd["ok"] and len(p) == 2'

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * fake_plugin.c - a small NCCL net plugin on TCP over loopback, in all ABI versions, that breaks
- * NCCL's contract on demand, so that tests can prove that a fault is seen.
+ * fake_plugin.c - a small NCCL net plugin on TCP over loopback, in the two newest ABI versions. It
+ * breaks NCCL's contract on demand, so that tests can prove that a fault is seen.
  *
  *   FAKE_PLUGIN_FAULT  one of the names in fake_faults.h; not set: it behaves
  *   FAKE_PLUGIN_AFTER  messages before the fault shows (default 5)
@@ -28,7 +28,7 @@
 #define HANDLE_MAGIC 0x66616b65u /* "fake" */
 #define LATE_US 2000
 
-/* The plugin has no argument to keep these in before v11. Set by init. */
+/* Set by init. */
 static nccl_logger logger;
 static enum fault fault;
 static long fault_after;
@@ -71,33 +71,17 @@ static bool is_due(enum fault which)
 	return fault == which && atomic_load(&num_messages) >= fault_after;
 }
 
-static enum nccl_result start(nccl_logger log)
-{
-	logger = log;
-	fault = fault_named(getenv("FAKE_PLUGIN_FAULT"));
-	fault_after = getenv("FAKE_PLUGIN_AFTER") ? atol(getenv("FAKE_PLUGIN_AFTER")) : 5;
-	return fault == FAULT_INIT_ERROR ? NCCL_RESULT_SYSTEM_ERROR : NCCL_RESULT_SUCCESS;
-}
-
-static enum nccl_result init_v6(nccl_logger log)
-{
-	return start(log);
-}
-
-static enum nccl_result init_v10(nccl_logger log, nccl_profiler profiler)
-{
-	(void)profiler;
-	return start(log);
-}
-
-static enum nccl_result init_v11(void **ctx, uint64_t comm_id, struct nccl_comm_config *config,
-				 nccl_logger log, nccl_profiler profiler)
+static enum nccl_result init(void **ctx, uint64_t comm_id, struct nccl_comm_config *config,
+			     nccl_logger log, nccl_profiler profiler)
 {
 	(void)comm_id;
 	(void)config;
 	(void)profiler;
 	*ctx = &context;
-	return start(log);
+	logger = log;
+	fault = fault_named(getenv("FAKE_PLUGIN_FAULT"));
+	fault_after = getenv("FAKE_PLUGIN_AFTER") ? atol(getenv("FAKE_PLUGIN_AFTER")) : 5;
+	return fault == FAULT_INIT_ERROR ? NCCL_RESULT_SYSTEM_ERROR : NCCL_RESULT_SUCCESS;
 }
 
 static enum nccl_result devices(int *num_devices)
@@ -111,54 +95,34 @@ static const char *device_name(int dev)
 	return dev ? "fake1" : "fake0";
 }
 
-/* The fields of all versions; the later ones follow in each function below. */
-#define FILL_V6(p, dev)                                                                            \
-	do {                                                                                       \
-		(p)->identity.name = (char *)(uintptr_t)device_name(dev);                          \
-		(p)->identity.pci_path = NULL;                                                     \
-		(p)->identity.guid = (uint64_t)(dev);                                              \
-		(p)->pointer_support = NCCL_POINTER_HOST;                                          \
-		(p)->link.speed = 10000;                                                           \
-		(p)->link.port = 1;                                                                \
-		(p)->link.latency = 0;                                                             \
-		(p)->link.max_comms = 65536;                                                       \
-		if (fault != FAULT_UNSET_PROPERTY)                                                 \
-			(p)->link.max_receives = 1;                                                \
-	} while (0)
-
-#define FILL_V7(p, dev)                                                                            \
-	do {                                                                                       \
-		FILL_V6(p, dev);                                                                   \
-		(p)->device.type = NCCL_DEVICE_HOST;                                               \
-		(p)->device.version = NCCL_DEVICE_NO_VERSION;                                      \
-	} while (0)
-
-#define FILL_V9(p, dev)                                                                            \
-	do {                                                                                       \
-		FILL_V7(p, dev);                                                                   \
-		(p)->registration_is_global = 0;                                                   \
-		(p)->force_flush = 0;                                                              \
-		(p)->members.num_devs = 1;                                                         \
-		(p)->members.devs[0] = dev;                                                        \
-		(p)->limits.max_p2p_bytes = NCCL_MESSAGE_BYTES_MAX;                                \
-		(p)->limits.max_coll_bytes = NCCL_MESSAGE_BYTES_MAX;                               \
-	} while (0)
-
-#define PROPERTIES(version, fill, more)                                                            \
-	static enum nccl_result properties_##version(int dev,                                      \
-						     struct nccl_net_properties_##version *p)      \
+#define PROPERTIES(v, more)                                                                        \
+	static enum nccl_result properties_##v(int dev, struct nccl_net_properties_##v *p)         \
 	{                                                                                          \
-		fill(p, dev);                                                                      \
+		p->identity.name = (char *)(uintptr_t)device_name(dev);                            \
+		p->identity.pci_path = NULL;                                                       \
+		p->identity.guid = (uint64_t)dev;                                                  \
+		p->pointer_support = NCCL_POINTER_HOST;                                            \
+		p->link.speed = 10000;                                                             \
+		p->link.port = 1;                                                                  \
+		p->link.latency = 0;                                                               \
+		p->link.max_comms = 65536;                                                         \
+		if (fault != FAULT_UNSET_PROPERTY)                                                 \
+			p->link.max_receives = 1;                                                  \
+		p->device.type = NCCL_DEVICE_HOST;                                                 \
+		p->device.version = NCCL_DEVICE_NO_VERSION;                                        \
+		p->registration_is_global = 0;                                                     \
+		p->force_flush = 0;                                                                \
+		p->members.num_devs = 1;                                                           \
+		p->members.devs[0] = dev;                                                          \
+		p->limits.max_p2p_bytes = NCCL_MESSAGE_BYTES_MAX;                                  \
+		p->limits.max_coll_bytes = NCCL_MESSAGE_BYTES_MAX;                                 \
+		p->max_multi_request_size = 1;                                                     \
 		more;                                                                              \
 		return NCCL_RESULT_SUCCESS;                                                        \
 	}
 
-PROPERTIES(v6, FILL_V6, (void)0)
-PROPERTIES(v7, FILL_V7, (void)0)
-PROPERTIES(v8, FILL_V7, p->registration_is_global = 0)
-PROPERTIES(v9, FILL_V9, (void)0)
-PROPERTIES(v11, FILL_V9, p->max_multi_request_size = 1)
-PROPERTIES(v12, FILL_V9, p->max_multi_request_size = 1; p->rail_id = p->plane_id = NCCL_UNDEFINED)
+PROPERTIES(v11, (void)0)
+PROPERTIES(v12, p->rail_id = p->plane_id = NCCL_UNDEFINED)
 
 /* --- connections --- */
 
@@ -173,7 +137,7 @@ static struct comm *comm_new(int fd, bool sender)
 	return comm;
 }
 
-static enum nccl_result listen_v6(int dev, void *opaque, void **listen_comm)
+static enum nccl_result fake_listen(void *ctx, int dev, void *opaque, void **listen_comm)
 {
 	struct sockaddr_in address = {.sin_family = AF_INET,
 				      .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
@@ -182,18 +146,13 @@ static enum nccl_result listen_v6(int dev, void *opaque, void **listen_comm)
 	int fd = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
 
 	(void)dev;
-	if (fd < 0 || bind(fd, (struct sockaddr *)&address, size) || listen(fd, 1) ||
-	    getsockname(fd, (struct sockaddr *)&address, &size))
+	if (ctx != &context || fd < 0 || bind(fd, (struct sockaddr *)&address, size) ||
+	    listen(fd, 1) || getsockname(fd, (struct sockaddr *)&address, &size))
 		return NCCL_RESULT_SYSTEM_ERROR;
 	handle.port = address.sin_port;
 	memcpy(opaque, &handle, sizeof(handle));
 	*listen_comm = comm_new(fd, false);
 	return *listen_comm ? NCCL_RESULT_SUCCESS : NCCL_RESULT_SYSTEM_ERROR;
-}
-
-static enum nccl_result listen_v11(void *ctx, int dev, void *opaque, void **listen_comm)
-{
-	return ctx == &context ? listen_v6(dev, opaque, listen_comm) : NCCL_RESULT_INVALID_ARGUMENT;
 }
 
 static int connect_start(struct handle *handle)
@@ -211,12 +170,15 @@ static int connect_start(struct handle *handle)
 }
 
 /* The first call starts, the second one is done: loopback connects at once. */
-static enum nccl_result connect_v6(int dev, void *opaque, void **send_comm)
+static enum nccl_result fake_connect(void *ctx, int dev, void *opaque, void **send_comm,
+				     struct nccl_device_handle **device)
 {
 	struct handle handle;
 
-	(void)dev;
+	(void)device;
 	*send_comm = NULL;
+	if (ctx != &context)
+		return NCCL_RESULT_INVALID_ARGUMENT;
 	memcpy(&handle, opaque, sizeof(handle));
 	if (fault == FAULT_CONNECT_ERROR || handle.magic != HANDLE_MAGIC)
 		return lost("fake: refused by port", handle.port);
@@ -236,33 +198,13 @@ static enum nccl_result connect_v6(int dev, void *opaque, void **send_comm)
 	return NCCL_RESULT_SUCCESS;
 }
 
-static enum nccl_result connect_v7(int dev, void *opaque, void **send_comm,
-				   struct nccl_device_handle **device)
-{
-	(void)device;
-	return connect_v6(dev, opaque, send_comm);
-}
-
-static enum nccl_result connect_v10(int dev, struct nccl_comm_config *config, void *opaque,
-				    void **send_comm, struct nccl_device_handle **device)
-{
-	(void)config;
-	(void)device;
-	return connect_v6(dev, opaque, send_comm);
-}
-
-static enum nccl_result connect_v11(void *ctx, int dev, void *opaque, void **send_comm,
+static enum nccl_result fake_accept(void *listen_comm, void **receive_comm,
 				    struct nccl_device_handle **device)
-{
-	(void)device;
-	return ctx == &context ? connect_v6(dev, opaque, send_comm) : NCCL_RESULT_INVALID_ARGUMENT;
-}
-
-static enum nccl_result accept_v6(void *listen_comm, void **receive_comm)
 {
 	struct comm *listener = listen_comm;
 	int fd = accept4(listener->fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
 
+	(void)device;
 	*receive_comm = NULL;
 	if (fault == FAULT_ACCEPT_ERROR)
 		return NCCL_RESULT_REMOTE_ERROR;
@@ -272,15 +214,8 @@ static enum nccl_result accept_v6(void *listen_comm, void **receive_comm)
 	return NCCL_RESULT_SUCCESS;
 }
 
-static enum nccl_result accept_v7(void *listen_comm, void **receive_comm,
-				  struct nccl_device_handle **device)
-{
-	(void)device;
-	return accept_v6(listen_comm, receive_comm);
-}
-
-static enum nccl_result register_v8(void *comm, void *data, size_t size, int type,
-				    void **registration)
+static enum nccl_result register_memory(void *comm, void *data, size_t size, int type,
+					void **registration)
 {
 	(void)comm;
 	(void)data;
@@ -290,11 +225,6 @@ static enum nccl_result register_v8(void *comm, void *data, size_t size, int typ
 		return NCCL_RESULT_SYSTEM_ERROR;
 	*registration = malloc(1);
 	return NCCL_RESULT_SUCCESS;
-}
-
-static enum nccl_result register_v6(void *comm, void *data, int size, int type, void **registration)
-{
-	return register_v8(comm, data, (size_t)size, type, registration);
 }
 
 static enum nccl_result deregister(void *comm, void *registration)
@@ -450,14 +380,14 @@ static struct request *request_new(struct comm *comm, void *data, size_t size)
 	return request;
 }
 
-static enum nccl_result isend_v9(void *send_comm, void *data, size_t size, int tag,
-				 void *registration, void **out)
+static enum nccl_result isend(void *send_comm, void *data, size_t size, int tag, void *registration,
+			      void *profiler_handle, void **out)
 {
 	struct comm *comm = send_comm;
 	struct request *request;
 
 	(void)tag;
-	if (!registration)
+	if (!registration || !profiler_handle)
 		return NCCL_RESULT_INVALID_ARGUMENT;
 	if (comm->calls++ % 4 == 0) {
 		if (!is_due(FAULT_STALE_REQUEST))
@@ -473,27 +403,14 @@ static enum nccl_result isend_v9(void *send_comm, void *data, size_t size, int t
 	return progress(comm) ? NCCL_RESULT_SUCCESS : NCCL_RESULT_REMOTE_ERROR;
 }
 
-static enum nccl_result isend_v6(void *send_comm, void *data, int size, int tag, void *registration,
-				 void **out)
-{
-	return isend_v9(send_comm, data, (size_t)size, tag, registration, out);
-}
-
-static enum nccl_result isend_v10(void *send_comm, void *data, size_t size, int tag,
-				  void *registration, void *profiler_handle, void **out)
-{
-	if (!profiler_handle)
-		return NCCL_RESULT_INVALID_ARGUMENT;
-	return isend_v9(send_comm, data, size, tag, registration, out);
-}
-
-static enum nccl_result irecv_v9(void *receive_comm, int n, void **data, size_t *sizes, int *tags,
-				 void **registrations, void **out)
+static enum nccl_result irecv(void *receive_comm, int n, void **data, size_t *sizes, int *tags,
+			      void **registrations, void **profiler_handles, void **out)
 {
 	bool optional = *out == (void *)NCCL_REQUEST_OPTIONAL_COMPLETION;
 	struct request *request;
 
 	(void)tags;
+	(void)profiler_handles;
 	if (n != 1 || !registrations[0])
 		return NCCL_RESULT_INVALID_ARGUMENT;
 	request = request_new(receive_comm, data[0], sizes[0]);
@@ -501,21 +418,6 @@ static enum nccl_result irecv_v9(void *receive_comm, int n, void **data, size_t 
 		request->optional = optional;
 	*out = request;
 	return NCCL_RESULT_SUCCESS;
-}
-
-static enum nccl_result irecv_v6(void *receive_comm, int n, void **data, int *sizes, int *tags,
-				 void **registrations, void **out)
-{
-	size_t size = (size_t)sizes[0];
-
-	return irecv_v9(receive_comm, n, data, &size, tags, registrations, out);
-}
-
-static enum nccl_result irecv_v10(void *receive_comm, int n, void **data, size_t *sizes, int *tags,
-				  void **registrations, void **profiler_handles, void **out)
-{
-	(void)profiler_handles;
-	return irecv_v9(receive_comm, n, data, sizes, tags, registrations, out);
 }
 
 static enum nccl_result iflush(void *receive_comm, int n, void **data, int *sizes,
@@ -557,37 +459,27 @@ static enum nccl_result test(void *opaque, int *done, int *sizes)
 
 /* --- tables --- */
 
-#define TABLE(version, properties_, init_, listen_, connect_, accept_, register_, isend_, irecv_,  \
-	      ...)                                                                                 \
-	const struct nccl_net_##version ncclNetPlugin_##version = {.name = "fake",                 \
-								   .init = init_,                  \
-								   .devices = devices,             \
-								   .get_properties = properties_,  \
-								   .listen = listen_,              \
-								   .connect = connect_,            \
-								   .accept = accept_,              \
-								   .reg_mr = register_,            \
-								   .dereg_mr = deregister,         \
-								   .isend = isend_,                \
-								   .irecv = irecv_,                \
-								   .iflush = iflush,               \
-								   .test = test,                   \
-								   .close_send = close_comm,       \
-								   .close_receive = close_comm,    \
-								   .close_listen = close_listen,   \
-								   __VA_ARGS__}
+#define TABLE(version)                                                                             \
+	const struct nccl_net_##version ncclNetPlugin_##version = {                                \
+		.name = "fake",                                                                    \
+		.init = init,                                                                      \
+		.devices = devices,                                                                \
+		.get_properties = properties_##version,                                            \
+		.listen = fake_listen,                                                             \
+		.connect = fake_connect,                                                           \
+		.accept = fake_accept,                                                             \
+		.reg_mr = register_memory,                                                         \
+		.dereg_mr = deregister,                                                            \
+		.isend = isend,                                                                    \
+		.irecv = irecv,                                                                    \
+		.iflush = iflush,                                                                  \
+		.test = test,                                                                      \
+		.close_send = close_comm,                                                          \
+		.close_receive = close_comm,                                                       \
+		.close_listen = close_listen,                                                      \
+		.finalize = finalize,                                                              \
+		.set_attributes = set_attributes,                                                  \
+	}
 
-TABLE(v6, properties_v6, init_v6, listen_v6, connect_v6, accept_v6, register_v6, isend_v6,
-      irecv_v6);
-TABLE(v7, properties_v7, init_v6, listen_v6, connect_v7, accept_v7, register_v6, isend_v6,
-      irecv_v6);
-TABLE(v8, properties_v8, init_v6, listen_v6, connect_v7, accept_v7, register_v8, isend_v6,
-      irecv_v6);
-TABLE(v9, properties_v9, init_v6, listen_v6, connect_v7, accept_v7, register_v8, isend_v9,
-      irecv_v9);
-TABLE(v10, properties_v9, init_v10, listen_v6, connect_v10, accept_v7, register_v8, isend_v10,
-      irecv_v10);
-TABLE(v11, properties_v11, init_v11, listen_v11, connect_v11, accept_v7, register_v8, isend_v10,
-      irecv_v10, .finalize = finalize, .set_attributes = set_attributes);
-TABLE(v12, properties_v12, init_v11, listen_v11, connect_v11, accept_v7, register_v8, isend_v10,
-      irecv_v10, .finalize = finalize, .set_attributes = set_attributes);
+TABLE(v11);
+TABLE(v12);
