@@ -19,7 +19,7 @@ static struct moment {
 
 static void carried_look(const struct event *event)
 {
-	uint64_t bytes;
+	uint64_t bytes, least = DATA_BYTES;
 	int i;
 
 	if (event->ms != latest.ms) { /* the first one at this moment */
@@ -29,7 +29,9 @@ static void carried_look(const struct event *event)
 			latest.bytes[i] = world.cables[i].bytes;
 	}
 	bytes = latest.bytes[event->which] - before.bytes[event->which];
-	if (event->what == CARRIED && (bytes > DATA_BYTES) != event->how)
+	if (event->how > 1)
+		least = (uint64_t)event->how * 125 * (latest.ms - before.ms);
+	if (event->what == CARRIED && (bytes > least) != !!event->how)
 		world_die("cable %d has carried %lu bytes", event->which, bytes);
 }
 

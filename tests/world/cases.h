@@ -62,6 +62,8 @@ struct event {
 /* Since the event before this one the cable has carried data, or control messages only. */
 #define IS_USED(ms, cable) EVENT(ms, CARRIED, cable, true)
 #define IS_QUIET(ms, cable) EVENT(ms, CARRIED, cable, false)
+/* Since the event before this one it has carried so many Mbit/s, both ways together, or more. */
+#define CARRIES(ms, cable, mbps) EVENT(ms, CARRIED, cable, mbps)
 /* NCCL has nothing to do; or again. */
 #define RESTS(ms) EVENT(ms, REST, 0, true)
 #define WORKS(ms) EVENT(ms, REST, 0, false)

@@ -121,6 +121,12 @@ static const struct test_case cases[] = {
 	{"slow-cable", "pair", 10000,
 	 .events = {MBPS(1000, 0, 1), MBPS(8000, 0, 100), MBPS(10000, 1, 10), DOWN(11000, 0),
 		    UP(13000, 0), ENDS(15000)}},
+	/* A second later both carry what they can. */
+	{"drop-to-a-tenth", "pair", 5000, .message_kib = 1000,
+	 .events = {IS_USED(1000, 0), CARRIES(3000, 0, 100), CARRIES(3000, 1, 100),
+		    MBPS(3000, 1, 10), IS_USED(4000, 0), CARRIES(6000, 0, 100), CARRIES(6000, 1, 8),
+		    MBPS(6000, 1, 100), IS_USED(7000, 0), CARRIES(9000, 0, 100),
+		    CARRIES(9000, 1, 100), ENDS(9000)}},
 	{"ring-of-ranks", "triangle", 1000,
 	 .settings = "MASTER_ADDR=10.0.0.1 MASTER_PORT=29500 NCCL_MESH_RELAY=job WORLD_SIZE=3 "
 		     "a:RANK=0 b:RANK=1 c:RANK=2",
