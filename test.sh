@@ -51,7 +51,7 @@ ASAN_FUNCTIONAL=${ASAN_FUNCTIONAL:-test_abort test_close_in_flight test_connect_
 	test_damaged_stream test_descriptors test_drain test_enable test_fault_soak
 	test_fi_mesh_check test_foreign_handle test_forged_hello test_kills
 	test_neighbour_flood test_neighbours test_plan_interrupt test_ranks
-	test_relay_crowd test_serve_relay test_sizes test_watch}
+	test_serve_relay test_sizes test_watch}
 # TSan is for races between the plugin's threads. Tests that read memory while it is being written
 # (test_close_in_flight, test_ll_placement) race by design, and the first one also closes a comm
 # before it joins the thread that tests its requests; all tests run under ASan.

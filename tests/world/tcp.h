@@ -17,8 +17,8 @@
 #include "kernel.h"
 
 #define TCP_SEGMENT_BYTES 65536
-#define TCP_SEND_BYTES ((size_t)1 << 20)
-#define TCP_RECEIVE_BYTES ((size_t)1 << 20)
+#define TCP_SEND_BYTES (world.socket_bytes)
+#define TCP_RECEIVE_BYTES (world.socket_bytes)
 #define TCP_BACKLOG_MAX 512
 #define TCP_RTO_MIN_NS (200 * WORLD_MS)
 #define TCP_SYN_RTO_NS (1 * WORLD_S)

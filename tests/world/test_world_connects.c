@@ -10,7 +10,7 @@
 
 #include "cases.h"
 
-#define STREAMS_MAX 128
+#define STREAMS_MAX 300
 /* Between two looks of NCCL's threads. */
 #define LOOK_NS (1 * WORLD_MS)
 /* What a stream that runs has to receive, and the time for that. */
@@ -29,8 +29,10 @@ static const struct connect_case {
 		SOME_FAIL
 	} result;
 	uint64_t from_ms, until_ms; /* when */
-	const char *says;	    /* part of a line of a log, or NULL */
+	const char *says;	    /* matches a line of a log; NULL: any */
 	const char *settings;
+	const char *says_not; /* matches none; NULL: none */
+	size_t socket_bytes;  /* that a socket holds; 0: 1 MiB */
 	uint64_t accept_from_ms,
 		connect_until_ms; /* NCCL does not call before, or after; 0: does */
 	uint64_t listen_until_ms; /* the listeners are closed then; 0: not */
@@ -43,6 +45,10 @@ static const struct connect_case {
 	{"at-once", "pair", "ab", 1, RUNS, 0, 1000, .events = {ENDS(0)}},
 	{"hundred", "pair", "ab", 100, RUNS, 0, 3000, .events = {ENDS(0)}},
 	{"hundred-over-a-relay", "line", "ac", 100, RUNS, 0, 10000, .events = {ENDS(0)}},
+	/* The frames of all wait for the relay. Nobody takes its process for one that has ended. */
+	{"crowd-at-a-stopped-relay", "line", "ac", 300, RUNS, 5000, 30000,
+	 .settings = "NCCL_MESH_RELAY_MEMORY=8G", .says_not = "lost node", .socket_bytes = 8192,
+	 .events = {STOPS(10, 1), GOES_ON(5000, 1), ENDS(5000)}},
 	{"accepted-late", "pair", "ab", 4, RUNS, 9000, 11000, .accept_from_ms = 9000,
 	 .events = {ENDS(0)}},
 	{"stopped-listener", "pair", "ab", 4, RUNS, 20000, 24000, "still connecting",
@@ -214,6 +220,9 @@ static void connects_run(int number)
 	play.settings = test->settings;
 	play.absent = test->absent;
 	rank_expects = test->says;
+	rank_excludes = test->says_not;
+	if (test->socket_bytes)
+		world.socket_bytes = test->socket_bytes;
 	if (test->streams > 10)
 		rank_message_bytes = 20000;
 	play_begin(1, test->cabling);

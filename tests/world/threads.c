@@ -47,7 +47,7 @@ struct event {
 	uint64_t number;
 };
 
-struct world world;
+struct world world = {.socket_bytes = 1 << 20};
 static struct thread threads[THREADS_MAX];
 static int num_threads;
 static __thread struct thread *self;

@@ -90,6 +90,7 @@ struct world {
 	struct world_cable cables[WORLD_CABLES_MAX];
 	int num_cables;
 	bool trace;
+	size_t socket_bytes; /* that a socket holds, of each direction */
 };
 
 extern struct world world;
