@@ -14,7 +14,6 @@
 #include "setup/listener.h"
 #include "setup/net.h"
 #include "transport/comm.h"
-#include "transport/linger.h"
 #include "transport/receive.h"
 #include "transport/registration.h"
 #include "transport/request.h"
@@ -24,6 +23,7 @@
 #include "common/interrupt.h"
 #include "peer/figures.h"
 #include "peer/relayed_end.h"
+#include "transport/comm_open.h"
 
 /* NCCL has as many slots of this size in flight on one connection (NCCL_BUFFSIZE, NCCL_STEPS). */
 #define MESSAGE_BYTES ((size_t)512 << 10)

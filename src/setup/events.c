@@ -15,7 +15,6 @@
 #include "transport/circuit_end.h"
 #include "transport/frames.h"
 #include "transport/rejoin.h"
-#include "transport/stopped.h"
 
 MESH_HOLDS(process)
 static bool hello_is_admitted(struct mesh_process *process, const struct mesh_frame_hello *hello)
@@ -76,20 +75,6 @@ static void comm_handle(struct mesh_peer *peer, const struct mesh_frame *frame)
 }
 
 MESH_HOLDS(process)
-static void resume_handle(struct mesh_peer *peer, const struct mesh_frame *frame)
-{
-	if (!mesh_circuit_frame_pass(peer, frame))
-		mesh_resume_frame_handle(peer, frame);
-}
-
-MESH_HOLDS(process)
-static void have_handle(struct mesh_peer *peer, const struct mesh_frame *frame)
-{
-	if (!mesh_circuit_frame_pass(peer, frame))
-		mesh_have_frame_handle(peer, frame);
-}
-
-MESH_HOLDS(process)
 static void opened_handle(struct mesh_peer *peer, const struct mesh_frame *frame)
 {
 	if (!mesh_circuit_opened(peer, frame) && !mesh_connect_opened_handle(peer, frame) &&
@@ -100,7 +85,7 @@ static void opened_handle(struct mesh_peer *peer, const struct mesh_frame *frame
 MESH_HOLDS(process)
 static void circuit_handle(struct mesh_peer *peer, const struct mesh_frame *frame)
 {
-	if (!mesh_circuit_event(peer, frame) && !mesh_stopped_event(peer, frame))
+	if (!mesh_circuit_event(peer, frame))
 		mesh_path_circuit_event(peer, frame);
 }
 
@@ -121,8 +106,8 @@ const struct mesh_peer_events mesh_setup_events = {
 			[MESH_FRAME_ASK] = comm_handle,
 			[MESH_FRAME_SENT] = comm_handle,
 			[MESH_FRAME_WITHDRAW] = withdraw_handle,
-			[MESH_FRAME_RESUME] = resume_handle,
-			[MESH_FRAME_HAVE] = have_handle,
+			[MESH_FRAME_RESUME] = comm_handle,
+			[MESH_FRAME_HAVE] = comm_handle,
 			[MESH_FRAME_OPEN] = mesh_circuit_open_came,
 			[MESH_FRAME_OPENED] = opened_handle,
 			[MESH_FRAME_CIRCUIT] = circuit_handle,

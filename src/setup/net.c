@@ -28,7 +28,7 @@
 #include "system/node.h"
 #include "system/tuner_plan.h"
 #include "transport/close.h"
-#include "transport/linger.h"
+#include "transport/comm_open.h"
 #include "wire/frame.h"
 #include "wire/protocol.h"
 

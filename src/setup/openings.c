@@ -17,7 +17,7 @@
 #include "nic/nic.h"
 #include "system/nic_table.h"
 #include "setup/openings.h"
-#include "transport/flags.h"
+#include "transport/place.h"
 #include "wire/message.h"
 
 /* Connections wait this long for the slowest domain, then use the domains that are open. */

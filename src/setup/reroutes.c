@@ -239,7 +239,7 @@ static void attempt_look(struct mesh_reroute *reroute, uint64_t now_ms)
 	} else if (!mesh_path_is(path, MESH_PATH_JOINING)) {
 		attempt_fail(reroute, path->refusal ? path->refusal : MESH_REFUSAL_BROKEN, now_ms);
 	} else if (mesh_clock_elapsed_ms(reroute->asked_ms, now_ms) >= ANSWER_MS) {
-		mesh_attach_end(path);
+		mesh_path_down(path, MESH_PATH_JOINING);
 		attempt_fail(reroute, MESH_REFUSAL_NO_ANSWER, now_ms);
 	}
 }
@@ -367,7 +367,7 @@ static void reroute_expired(struct mesh_timer *timer, uint64_t now_ms)
 		attempt_look(reroute, now_ms);
 	if (!comm || !wants_route(comm)) {
 		if (comm && reroute->path && mesh_path_is(reroute->path, MESH_PATH_JOINING))
-			mesh_attach_end(reroute->path);
+			mesh_path_down(reroute->path, MESH_PATH_JOINING);
 		reroute_free(reroute);
 		return;
 	}

@@ -9,7 +9,7 @@
 #include "setup/nic_watch.h"
 #include "setup/reroutes.h"
 #include "setup/work.h"
-#include "transport/answer.h"
+#include "transport/comm_end.h"
 #include "transport/recovery.h"
 #include "transport/route_wait.h"
 #include "transport/stall.h"

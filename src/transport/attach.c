@@ -30,7 +30,7 @@
 #include "transport/comm_end.h"
 #include "transport/path_relayed.h"
 #include "transport/path_state.h"
-#include "transport/question_wait.h"
+#include "transport/questions.h"
 #include "transport/receive.h"
 #include "transport/recovery.h"
 #include "transport/registration.h"
@@ -82,7 +82,7 @@ static int path_give(struct mesh_path *path, struct mesh_peer *peer, bool relay)
 	mesh_comm_unlock(comm);
 	ret = mesh_registrations_move(comm, index_of(path));
 	if (ret)
-		mesh_attach_end(path);
+		mesh_path_down(path, MESH_PATH_JOINING);
 	return ret;
 }
 
@@ -206,7 +206,7 @@ int mesh_attach_begin(struct mesh_path *path, struct mesh_peer *peer, bool relay
 		return ret; /* OPEN follows, and OPENED says whether it suffices */
 	mesh_send_announces(path);
 	if (!mesh_path_suffices(path, peer->eager_limit)) {
-		mesh_attach_end(path);
+		mesh_path_down(path, MESH_PATH_JOINING);
 		return -EOPNOTSUPP;
 	}
 	mesh_attach_request(path);
@@ -260,19 +260,6 @@ int mesh_attach_late(struct mesh_comm *comm, struct mesh_peer *peer, bool relay,
 	return 0;
 }
 
-void mesh_attach_end(struct mesh_path *path)
-{
-	struct mesh_domain *domain = path->peer->domain;
-
-	mesh_domain_lock(domain);
-	mesh_path_sink_remove(path);
-	mesh_comm_lock(path->comm);
-	if (path->state == MESH_PATH_JOINING)
-		mesh_path_state_set(path, MESH_PATH_DOWN);
-	mesh_comm_unlock(path->comm);
-	mesh_domain_unlock(domain);
-}
-
 /* The path that waits for an answer under this id, or NULL. */
 MESH_HOLDS(process)
 static struct mesh_path *path_asked(struct mesh_peer *peer, uint32_t id)
@@ -305,7 +292,7 @@ bool mesh_attach_opened(struct mesh_peer *peer, const struct mesh_frame_opened *
 		return false; /* it is late, and is given back */
 	if (mesh_path_relayed_opened(path, opened) ||
 	    !mesh_path_suffices(path, opened->eager_limit)) {
-		mesh_attach_end(path);
+		mesh_path_down(path, MESH_PATH_JOINING);
 		return false;
 	}
 	mesh_send_announces(path);
@@ -350,7 +337,7 @@ bool mesh_attach_refused(struct mesh_peer *peer, const struct mesh_frame_refuse 
 	if (!path)
 		return asking;
 	path->refusal = (enum mesh_refusal)refuse->refusal;
-	mesh_attach_end(path); /* the next attempt may succeed */
+	mesh_path_down(path, MESH_PATH_JOINING); /* the next attempt may succeed */
 	ended |= refuse->refusal == MESH_REFUSAL_COOKIE;
 	/* Over a path that leads there CLOSED comes, and says how it has ended. */
 	if (ended && mesh_comm_is_cut(path->comm))
@@ -454,7 +441,7 @@ static enum mesh_refusal path_take(struct mesh_path *path, struct mesh_peer *pee
 	    !path_rests(path) || path_give(path, peer, *request->via))
 		return MESH_REFUSAL_RESOURCES;
 	if (!mesh_path_suffices(path, peer->eager_limit) || mesh_path_via_set(path, request->via)) {
-		mesh_attach_end(path);
+		mesh_path_down(path, MESH_PATH_JOINING);
 		return MESH_REFUSAL_RESOURCES;
 	}
 	return 0;

@@ -43,10 +43,6 @@ int mesh_attach_late(struct mesh_comm *comm, struct mesh_peer *peer, bool relay,
 MESH_HOLDS(process)
 void mesh_attach_request(const struct mesh_path *path);
 
-/** The path waits no longer for an answer. Takes domain->lock. */
-MESH_HOLDS(process)
-void mesh_attach_end(struct mesh_path *path);
-
 /** ACCEPT, OPENED or REFUSE came. False if it answers none of our questions. */
 MESH_HOLDS(process)
 bool mesh_attach_accepted(struct mesh_peer *peer, const struct mesh_frame_accept *accept);

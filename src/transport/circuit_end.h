@@ -1,27 +1,28 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* circuit_end.h - what a comm does when a circuit that one of its paths leads through breaks. */
+/*
+ * circuit_end.h - what a comm does when a circuit that one of its paths leads through breaks, or
+ * when a relay of it is stopped.
+ *
+ * The kernel of a stopped relay answers, so its link looks alive. While a comm waits, its ends ask
+ * the relays of its paths whether they run (relay/silence.h). A path with one that does not is left
+ * as if its circuit had broken: by the receiving end only if it has another path, because the
+ * sending end is the one that looks for another route. The peer itself may be stopped as long as it
+ * likes: nobody asks it.
+ */
 #ifndef MESH_TRANSPORT_CIRCUIT_END_H
 #define MESH_TRANSPORT_CIRCUIT_END_H
 
+#include <stdint.h>
+
 #include "base/lock.h"
 #include "control/peer.h"
+#include "transport/comm.h"
 #include "transport/path.h"
 #include "wire/frame.h"
-
-/** The path's circuit is broken, or is left: @event says where. process->lock held. */
-MESH_HOLDS(process)
-void mesh_path_circuit_lost(struct mesh_path *path, const struct mesh_frame_circuit *event);
 
 /** CIRCUIT came over @peer for a path that ends here. process->lock held. */
 MESH_HOLDS(process)
 void mesh_path_circuit_event(struct mesh_peer *peer, const struct mesh_frame *frame);
-
-/**
- * Informs the other end, over another path, that this end has left @path for the reason in @found:
- * what is in a stopped relay, it may wait for. process->lock held.
- */
-MESH_HOLDS(process)
-void mesh_path_left_send(const struct mesh_path *path, const struct mesh_frame_circuit *found);
 
 /**
  * Leaves a path through relays that is up, because the comm has a better one: the relays learn that
@@ -29,5 +30,14 @@ void mesh_path_left_send(const struct mesh_path *path, const struct mesh_frame_c
  */
 MESH_HOLDS(process)
 void mesh_path_leave(struct mesh_path *path);
+
+/**
+ * Asks the relays of each path, and leaves those that are stopped. To be called a few times a
+ * second while the comm waits for its peer. process->lock held.
+ *
+ * @waited_ms: for so long already
+ */
+MESH_HOLDS(process)
+void mesh_stopped_look(struct mesh_comm *comm, uint64_t waited_ms, uint64_t now_ms);
 
 #endif

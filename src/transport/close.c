@@ -24,7 +24,6 @@
 #include "control/link.h"
 #include "control/peer.h"
 #include "control/process.h"
-#include "transport/answer.h"
 #include "transport/close.h"
 #include "transport/comm_end.h"
 #include "transport/cut.h"

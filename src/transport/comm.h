@@ -59,8 +59,8 @@ struct mesh_request_send {
 	bool asked : 1;		/* the receiver was asked (RESUME), in this round */
 	bool settled : 1; /* it has answered: they have not arrived, and are to be posted again */
 	bool announce_again : 1; /* once it is complete: a path was lost meanwhile */
-	bool unacked : 1;	 /* its only write waits for the receiver's word (acks.h) */
-	bool flagged : 1;	 /* its lines have a flag that a GPU polls (flags.h) */
+	bool unacked : 1;	 /* its only write waits for the receiver's word (resend.h) */
+	bool flagged : 1;	 /* its lines have a flag that a GPU polls (place.h) */
 };
 
 /* Which segments of a message may not have arrived. */
@@ -260,7 +260,7 @@ enum mesh_end {
 
 struct mesh_comm {
 	LIST_ENTRY(mesh_comm) entry; /* process->comms, or lingering; process->lock */
-	struct mesh_timer timer;     /* while it lingers (linger.h) */
+	struct mesh_timer timer;     /* while it lingers (comm_open.c) */
 	uint64_t closed_ms MESH_GUARDED_BY(process); /* since when it lingers; else 0 */
 	LIST_ENTRY(mesh_comm) asked_entry; /* process->asked: its peer waits for our end */
 	struct mesh_lock lock;
@@ -340,7 +340,7 @@ struct mesh_comm {
 	struct mesh_stall stall MESH_GUARDED_BY(comm);
 	LIST_HEAD(, mesh_registration)
 	registrations MESH_GUARDED_BY(comm);  /* those that NCCL has not ended yet */
-	bool moving MESH_GUARDED_BY(comm);    /* registration_move.c has a thread for them */
+	bool moving MESH_GUARDED_BY(comm);    /* registration.c has a thread for them */
 	int move_error MESH_GUARDED_BY(comm); /* what it ended with: 0 or a negative errno */
 	union {
 		struct mesh_send_side send;

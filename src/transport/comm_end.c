@@ -1,14 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* comm_end.c - the states of a comm's two ends, from open to closed. */
+/* comm_end.c - the states of a comm's two ends, and the engine's part of closing (close.c). */
 #include <assert.h>
 #include <errno.h>
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "control/peer.h"
 #include "control/process.h"
-#include "transport/acks.h"
 #include "transport/comm_end.h"
+#include "transport/receive.h"
+#include "transport/request.h"
+#include "transport/resend.h"
+#include "transport/send.h"
 #include "wire/stats.h"
+
+/* The interval of checks, in milliseconds, once a peer has waited for our answer for too long. */
+#define LATE_MS 20
+/* A receiver that closes says within this time what is complete, or nothing more comes of it. */
+#define WORD_MS 200
+
+/* ---- the states ------------------------------------------------------------------------------ */
 
 static const struct {
 	const char *name;
@@ -72,4 +83,300 @@ bool mesh_comm_end(struct mesh_comm *comm, int error, const char *why)
 void mesh_comm_peer_lost(struct mesh_comm *comm)
 {
 	mesh_comm_end(comm, -ECONNRESET, "the peer is lost");
+}
+
+/* ---- our own end --------------------------------------------------------------------------- */
+
+/* Sends the frame about @state of our end. CLOSED and UNCLEAN travel in the same frame. */
+MESH_HOLDS(process)
+static void end_send(struct mesh_comm *comm, enum mesh_end state)
+{
+	struct mesh_frame frame = {0};
+
+	mesh_comm_lock(comm);
+	if (!comm->sending && state != MESH_END_CLOSING)
+		frame.closed.sent = mesh_requests_done(comm);
+	if (comm->sending && state != MESH_END_CLOSING) {
+		frame.closed.sent = mesh_send_count(comm);
+		frame.closed.writes = comm->send.writes;
+		frame.closed.unclean = state == MESH_END_UNCLEAN || comm->send.unclean ||
+				       mesh_send_is_in_doubt(comm) ||
+				       (comm->send.num_unacked && comm->send.lost_path);
+		frame.closed.unacked = comm->send.num_unacked != 0;
+	}
+	mesh_comm_unlock(comm);
+	mesh_comm_frame_send(comm, &frame,
+			     state == MESH_END_CLOSING ? MESH_FRAME_CLOSE : MESH_FRAME_CLOSED);
+}
+
+void mesh_comm_end_step(struct mesh_comm *comm, enum mesh_end state)
+{
+	bool news;
+
+	mesh_process_assert_locked(comm->process);
+	mesh_comm_lock(comm);
+	news = !mesh_end_is_over(comm->own_end) && mesh_end_may_become(comm->own_end, state);
+	if (news)
+		mesh_comm_end_set(comm, &comm->own_end, state);
+	if (news && comm->resumes && mesh_comm_is_cut(comm))
+		comm->end_in_doubt = true; /* the first path that is back carries it */
+	mesh_comm_unlock(comm);
+	if (news)
+		end_send(comm, state);
+}
+
+void mesh_comm_end_repeat(struct mesh_comm *comm)
+{
+	enum mesh_end state;
+	bool repeats;
+
+	mesh_process_assert_locked(comm->process);
+	mesh_comm_lock(comm);
+	repeats = comm->end_in_doubt && !mesh_comm_is_cut(comm);
+	if (repeats)
+		comm->end_in_doubt = false;
+	state = comm->own_end;
+	mesh_comm_unlock(comm);
+	if (!repeats)
+		return;
+	if (!comm->sending && comm->closed_ms)
+		comm->closed_ms = mesh_clock_ms(); /* what counts for a receiver is the last one */
+	end_send(comm, state);
+}
+
+void mesh_comm_refuse(const struct mesh_comm *comm)
+{
+	struct mesh_frame frame = {.closed = {.sent = 0}};
+
+	mesh_comm_frame_send(comm, &frame, MESH_FRAME_CLOSED);
+}
+
+/* ---- the peer closes ----------------------------------------------------------------------- */
+
+/*
+ * A frame about a comm's end has arrived: the process of @peer runs. One engine serves all of its
+ * connections, in both directions and over all links.
+ */
+MESH_HOLDS(process)
+static void peer_answered(const struct mesh_peer *peer)
+{
+	struct mesh_peer *other = NULL;
+
+	while ((other = mesh_peer_of_process(peer, other))) {
+		other->owes_ms = 0;
+		other->warned &= ~MESH_PEER_WARNED_SLOW;
+	}
+}
+
+/*
+ * True if the receiver has not said yet whether messages have arrived, in doubt or not. One that
+ * closes answers RESUME, and its CLOSED says the same.
+ */
+MESH_HOLDS(comm)
+static bool awaits_verdict(struct mesh_comm *comm)
+{
+	if (comm->error || mesh_comm_peer_is_over(comm))
+		return false;
+	return mesh_send_awaits_have(comm) ||
+	       (comm->send.num_unacked &&
+		mesh_clock_elapsed_ms(comm->peer_end_ms, mesh_clock_ms()) < WORD_MS);
+}
+
+/* True if the peer waits, and our end can close. If NCCL closes our end, NCCL's thread answers. */
+MESH_HOLDS(comm)
+static bool answer_is_due(struct mesh_comm *comm)
+{
+	mesh_comm_assert_locked(comm);
+	if (!mesh_comm_peer_asks(comm) || comm->closing)
+		return false;
+	if (comm->sending)
+		return !comm->unfinished && !awaits_verdict(comm);
+	return mesh_comm_peer_is_over(comm) &&
+	       (comm->error || mesh_receive_has_all(comm, comm->peer_sent));
+}
+
+MESH_HOLDS(comm)
+static bool is_late(const struct mesh_comm *comm, uint64_t now_ms)
+{
+	uint64_t limit_ms = comm->process->config.dead_peer_timeout_s * 1000;
+
+	return mesh_clock_elapsed_ms(comm->peer_end_ms, now_ms) > limit_ms;
+}
+
+/* Fails the comm if messages that the sender has sent do not arrive. */
+MESH_HOLDS(comm)
+static void missing_check(struct mesh_comm *comm)
+{
+	if (!comm->sending && !comm->error && mesh_comm_peer_asks(comm) &&
+	    mesh_comm_peer_is_over(comm) && is_late(comm, mesh_clock_ms()) &&
+	    !mesh_receive_has_all(comm, comm->peer_sent))
+		mesh_comm_fail(
+			comm, -EIO, false,
+			"the sender closed the connection, or failed, and not all of what it "
+			"sent has arrived: see its log");
+}
+
+/* True if messages wait or were lost, which the receiver no longer takes. */
+MESH_HOLDS(comm)
+static bool has_unsent(struct mesh_comm *comm)
+{
+	return comm->send.first_pending != comm->next_seq || comm->send.num_unacked ||
+	       mesh_send_is_in_doubt(comm);
+}
+
+/*
+ * Fails the comm. Returns true if NCCL misses something: messages that the receiver no longer
+ * takes, or what receives are posted for. Else this is how every job ends; if NCCL uses the comm
+ * all the same, test() reports why it cannot (mesh_comm_end_report()).
+ */
+MESH_HOLDS(comm)
+static bool ended_fail(struct mesh_comm *comm)
+{
+	bool missed = comm->sending ? has_unsent(comm)
+				    : !mesh_receive_has_all(comm, comm->next_seq);
+
+	if (comm->error)
+		return false;
+	mesh_comm_fail(comm, -EPIPE, true,
+		       missed	       ? NULL
+		       : comm->sending ? "the receiver closed the connection"
+				       : "the sender closed the connection");
+	comm->unreported =
+		comm->sending ? "the receiver closed the connection, or failed: see its log"
+			      : "the sender closed the connection, or failed, while receives were "
+				"posted: see its log";
+	return missed;
+}
+
+/* Answers a closing peer once all that it sent has arrived and nothing of ours is in flight. */
+MESH_HOLDS(process)
+static void comm_tick(struct mesh_comm *comm)
+{
+	bool due, missed;
+
+	mesh_process_assert_locked(comm->process);
+	mesh_comm_lock(comm);
+	missing_check(comm);
+	mesh_doubts_end(comm);
+	due = answer_is_due(comm);
+	/* Not earlier: what was in flight when CLOSE arrived has been delivered, and is sent. */
+	missed = due && ended_fail(comm);
+	mesh_comm_unlock(comm);
+	if (missed)
+		mesh_comm_end_report(comm);
+	if (due)
+		mesh_comm_end_step(comm, MESH_END_CLOSED);
+}
+
+void mesh_comm_failure_report(struct mesh_comm *comm)
+{
+	enum mesh_end state = MESH_END_CLOSING;
+	bool failed;
+
+	mesh_comm_lock(comm);
+	failed = comm->error && !comm->closing;
+	/* A receiver is closed when the sender has said what it has written: answer_is_due(). */
+	if (comm->sending && !comm->unfinished)
+		state = MESH_END_CLOSED;
+	mesh_comm_unlock(comm);
+	if (failed)
+		mesh_comm_end_step(comm, state);
+}
+
+/* How soon comm_tick() is to be called again, in milliseconds; -1: the peer does not wait. */
+static int comm_timeout(struct mesh_comm *comm, uint64_t now_ms)
+{
+	int timeout = -1;
+
+	mesh_comm_lock(comm);
+	if (mesh_comm_peer_asks(comm) && !comm->closing)
+		timeout = is_late(comm, now_ms) ? LATE_MS : 0;
+	mesh_comm_unlock(comm);
+	return timeout;
+}
+
+void mesh_comm_asked_set(struct mesh_comm *comm, bool asked)
+{
+	mesh_process_assert_locked(comm->process);
+	if (asked && !comm->asked)
+		LIST_INSERT_HEAD(&comm->process->asked, comm, asked_entry);
+	else if (!asked && comm->asked)
+		LIST_REMOVE(comm, asked_entry);
+	comm->asked = asked;
+}
+
+/*
+ * Answers with CLOSE, because our operations in flight may take long: it proves that this process
+ * runs, and a peer that frees its end meanwhile polls for us.
+ */
+MESH_HOLDS(process)
+static void echo(struct mesh_comm *comm)
+{
+	mesh_comm_end_step(comm, MESH_END_CLOSING);
+	mesh_comm_asked_set(comm, comm_timeout(comm, mesh_clock_ms()) >= 0);
+}
+
+void mesh_comm_close_came(struct mesh_comm *comm)
+{
+	mesh_comm_lock(comm);
+	comm->close_received = true;
+	mesh_comm_peer_end_learn(comm, MESH_END_CLOSING);
+	mesh_comm_unlock(comm);
+	peer_answered(mesh_comm_frame_peer(comm));
+	comm_tick(comm);
+	echo(comm);
+}
+
+void mesh_comm_closed_came(struct mesh_comm *comm, const struct mesh_frame_closed *frame)
+{
+	mesh_comm_lock(comm);
+	comm->close_received = true;
+	/* Only the first counts are used. */
+	if (!mesh_comm_peer_is_over(comm)) {
+		comm->peer_counted = true;
+		comm->peer_sent = frame->sent;
+		comm->peer_writes = frame->writes;
+		comm->peer_unacked = frame->unacked;
+	} else if (!comm->sending && mesh_end_is_over(comm->own_end)) {
+		comm->end_in_doubt = true; /* a sender repeats CLOSED only if it has no answer */
+	}
+	mesh_comm_peer_end_learn(comm, frame->unclean ? MESH_END_UNCLEAN : MESH_END_CLOSED);
+	mesh_comm_unlock(comm);
+	peer_answered(mesh_comm_frame_peer(comm));
+	comm_tick(comm);
+	mesh_comm_end_repeat(comm);
+	echo(comm);
+}
+
+void mesh_comms_asked_tick(struct mesh_process *process, uint64_t now_ms)
+{
+	struct mesh_peer *peer, *next_peer;
+	struct mesh_comm *comm, *next;
+
+	mesh_process_assert_locked(process);
+	for (comm = LIST_FIRST(&process->asked); comm; comm = next) {
+		next = LIST_NEXT(comm, asked_entry);
+		comm_tick(comm);
+		if (comm_timeout(comm, now_ms) < 0)
+			mesh_comm_asked_set(comm, false);
+	}
+	for (peer = LIST_FIRST(&process->strays); peer; peer = next_peer) {
+		next_peer = LIST_NEXT(peer, stray_entry);
+		if (now_ms >= peer->stray_until_ms)
+			mesh_peer_drain_end(peer);
+	}
+}
+
+int mesh_comms_asked_timeout(struct mesh_process *process, uint64_t now_ms)
+{
+	int timeout = LIST_EMPTY(&process->strays) ? -1 : 0, one;
+	struct mesh_comm *comm;
+
+	mesh_process_assert_locked(process);
+	LIST_FOREACH(comm, &process->asked, asked_entry) {
+		one = comm_timeout(comm, now_ms);
+		if (one >= 0 && (timeout < 0 || one < timeout))
+			timeout = one;
+	}
+	return timeout;
 }

@@ -2,23 +2,13 @@
 /* frames.c - the frames of the control connection that are for a comm. */
 #include "base/clock.h"
 #include "control/process.h"
-#include "transport/answer.h"
-#include "transport/cut.h"
+#include "transport/comm_end.h"
+#include "transport/comm_open.h"
 #include "transport/frames.h"
-#include "transport/linger.h"
 #include "transport/questions.h"
 #include "transport/recovery.h"
 #include "transport/stall.h"
 #include "wire/stats.h"
-
-/* A frame may come over each path of the comm, and names the comm by the id that it has there. */
-MESH_HOLDS(process)
-static struct mesh_comm *comm_of_id(struct mesh_peer *peer, uint32_t id)
-{
-	const struct mesh_path *path = mesh_comm_path_find(peer, id);
-
-	return path ? path->comm : NULL;
-}
 
 /*
  * Handles a frame for a comm that we have freed. The peer cannot close its end while it has
@@ -27,6 +17,8 @@ static struct mesh_comm *comm_of_id(struct mesh_peer *peer, uint32_t id)
 MESH_HOLDS(process)
 static void stray_handle(struct mesh_peer *peer, const struct mesh_frame *frame)
 {
+	if (frame->header.type == MESH_FRAME_RESUME || frame->header.type == MESH_FRAME_HAVE)
+		mesh_count_event(&peer->process->counters->refused);
 	if (peer->state != MESH_PEER_UP)
 		return;
 	if (frame->header.type == MESH_FRAME_CLOSE) {
@@ -37,49 +29,36 @@ static void stray_handle(struct mesh_peer *peer, const struct mesh_frame *frame)
 	}
 }
 
+/* A frame may come over each path of the comm, and names the comm by the id that it has there. */
 void mesh_comm_frame_handle(struct mesh_peer *peer, const struct mesh_frame *frame)
 {
-	struct mesh_comm *comm = comm_of_id(peer, frame->to_comm);
+	struct mesh_path *over = mesh_comm_path_find(peer, frame->to_comm);
 
-	if (!comm) {
+	if (!over) {
 		stray_handle(peer, frame);
 		return;
 	}
 	switch ((enum mesh_frame_type)frame->header.type) {
 	case MESH_FRAME_CLOSE:
-		mesh_comm_close_came(comm);
+		mesh_comm_close_came(over->comm);
 		break;
 	case MESH_FRAME_CLOSED:
-		mesh_comm_closed_came(comm, &frame->closed);
-		mesh_comm_linger_check(comm); /* may free it */
+		mesh_comm_closed_came(over->comm, &frame->closed);
+		mesh_comm_linger_check(over->comm); /* may free it */
 		break;
 	case MESH_FRAME_ASK:
-		mesh_stall_asked(comm, frame->ask.seq);
+		mesh_stall_asked(over->comm, frame->ask.seq);
 		break;
 	case MESH_FRAME_SENT:
-		mesh_stall_answered(comm, frame->sent.seq);
+		mesh_stall_answered(over->comm, frame->sent.seq);
+		break;
+	case MESH_FRAME_RESUME:
+		mesh_resume_came(over, &frame->resume);
+		break;
+	case MESH_FRAME_HAVE:
+		mesh_have_came(over->comm, &frame->have);
 		break;
 	default:
 		break;
 	}
-}
-
-void mesh_resume_frame_handle(struct mesh_peer *peer, const struct mesh_frame *frame)
-{
-	struct mesh_path *over = mesh_comm_path_find(peer, frame->to_comm);
-
-	if (over)
-		mesh_resume_came(over, &frame->resume);
-	else
-		mesh_count_event(&peer->process->counters->refused);
-}
-
-void mesh_have_frame_handle(struct mesh_peer *peer, const struct mesh_frame *frame)
-{
-	struct mesh_comm *comm = comm_of_id(peer, frame->to_comm);
-
-	if (comm)
-		mesh_have_came(comm, &frame->have);
-	else
-		mesh_count_event(&peer->process->counters->refused);
 }

@@ -6,14 +6,8 @@
 #include "base/lock.h"
 #include "control/peer.h"
 
-/** CLOSE, CLOSED, ASK and SENT. */
+/** CLOSE, CLOSED, ASK, SENT, RESUME and HAVE. */
 MESH_HOLDS(process)
 void mesh_comm_frame_handle(struct mesh_peer *peer, const struct mesh_frame *frame);
-
-/** RESUME and HAVE. */
-MESH_HOLDS(process)
-void mesh_resume_frame_handle(struct mesh_peer *peer, const struct mesh_frame *frame);
-MESH_HOLDS(process)
-void mesh_have_frame_handle(struct mesh_peer *peer, const struct mesh_frame *frame);
 
 #endif

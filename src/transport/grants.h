@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * grants.h - which grants a receiving comm sends, and when, and what it says of complete messages:
- * docs/protocol/data.md.
+ * grants.h - which grants a receiving comm sends, and when, and what it says of complete messages;
+ * and what the sending comm learns of that: docs/protocol/data.md.
  */
 #ifndef MESH_TRANSPORT_GRANTS_H
 #define MESH_TRANSPORT_GRANTS_H
 
 #include "base/lock.h"
+#include "fabric/sink.h"
 #include "transport/comm.h"
+#include "wire/message.h"
 
 /**
  * Sends the grants that are due, and POSTED. What finds no free buffer is sent from a later poll.
@@ -46,5 +48,9 @@ void mesh_ack_resume(struct mesh_comm *comm);
 /** Says it at once, and again. comm->lock held. */
 MESH_HOLDS(comm)
 void mesh_ack_send(struct mesh_comm *comm);
+
+/** What arrives for a sending comm: GRANT, POSTED. domain->lock held. */
+void mesh_credit_message(struct mesh_sink *sink, const struct mesh_message_header *header,
+			 const void *payload);
 
 #endif

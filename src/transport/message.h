@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* message.h - sends messages to the peer over the path that delivers them first. */
+/*
+ * message.h - sends messages to the peer over the path that delivers them first, and announces
+ * writes: docs/protocol/data.md has the rule, docs/protocol/mappings.md what was measured.
+ */
 #ifndef MESH_TRANSPORT_MESSAGE_H
 #define MESH_TRANSPORT_MESSAGE_H
 
@@ -9,6 +12,7 @@
 
 #include "base/lock.h"
 #include "fabric/buffer.h"
+#include "fabric/remote.h"
 #include "transport/comm.h"
 
 /** A message as it goes out. */
@@ -50,5 +54,31 @@ struct mesh_buffer *mesh_message_prepare(struct mesh_path *path,
  */
 MESH_HOLDS(comm)
 bool mesh_comm_data_inject(struct mesh_comm *comm, const struct mesh_request *request);
+
+/* What a write has put into the receiver's memory. */
+struct mesh_announcement {
+	uint32_t segment, num_segments;
+	bool full;     /* the message fills its grant */
+	uint64_t flag; /* of the lines, which the write has left out (place.h); 0: of none */
+};
+
+/**
+ * Adds to @write, whose segment goes over @path, what announces it: the immediate if that says all,
+ * else the message behind it. Such a message is about @request, and @sent is its callback. A write
+ * that is not posted leaves the message with the caller. comm->lock held.
+ *
+ * Returns false if there is no buffer for the message: the next poll calls comm's resume function.
+ */
+MESH_HOLDS(comm)
+bool mesh_announce(struct mesh_request *request, struct mesh_path *path,
+		   const struct mesh_announcement *announcement,
+		   void (*sent)(struct mesh_buffer *buffer, int error), struct mesh_write *write);
+
+/**
+ * Informs the receiver that the message of @request is larger than its receive, so that nothing is
+ * written. comm->lock held. Returns as mesh_comm_message_send() does.
+ */
+MESH_HOLDS(comm)
+bool mesh_announce_too_large(struct mesh_request *request);
 
 #endif

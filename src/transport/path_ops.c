@@ -7,14 +7,15 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/random.h"
+#include "control/process.h"
 #include "fabric/fence.h"
 #include "fabric/poll.h"
 #include "fabric/remote.h"
 #include "system/tcp_look.h"
 #include "transport/comm.h"
-#include "transport/counters.h"
-#include "transport/credit.h"
+#include "transport/grants.h"
 #include "transport/path_relayed.h"
 #include "transport/receive.h"
 #include "transport/registration.h"
@@ -123,6 +124,61 @@ void mesh_path_fence_prepare(const struct mesh_path *path, struct mesh_fence *fe
 	};
 }
 
+/* ---- counting ----------------------------------------------------------------------------- */
+
+/*
+ * What it counts `fi_mesh watch` shows (wire/stats.h has the page). Counting is an addition in
+ * memory, under a lock that is held anyway. It never fails: a path for which the page has no room
+ * counts in memory that no tool reads.
+ */
+MESH_HOLDS(process)
+static void counters_open(struct mesh_path *path)
+{
+	struct mesh_process *process = path->comm->process;
+	const struct mesh_path_ends ends = mesh_path_describe(path);
+	const struct mesh_stats_link link = {
+		.local = *ends.local,
+		.remote = *ends.remote,
+		.nic = ends.nic,
+		.peer = path->comm->peer_name,
+		.sending = path->comm->sending,
+		.provider = ends.provider,
+		.via = ends.via,
+	};
+	struct mesh_counters *counters = NULL;
+
+	mesh_process_assert_locked(process);
+	if (process->stats.page)
+		counters = mesh_stats_open(process->stats.page, &link, mesh_clock_wall_ms());
+	mesh_comm_lock(path->comm);
+	path->counters = counters ? counters : &path->comm->unlisted;
+	mesh_comm_unlock(path->comm);
+}
+
+MESH_HOLDS(process)
+static void counters_close(struct mesh_path *path)
+{
+	struct mesh_process *process = path->comm->process;
+	struct mesh_counters *counters;
+
+	mesh_process_assert_locked(process);
+	/* An operation that never ended may still complete: then it counts as unlisted. */
+	mesh_comm_lock(path->comm);
+	counters = path->counters;
+	path->counters = &path->comm->unlisted;
+	mesh_comm_unlock(path->comm);
+	if (counters != &path->comm->unlisted)
+		mesh_stats_close(process->stats.page, counters);
+}
+
+/* It has other ends, or other relays: it counts apart from what it was. */
+MESH_HOLDS(process)
+static void counters_renew(struct mesh_path *path)
+{
+	counters_close(path);
+	counters_open(path);
+}
+
 /* ---- opening, moving, closing -------------------------------------------------------------- */
 
 MESH_HOLDS(domain)
@@ -172,14 +228,6 @@ static void domain_learn(struct mesh_path *path, struct mesh_domain *domain)
 	path->immediate_bits = domain->immediate_bits;
 	path->is_acknowledged = !domain->delivery_flag;
 	path->domain = domain;
-}
-
-/* It has other ends, or other relays: it counts apart from what it was. */
-MESH_HOLDS(process)
-static void counters_renew(struct mesh_path *path)
-{
-	mesh_path_counters_close(path);
-	mesh_path_counters_open(path);
 }
 
 int mesh_path_via_set(struct mesh_path *path, const char *via)
@@ -245,7 +293,7 @@ int mesh_path_open(struct mesh_path *path, struct mesh_comm *comm, struct mesh_p
 	}
 	peer_begin(path, peer, relay);
 	mesh_pace_hint(&path->flow->pace, mesh_socket_round_trip_ns(peer->watch.fd));
-	mesh_path_counters_open(path);
+	counters_open(path);
 	return 0;
 }
 
@@ -277,7 +325,7 @@ bool mesh_path_suffices(const struct mesh_path *path, size_t eager_limit)
 	const struct mesh_comm *comm = path->comm;
 
 	if (!comm->reorders && !path->is_acknowledged)
-		return false; /* what was cut for RDMA may have its flags in place (flags.h) */
+		return false; /* what was cut for RDMA may have its flags in place (place.h) */
 	if (comm->sending &&
 	    (path->payload_max < comm->eager_limit || eager_limit < comm->eager_limit))
 		return false;
@@ -345,7 +393,7 @@ void mesh_path_close(struct mesh_path *path)
 	mesh_path_wait_cancel(path);
 	mesh_domain_unlock(domain);
 	mesh_path_relayed_free(path);
-	mesh_path_counters_close(path);
+	counters_close(path);
 	free(path->via);
 	mesh_silence_clear(&path->silence);
 	mesh_peer_user_remove(path->peer, &path->user);

@@ -12,15 +12,15 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/compiler.h"
 #include "base/log.h"
 #include "control/peer_send.h"
 #include "fabric/pace.h"
 #include "relay/hop.h"
 #include "transport/comm.h"
-#include "transport/credit.h"
+#include "transport/grants.h"
 #include "transport/path_relayed.h"
 #include "transport/path_state.h"
-#include "transport/pieces.h"
 
 /*
  * Usual segments that the relay's memory holds. In 4 MiB one has 512 KiB: half of it costs half as
@@ -30,16 +30,189 @@
 /* But in small memory fewer of this size, in bytes: each one has a fixed cost. */
 #define SEGMENT_MIN ((size_t)16 << 10)
 
+/*
+ * A segment that passes through the relays in pieces, because their memory is small. The receiver
+ * learns of the last piece only, which follows when all others have arrived.
+ */
+struct cut {
+	struct mesh_op *op;	   /* the segment's; NULL: none is cut now */
+	struct mesh_write rest;	   /* what is not posted yet */
+	struct mesh_waiter waiter; /* for a buffer */
+	/* RELAYED as the caller has prepared it, and what its buffer had. */
+	uint8_t relayed[sizeof(struct mesh_message_header) + sizeof(struct mesh_message_relayed)];
+	void (*sent)(struct mesh_buffer *buffer, int error);
+	void *about;
+	unsigned int in_flight; /* pieces */
+	int error;
+};
+
 struct mesh_path_relayed {
 	struct mesh_path *path;
-	struct mesh_cut cut;	      /* comm->lock */
+	struct cut cut;		      /* one at a time; comm->lock */
 	struct mesh_hop hop;	      /* into the memory of the first relay; comm->lock */
 	struct mesh_pace pace;	      /* from here to the receiver */
 	bool waits;		      /* for room in the relay's memory; comm->lock */
-	bool shut;		      /* the relay knows that nothing more comes; process->lock */
 	struct mesh_route route;      /* process->lock */
 	struct mesh_path_retry retry; /* process->lock */
 };
+
+/* ---- a segment in pieces --------------------------------------------------------------------- */
+
+/* Bytes of the largest piece, and of the largest segment that is not cut. */
+static size_t piece_max(const struct mesh_hop *hop)
+{
+	return mesh_hop_least(hop) / 2;
+}
+
+/* Posts the next piece. @behind: RELAYED; the caller's if this fails. */
+MESH_HOLDS(comm)
+static int piece_write(struct mesh_path_relayed *relayed, struct mesh_buffer *behind)
+{
+	struct mesh_write piece = relayed->cut.rest;
+	int ret;
+
+	if (piece.size > piece_max(&relayed->hop))
+		piece.size = piece_max(&relayed->hop);
+	piece.behind = behind;
+	mesh_message_relayed_of(behind->bytes)->more = piece.size < relayed->cut.rest.size;
+	ret = mesh_hop_write(&relayed->hop, &piece, &relayed->cut);
+	if (ret)
+		return ret;
+	relayed->cut.in_flight++;
+	relayed->cut.rest.data = (const uint8_t *)relayed->cut.rest.data + piece.size;
+	relayed->cut.rest.address += piece.size;
+	relayed->cut.rest.size -= piece.size;
+	return 0;
+}
+
+/* RELAYED for the next piece; NULL if there is no buffer. */
+MESH_HOLDS(comm)
+static struct mesh_buffer *piece_announce(const struct mesh_path_relayed *relayed)
+{
+	struct mesh_buffer *buffer = mesh_path_buffer_get(relayed->path);
+
+	if (!buffer)
+		return NULL;
+	memcpy(buffer->bytes, relayed->cut.relayed, sizeof(relayed->cut.relayed));
+	buffer->size = sizeof(relayed->cut.relayed);
+	buffer->owner = relayed->path;
+	buffer->about = relayed->cut.about;
+	buffer->sent = relayed->cut.sent;
+	return buffer;
+}
+
+/* The last piece waits for the others. */
+MESH_HOLDS(comm)
+static bool piece_is_due(struct mesh_path_relayed *relayed)
+{
+	size_t most = piece_max(&relayed->hop);
+
+	if (!relayed->cut.rest.size || relayed->cut.error)
+		return false;
+	if (relayed->cut.rest.size <= most)
+		return !relayed->cut.in_flight &&
+		       mesh_hop_has_room(&relayed->hop, relayed->cut.rest.size);
+	return mesh_hop_has_room(&relayed->hop, most);
+}
+
+/* Posts pieces as far as there is room. Without room a completion posts them, or ARRIVED. */
+MESH_HOLDS(comm)
+static void pieces_push(struct mesh_path_relayed *relayed)
+{
+	struct mesh_path *path = relayed->path;
+	struct mesh_request *request = relayed->cut.about;
+	struct mesh_buffer *behind;
+	int ret = 0;
+
+	if (path->state != MESH_PATH_UP || path->comm->error)
+		relayed->cut.error = -ECONNRESET;
+	while (!ret && piece_is_due(relayed)) {
+		behind = piece_announce(relayed);
+		relayed->cut.rest.now_ns = mesh_clock_ns();
+		ret = behind ? piece_write(relayed, behind) : -EAGAIN;
+		if (!ret) {
+			path->comm->unfinished++;
+			path->unfinished++;
+			request->send.unfinished++;
+		} else if (behind) {
+			mesh_buffer_put(behind);
+		}
+	}
+	if (ret == -EAGAIN)
+		mesh_domain_wait(relayed->hop.domain, &relayed->cut.waiter);
+	else if (ret)
+		relayed->cut.error = ret;
+}
+
+/*
+ * Starts to write a segment that is longer than a piece; @op completes with it. The owner of the
+ * pieces in the hop is the cut.
+ */
+MESH_HOLDS(comm)
+static int cut_begin(struct mesh_path_relayed *relayed, const struct mesh_write *write,
+		     struct mesh_op *op)
+{
+	int ret;
+
+	if (relayed->cut.op)
+		return -EAGAIN;
+	relayed->cut.rest = *write;
+	memcpy(relayed->cut.relayed, write->behind->bytes, sizeof(relayed->cut.relayed));
+	relayed->cut.sent = write->behind->sent;
+	relayed->cut.about = write->behind->about;
+	relayed->cut.error = 0;
+	ret = piece_write(relayed, write->behind);
+	if (ret)
+		return ret;
+	relayed->cut.op = op;
+	pieces_push(relayed);
+	return 0;
+}
+
+/* Goes on with the segment that is cut, if there is one, and completes it. No comm->lock. */
+MESH_HOLDS(domain)
+static void cut_step(struct mesh_path_relayed *relayed)
+{
+	struct mesh_op *op = NULL;
+	int error;
+
+	mesh_comm_lock(relayed->path->comm);
+	if (relayed->cut.op)
+		pieces_push(relayed);
+	error = relayed->cut.error;
+	if (!relayed->cut.in_flight && (error || !relayed->cut.rest.size)) {
+		op = relayed->cut.op;
+		relayed->cut.op = NULL;
+	}
+	mesh_comm_unlock(relayed->path->comm);
+	if (op)
+		op->complete(op, error);
+}
+
+/* A piece has arrived, or failed; cut_step() is to follow. No comm->lock. */
+MESH_HOLDS(domain)
+static void piece_done(struct mesh_path_relayed *relayed, int error)
+{
+	struct mesh_comm *comm = relayed->path->comm;
+
+	mesh_comm_lock(comm);
+	relayed->cut.in_flight--;
+	if (error)
+		relayed->cut.error = error;
+	/* Not only when all pieces are done: what the receiver lacks never ends the others. */
+	if (error && comm->resumes)
+		mesh_path_suspect(relayed->path, error);
+	else if (error)
+		mesh_comm_fail(comm, error, comm->closing,
+			       "a piece of a message was not delivered");
+	mesh_comm_unlock(comm);
+}
+
+MESH_HOLDS(domain)
+static void cut_resume(struct mesh_waiter *waiter)
+{
+	cut_step(mesh_container_of(waiter, struct mesh_path_relayed, cut.waiter));
+}
 
 /* ---- sending ------------------------------------------------------------------------------- */
 
@@ -49,8 +222,8 @@ static int relayed_write(const struct mesh_path *path, const struct mesh_write *
 {
 	int ret;
 
-	ret = write->size > mesh_piece_max(&path->relayed->hop)
-		      ? mesh_cut_begin(&path->relayed->cut, write, op)
+	ret = write->size > piece_max(&path->relayed->hop)
+		      ? cut_begin(path->relayed, write, op)
 		      : mesh_hop_write(&path->relayed->hop, write, op);
 	if (!ret)
 		mesh_pace_posted(&path->relayed->pace, write->size, write->now_ns);
@@ -98,7 +271,7 @@ static void owner_complete(struct mesh_path *path, void *owner, int error)
 	struct mesh_op *op = owner;
 
 	if (owner == &path->relayed->cut)
-		mesh_cut_piece_done(owner, error);
+		piece_done(path->relayed, error);
 	else
 		op->complete(op, error);
 }
@@ -110,7 +283,7 @@ static void segment_complete(struct mesh_path *path, void *owner, int error)
 	bool waits;
 
 	owner_complete(path, owner, error);
-	mesh_cut_step(&path->relayed->cut);
+	cut_step(path->relayed);
 	mesh_comm_lock(path->comm);
 	waits = path->relayed->waits;
 	path->relayed->waits = false;
@@ -197,7 +370,7 @@ static void relayed_abandon(struct mesh_path *path)
 		if (segment)
 			owner_complete(path, owner, error);
 	} while (segment);
-	mesh_cut_step(&path->relayed->cut);
+	cut_step(path->relayed);
 }
 
 /* ---- opening and closing ------------------------------------------------------------------- */
@@ -209,7 +382,7 @@ int mesh_path_relayed_make(struct mesh_path *path)
 	if (!made)
 		return -ENOMEM;
 	made->path = path;
-	mesh_cut_init(&made->cut, path, &made->hop);
+	made->cut.waiter.resume = cut_resume;
 	path->relayed = made;
 	return 0;
 }
@@ -225,7 +398,6 @@ void mesh_path_relayed_rest(struct mesh_path *path)
 	memset(&relayed->hop, 0, sizeof(relayed->hop));
 	relayed->route = (struct mesh_route){.num_relays = 0};
 	relayed->waits = false;
-	relayed->shut = false;
 }
 
 static const struct mesh_path_kind relayed = {
@@ -253,14 +425,14 @@ void mesh_path_relayed_begin(struct mesh_path *path)
 	path->reason = MESH_PATH_WHY_RELAY;
 }
 
-void mesh_path_relayed_shut(const struct mesh_path *path)
+void mesh_path_relayed_shut(struct mesh_path *path)
 {
 	struct mesh_frame frame;
 
 	mesh_process_assert_locked(path->comm->process);
-	if (!path->relayed || !mesh_path_has_relay(path) || !path->known || path->relayed->shut)
+	if (!path->relayed || !mesh_path_has_relay(path) || !path->known)
 		return; /* OPENED, if it comes, is answered with CIRCUIT */
-	path->relayed->shut = true;
+	path->known = false;
 	memset(&frame, 0, sizeof(frame));
 	frame.circuit.to_comm = path->remote_id;
 	frame.circuit.event = mesh_comm_is_opening(path->comm) ? MESH_CIRCUIT_WITHDRAWN
@@ -319,7 +491,7 @@ int mesh_path_relayed_opened(struct mesh_path *path, const struct mesh_frame_ope
 	if (ret)
 		return ret;
 	bytes = mesh_hop_least(&path->relayed->hop) / SEGMENTS_HELD;
-	most = mesh_piece_max(&path->relayed->hop);
+	most = piece_max(&path->relayed->hop);
 	path->segment_max = MESH_MESSAGE_MAX; /* in pieces */
 	if (bytes < SEGMENT_MIN)
 		bytes = most < SEGMENT_MIN ? most : SEGMENT_MIN;
@@ -342,4 +514,28 @@ void mesh_path_drain_ask(struct mesh_path *path)
 	memcpy(frame.circuit.by, comm->process->name, sizeof(frame.circuit.by));
 	frame.circuit.by_node = comm->process->node_id;
 	mesh_peer_send(path->peer, &frame, MESH_FRAME_CIRCUIT);
+}
+
+/* ---- looking for another circuit ------------------------------------------------------------- */
+
+void mesh_path_retry_later(struct mesh_path_retry *retry, uint64_t now_ms)
+{
+	uint64_t pause_ms = retry->pause_ms ? 2 * retry->pause_ms : MESH_RETRY_MIN_MS;
+
+	if (pause_ms > MESH_RETRY_MAX_MS)
+		pause_ms = MESH_RETRY_MAX_MS;
+	retry->pause_ms = pause_ms;
+	retry->not_before_ms = ((now_ms + pause_ms / 2) / pause_ms + 1) * pause_ms;
+}
+
+uint64_t mesh_path_retry_due_ms(struct mesh_path_retry *retry, uint64_t now_ms)
+{
+	uint64_t up_ms = retry->up_ms;
+
+	retry->up_ms = 0;
+	if (up_ms && mesh_clock_elapsed_ms(up_ms, now_ms) < MESH_RETRY_MAX_MS)
+		mesh_path_retry_later(retry, now_ms);
+	else if (up_ms)
+		retry->pause_ms = retry->not_before_ms = 0;
+	return retry->not_before_ms;
 }

@@ -5,7 +5,6 @@
 #include "base/log.h"
 #include "control/peer_send.h"
 #include "control/process.h"
-#include "transport/counters.h"
 #include "transport/path_state.h"
 #include "transport/place.h"
 
@@ -67,6 +66,17 @@ enum mesh_path_tier mesh_link_tier(const struct mesh_process *process, int dev,
 							   : MESH_TIER_ROUTED;
 }
 
+/* Shows whether the path is out of use, because its link is. */
+MESH_HOLDS(comm)
+static void use_count(struct mesh_path *path)
+{
+	if (path->counters && path->counters != &path->comm->unlisted)
+		mesh_stats_parked_set(path->counters,
+				      path->tier == MESH_TIER_DRAINED && !path->carries
+					      ? MESH_STATS_DRAINED
+					      : MESH_STATS_IN_USE);
+}
+
 /*
  * The array of paths stays as it is; those that carry messages are listed beside it. A comm that
  * fails when it loses one of its paths leaves none of them.
@@ -83,7 +93,7 @@ static void up_learn(struct mesh_comm *comm)
 	for (i = 0; i < comm->num_paths; i++) {
 		path = &comm->paths[i];
 		path->carries = path->state == MESH_PATH_UP && path->tier <= tier;
-		mesh_path_counters_parked(path);
+		use_count(path);
 		if (!path->carries)
 			continue;
 		comm->up[num] = path;
@@ -109,6 +119,16 @@ void mesh_comm_paths_learn(struct mesh_comm *comm)
 	comm->segment_max = segment_max / MESH_LINE_BYTES * MESH_LINE_BYTES;
 }
 
+/* Counts a loss, and shows whether the path is down. */
+MESH_HOLDS(comm)
+static void state_count(struct mesh_path *path)
+{
+	if (path->state == MESH_PATH_SUSPECT)
+		mesh_count(&path->counters->losses, 1);
+	if (path->counters != &path->comm->unlisted)
+		mesh_stats_down_set(path->counters, path->state != MESH_PATH_UP);
+}
+
 void mesh_path_state_set(struct mesh_path *path, enum mesh_path_state state)
 {
 	struct mesh_comm *comm = path->comm;
@@ -121,8 +141,21 @@ void mesh_path_state_set(struct mesh_path *path, enum mesh_path_state state)
 		   comm->peer_name, (int)(path - comm->paths), states[path->state].name,
 		   states[state].name);
 	path->state = state;
-	mesh_path_counters_state(path);
+	state_count(path);
 	up_learn(comm);
+}
+
+void mesh_path_down(struct mesh_path *path, enum mesh_path_state from)
+{
+	struct mesh_domain *domain = path->peer->domain;
+
+	mesh_domain_lock(domain);
+	mesh_path_sink_remove(path);
+	mesh_comm_lock(path->comm);
+	if (path->state == from)
+		mesh_path_state_set(path, MESH_PATH_DOWN);
+	mesh_comm_unlock(path->comm);
+	mesh_domain_unlock(domain);
 }
 
 /* Grants that the receiver has sent before do not count: each of them is sent again. */

@@ -16,6 +16,13 @@ bool mesh_path_is(const struct mesh_path *path, enum mesh_path_state state);
 MESH_HOLDS(comm)
 void mesh_path_state_set(struct mesh_path *path, enum mesh_path_state state);
 
+/**
+ * Nothing more arrives on the path; if it is in state @from, it is down. Takes domain->lock and
+ * comm->lock.
+ */
+MESH_HOLDS(process)
+void mesh_path_down(struct mesh_path *path, enum mesh_path_state from);
+
 /** Both ends know the path: it carries messages from now on. Takes comm->lock. */
 MESH_HOLDS(process)
 void mesh_path_accepted(struct mesh_path *path, const struct mesh_frame_accept *accept);

@@ -1,22 +1,164 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* questions.c - what a receiver answers about a message in doubt, once nothing late arrives. */
+/*
+ * questions.c - a receiver's lost path, and what it answers about a message in doubt once nothing
+ * late arrives over that.
+ */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"
 #include "base/compiler.h"
+#include "control/link_watch.h"
 #include "control/peer_end.h"
+#include "control/peer_life.h"
 #include "control/peer_send.h"
 #include "control/process.h"
-#include "transport/question_wait.h"
 #include "transport/questions.h"
-#include "transport/recovery.h"
+#include "transport/path_relayed.h"
+#include "transport/path_state.h"
 #include "transport/request.h"
 #include "wire/stats.h"
 
+/*
+ * A relay reports within this that its writes are complete; else the link to it is given up: its
+ * process may be stopped.
+ */
+#define RELAY_REPORT_MS 3000
+
 /* Between two looks at a fence that is in progress. */
 #define FENCE_LOOK_MS 2
+
+/* RESUMEs whose answer waits until these paths are fenced, or their last relays have reported. */
+struct mesh_questions {
+	struct mesh_timer timer;
+	uint64_t limit_ms; /* then a relay that has not reported is fenced with its link */
+	struct mesh_comm *comm;
+	const struct mesh_path *over; /* the latest one came over this path */
+	uint32_t round, paths;	      /* bits */
+	int num;
+	uint32_t seqs[MESH_COMM_REQUESTS];
+};
+
+void mesh_questions_look(const struct mesh_path *path)
+{
+	const struct mesh_comm *comm = path->comm;
+	struct mesh_questions *questions = comm->sending ? NULL : comm->receive.questions;
+
+	mesh_process_assert_locked(comm->process);
+	if (!questions || !questions->num || !(questions->paths >> (path - comm->paths) & 1))
+		return;
+	mesh_engine_timer_set(&comm->process->engine, &questions->timer, mesh_clock_ms());
+}
+
+void mesh_questions_path_renewed(const struct mesh_path *path)
+{
+	const struct mesh_comm *comm = path->comm;
+	struct mesh_questions *questions = comm->sending ? NULL : comm->receive.questions;
+
+	mesh_process_assert_locked(comm->process);
+	if (questions)
+		questions->paths &= ~(1u << (path - comm->paths));
+}
+
+/* ---- a lost path ----------------------------------------------------------------------------- */
+
+static enum mesh_path_state state_of(const struct mesh_path *path)
+{
+	enum mesh_path_state state;
+
+	mesh_comm_lock(path->comm);
+	state = path->state;
+	mesh_comm_unlock(path->comm);
+	return state;
+}
+
+bool mesh_path_is_quiet(const struct mesh_path *path)
+{
+	bool quiet;
+
+	mesh_comm_lock(path->comm);
+	quiet = !path->comm->resumes ||
+		(!path->unfinished && (path->state != MESH_PATH_UP || path->comm->error));
+	mesh_comm_unlock(path->comm);
+	return quiet;
+}
+
+bool mesh_path_is_open(const struct mesh_path *path)
+{
+	return path->comm->resumes && state_of(path) == MESH_PATH_SUSPECT;
+}
+
+void mesh_path_fenced(struct mesh_path *path)
+{
+	if (!mesh_path_is_open(path))
+		return;
+	mesh_path_down(path, MESH_PATH_SUSPECT);
+	mesh_questions_look(path);
+}
+
+void mesh_path_drained(struct mesh_path *path)
+{
+	path->drained = true;
+	if (!mesh_path_is_open(path))
+		return;
+	mesh_path_poll(path); /* what has arrived is counted */
+	mesh_path_fenced(path);
+}
+
+/*
+ * The sending end has given up a path through relays. The link to the last relay carries other
+ * connections: the relay's report replaces the fence.
+ */
+MESH_HOLDS(process)
+static void circuit_fence(struct mesh_path *path)
+{
+	struct mesh_domain *domain = path->peer->domain;
+
+	path->broken = true;
+	if (state_of(path) == MESH_PATH_UP) {
+		mesh_domain_lock(domain);
+		path->user.ops->lost(&path->user);
+		mesh_domain_unlock(domain);
+	}
+	if (path->drained)
+		mesh_path_drained(path);
+	else if (mesh_silence_is_next(&path->silence, path->peer, mesh_clock_ms()))
+		mesh_path_fence(path);
+	else if (!path->drain_asked_ms)
+		mesh_path_drain_ask(path);
+	else if (mesh_clock_elapsed_ms(path->drain_asked_ms, mesh_clock_ms()) >= RELAY_REPORT_MS)
+		mesh_path_fence(path);
+}
+
+void mesh_path_fence(struct mesh_path *path)
+{
+	struct mesh_peer *peer = path->peer;
+
+	if (peer->state == MESH_PEER_UP)
+		mesh_link_lose(peer, "its process has given the link up", MESH_REFUSAL_BROKEN);
+	mesh_peer_bury(peer);
+	if (state_of(path) != MESH_PATH_SUSPECT)
+		return; /* the comm is at its end */
+	if (peer->fenced != MESH_FENCED && !mesh_peer_fence(peer)) {
+		mesh_questions_look(path);
+		return;
+	}
+	mesh_peer_fenced_set(peer, MESH_FENCED);
+	mesh_path_fenced(path);
+}
+
+void mesh_path_given_up(struct mesh_path *path)
+{
+	if (state_of(path) == MESH_PATH_DOWN)
+		return;
+	if (path->peer->state == MESH_PEER_UP && mesh_path_has_relay(path))
+		circuit_fence(path);
+	else
+		mesh_path_fence(path);
+}
+
+/* ---- answering ------------------------------------------------------------------------------- */
 
 /* What has arrived of message @seq. */
 MESH_HOLDS(comm)
@@ -132,7 +274,7 @@ static uint64_t report_limit_ms(const struct mesh_comm *comm, uint32_t paths)
 		if (paths >> i & 1 && asked_ms && asked_ms < since_ms)
 			since_ms = asked_ms;
 	}
-	return since_ms + MESH_RELAY_REPORT_MS;
+	return since_ms + RELAY_REPORT_MS;
 }
 
 /* Keeps a question, unless a later loss has made a newer one of it. */

@@ -1,14 +1,46 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * questions.h - what a receiver answers about a message in doubt. All with process->lock held, and
- * no comm's.
+ * questions.h - a receiver's lost path, and what it answers about a message in doubt once nothing
+ * late arrives over that. All with process->lock held, and no comm's.
  */
 #ifndef MESH_TRANSPORT_QUESTIONS_H
 #define MESH_TRANSPORT_QUESTIONS_H
 
+#include <stdbool.h>
+
 #include "base/lock.h"
 #include "transport/comm.h"
 #include "wire/frame.h"
+
+/** True if no operation of ours that a resumed comm waits for is in flight on a lost path. */
+MESH_HOLDS(process)
+bool mesh_path_is_quiet(const struct mesh_path *path);
+
+/** True if something may still arrive over a lost path of a comm that goes on. */
+MESH_HOLDS(process)
+bool mesh_path_is_open(const struct mesh_path *path);
+
+/** The lost path's peer has stopped and was fenced: the path is down. Takes domain->lock. */
+MESH_HOLDS(process)
+void mesh_path_fenced(struct mesh_path *path);
+
+/**
+ * The peer has stopped the path: gives up its link, and fences it. On verbs that takes a while: it
+ * is down after a later call, which a question about it makes. Takes domain->lock.
+ */
+MESH_HOLDS(process)
+void mesh_path_fence(struct mesh_path *path);
+
+/**
+ * The sending end has given up a path through relays. The path is down once its last relay has
+ * reported, which may be now; if that takes too long, a later call fences it. Takes domain->lock.
+ */
+MESH_HOLDS(process)
+void mesh_path_given_up(struct mesh_path *path);
+
+/** The last relay of a receiving comm's path has no write in flight, and posts none. */
+MESH_HOLDS(process)
+void mesh_path_drained(struct mesh_path *path);
 
 /**
  * RESUME for a receiving comm: fences the paths that it names, and answers with HAVE, at once or
@@ -26,5 +58,20 @@ void mesh_questions_answer(struct mesh_comm *comm);
 /** The comm ends: no answer waits any longer. */
 MESH_HOLDS(process)
 void mesh_questions_end(struct mesh_comm *comm);
+
+/**
+ * Something about a lost path has changed: its link is lost, a fence of it has begun, or it is
+ * fenced. The engine looks whether the questions about it can be answered, because this may be in
+ * the middle of the loss of a link, with domain->lock held. process->lock held.
+ */
+MESH_HOLDS(process)
+void mesh_questions_look(const struct mesh_path *path);
+
+/**
+ * The path, which was fenced, has another life: the questions ask for nothing of that.
+ * process->lock held.
+ */
+MESH_HOLDS(process)
+void mesh_questions_path_renewed(const struct mesh_path *path);
 
 #endif

@@ -12,8 +12,6 @@
 #include "base/log.h"
 #include "base/memory.h"
 #include "control/process.h"
-#include "transport/counters.h"
-#include "transport/flags.h"
 #include "transport/grants.h"
 #include "transport/place.h"
 #include "transport/receive.h"

@@ -20,13 +20,11 @@
 #include "control/peer_life.h"
 #include "control/peer_send.h"
 #include "control/process.h"
-#include "transport/acks.h"
-#include "transport/answer.h"
 #include "transport/comm_end.h"
 #include "transport/grants.h"
 #include "transport/path_relayed.h"
 #include "transport/path_state.h"
-#include "transport/question_wait.h"
+#include "transport/questions.h"
 #include "transport/receive.h"
 #include "transport/recovery.h"
 #include "transport/request.h"
@@ -320,109 +318,4 @@ void mesh_have_came(struct mesh_comm *comm, const struct mesh_frame_have *have)
 		request_resume(comm, request);
 	}
 	mesh_comm_unlock(comm);
-}
-
-/* ---- the receiving end --------------------------------------------------------------------- */
-
-static enum mesh_path_state state_of(const struct mesh_path *path)
-{
-	enum mesh_path_state state;
-
-	mesh_comm_lock(path->comm);
-	state = path->state;
-	mesh_comm_unlock(path->comm);
-	return state;
-}
-
-bool mesh_path_is_quiet(const struct mesh_path *path)
-{
-	bool quiet;
-
-	mesh_comm_lock(path->comm);
-	quiet = !path->comm->resumes ||
-		(!path->unfinished && (path->state != MESH_PATH_UP || path->comm->error));
-	mesh_comm_unlock(path->comm);
-	return quiet;
-}
-
-bool mesh_path_is_open(const struct mesh_path *path)
-{
-	return path->comm->resumes && state_of(path) == MESH_PATH_SUSPECT;
-}
-
-void mesh_path_fenced(struct mesh_path *path)
-{
-	struct mesh_peer *peer = path->peer;
-
-	if (!mesh_path_is_open(path))
-		return;
-	mesh_domain_lock(peer->domain);
-	mesh_path_sink_remove(path);
-	mesh_comm_lock(path->comm);
-	mesh_path_state_set(path, MESH_PATH_DOWN);
-	mesh_comm_unlock(path->comm);
-	mesh_domain_unlock(peer->domain);
-	mesh_questions_look(path);
-}
-
-void mesh_path_drained(struct mesh_path *path)
-{
-	path->drained = true;
-	if (!mesh_path_is_open(path))
-		return;
-	mesh_path_poll(path); /* what has arrived is counted */
-	mesh_path_fenced(path);
-}
-
-/*
- * The sending end has given up a path through relays. The link to the last relay carries other
- * connections: the relay's report replaces the fence.
- */
-MESH_HOLDS(process)
-static void circuit_fence(struct mesh_path *path)
-{
-	struct mesh_domain *domain = path->peer->domain;
-
-	path->broken = true;
-	if (state_of(path) == MESH_PATH_UP) {
-		mesh_domain_lock(domain);
-		mesh_path_lost(path);
-		mesh_domain_unlock(domain);
-	}
-	if (path->drained)
-		mesh_path_drained(path);
-	else if (mesh_silence_is_next(&path->silence, path->peer, mesh_clock_ms()))
-		mesh_path_fence(path);
-	else if (!path->drain_asked_ms)
-		mesh_path_drain_ask(path);
-	else if (mesh_clock_elapsed_ms(path->drain_asked_ms, mesh_clock_ms()) >=
-		 MESH_RELAY_REPORT_MS)
-		mesh_path_fence(path);
-}
-
-void mesh_path_fence(struct mesh_path *path)
-{
-	struct mesh_peer *peer = path->peer;
-
-	if (peer->state == MESH_PEER_UP)
-		mesh_link_lose(peer, "its process has given the link up", MESH_REFUSAL_BROKEN);
-	mesh_peer_bury(peer);
-	if (state_of(path) != MESH_PATH_SUSPECT)
-		return; /* the comm is at its end */
-	if (peer->fenced != MESH_FENCED && !mesh_peer_fence(peer)) {
-		mesh_questions_look(path);
-		return;
-	}
-	mesh_peer_fenced_set(peer, MESH_FENCED);
-	mesh_path_fenced(path);
-}
-
-void mesh_path_given_up(struct mesh_path *path)
-{
-	if (state_of(path) == MESH_PATH_DOWN)
-		return;
-	if (path->peer->state == MESH_PEER_UP && mesh_path_has_relay(path))
-		circuit_fence(path);
-	else
-		mesh_path_fence(path);
 }

@@ -11,7 +11,6 @@
 #include "base/compiler.h"
 #include "base/lock.h"
 #include "transport/comm.h"
-#include "transport/resend.h"
 
 #define MESH_REQUEST_PENDING INT64_MIN
 
@@ -38,18 +37,6 @@ static inline void mesh_request_state_set(struct mesh_request *request,
 	assert(mesh_request_may_follow[state] &
 	       1 << atomic_load_explicit(&request->state, memory_order_relaxed));
 	atomic_store_explicit(&request->state, state, memory_order_release);
-}
-
-/** A send is done when all is posted, and nothing of it is in flight, in doubt or unacked. */
-MESH_HOLDS(comm)
-static inline void mesh_request_send_check(struct mesh_request *request)
-{
-	if (!request->send.unfinished && request->send.posted && !request->send.num_lost &&
-	    !request->send.unacked && request->state == MESH_REQUEST_MOVING) {
-		mesh_request_state_set(request, MESH_REQUEST_DONE);
-		if (request->send.announce_again)
-			mesh_announcements_repeat(request->comm, request->seq);
-	}
 }
 
 /** Takes the slot for the next request; NULL if it is in use. @sending: comm's. comm->lock held. */

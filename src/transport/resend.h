@@ -1,17 +1,26 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * resend.h - what a sender keeps so that it can send again what a lost path may have dropped:
- * copies of small messages, and which segments of large ones are in doubt.
+ * copies of small messages, and which segments of large ones are in doubt, until the receiver has
+ * said that it has them.
+ *
+ * That word replaces the provider's acknowledgement, too. On tcp that is a message of its own for
+ * each write, which the receiving end sends before it reports the write: a sixth of the time of a
+ * stream of 64 KiB. The receiver's word rides on the next GRANT, which the sender needs anyway
+ * (grants.c). Until then the request is not done, and a write that has left this end is in doubt if
+ * the path is lost: docs/protocol/data.md.
  */
 #ifndef MESH_TRANSPORT_RESEND_H
 #define MESH_TRANSPORT_RESEND_H
 
 #include <stdbool.h>
+#include <stdint.h>
 #include <string.h>
 
 #include "base/lock.h"
 #include "base/memory.h"
 #include "transport/comm.h"
+#include "transport/request.h"
 
 /** The place for the copy of message @seq. comm->lock held; there are copies. */
 static inline struct mesh_copy *mesh_copy_of(const struct mesh_comm *comm, uint32_t seq)
@@ -91,6 +100,18 @@ MESH_HOLDS(comm)
 MESH_COLD
 void mesh_announcements_repeat(struct mesh_comm *comm, uint32_t seq);
 
+/** A send is done when all is posted, and nothing of it is in flight, in doubt or unacked. */
+MESH_HOLDS(comm)
+static inline void mesh_request_send_check(struct mesh_request *request)
+{
+	if (!request->send.unfinished && request->send.posted && !request->send.num_lost &&
+	    !request->send.unacked && request->state == MESH_REQUEST_MOVING) {
+		mesh_request_state_set(request, MESH_REQUEST_DONE);
+		if (request->send.announce_again)
+			mesh_announcements_repeat(request->comm, request->seq);
+	}
+}
+
 /** True if the receiver may lack a message that counts as sent: only its CLOSED says otherwise. */
 MESH_HOLDS(comm)
 MESH_COLD
@@ -155,5 +176,51 @@ bool mesh_segments_exceed(const struct mesh_request *request, const struct mesh_
  */
 MESH_HOLDS(comm)
 void mesh_segments_settle(struct mesh_request *request, const struct mesh_frame_have *have);
+
+/* ---- the receiver's word --------------------------------------------------------------------- */
+
+/*
+ * The largest message, in bytes, for which it replaces an acknowledgement. With larger ones that
+ * costs nothing that can be measured, and shows what is still queued on the way.
+ */
+#define MESH_ACKS_BYTES_MAX ((size_t)256 << 10)
+
+/**
+ * True if the receiver's word may be enough for a message that arrives whole over @path: the only
+ * one that the comm was made with.
+ */
+static inline bool mesh_acks_suit(const struct mesh_path *path, size_t size)
+{
+	return size <= MESH_ACKS_BYTES_MAX && path->comm->wanted_paths == 1 &&
+	       path == &path->comm->paths[0] && path->immediate_bits == 64 &&
+	       !path->is_acknowledged && !mesh_path_has_relay(path);
+}
+
+/** True if the write of @request over @path need not be acknowledged by the provider. */
+MESH_HOLDS(comm)
+bool mesh_acks_serve(const struct mesh_request *request, const struct mesh_path *path);
+
+/** The request's only write is posted without that: the receiver's word is awaited. */
+MESH_HOLDS(comm)
+void mesh_acks_await(struct mesh_request *request);
+
+/** Learns what GRANT or POSTED says: mesh_message_header.acked, which is not trusted. */
+MESH_HOLDS(comm)
+void mesh_acks_learn(struct mesh_comm *comm, uint8_t acked);
+
+/** A path of a sending comm is lost: what it carried and was not acknowledged is in doubt. */
+MESH_HOLDS(comm)
+void mesh_acks_doubt(struct mesh_path *path);
+
+/** True if message @seq has left this end, and the receiver has not said that it has it. */
+MESH_HOLDS(comm)
+bool mesh_ack_is_missing(struct mesh_comm *comm, uint32_t seq);
+
+/**
+ * Completes the requests in doubt of which the receiver has said, in its CLOSED, that it has them.
+ * Those of which an operation is in flight complete with a later call.
+ */
+MESH_HOLDS(comm)
+void mesh_doubts_end(struct mesh_comm *comm);
 
 #endif

@@ -7,7 +7,7 @@
  * that has waited for a while sends ASK about its oldest request, over the control connection.
  *
  * A sender answers SENT if the receiver's kernel has the message; if the message does not arrive
- * then, the comm fails. About an unacked write (acks.h) it answers nothing: if the receiver's
+ * then, the comm fails. About an unacked write (resend.h) it answers nothing: if the receiver's
  * kernel has it, and the receiver asks again, the sender gives the link up. A receiver answers by
  * sending its grants again: they, or the WANT for them, may have been lost. SENT follows if the
  * receive is posted and the sender's kernel has the grants; if they do not arrive then, the comm
@@ -26,16 +26,16 @@
 #include "base/clock.h"
 #include "control/link.h"
 #include "control/process.h"
-#include "transport/acks.h"
-#include "transport/answer.h"
+#include "transport/circuit_end.h"
+#include "transport/comm_end.h"
 #include "transport/grants.h"
 #include "transport/path_state.h"
 #include "transport/receive.h"
 #include "transport/recovery.h"
 #include "transport/request.h"
+#include "transport/resend.h"
 #include "transport/send.h"
 #include "transport/stall.h"
-#include "transport/stopped.h"
 
 /* A waiting request is normal: NCCL posts some of them minutes early. ASK is cheap. */
 #define ASK_MS 3000

@@ -30,9 +30,7 @@
 #include "control/peer_send.h"
 #include "setup/events.h"
 #include "setup/late_nics.h"
-#include "transport/answer.h"
 #include "transport/comm_open.h"
-#include "transport/linger.h"
 #include "transport/path_state.h"
 #include "transport/receive.h"
 #include "transport/recovery.h"
@@ -42,6 +40,7 @@
 #include "transport/stall.h"
 
 #include "comm_run.h"
+#include "transport/comm_end.h"
 
 #define STEPS 256
 #define PORT 999

@@ -9,7 +9,6 @@
 #include "control/peer.h"
 #include "setup/events.h"
 #include "transport/comm_open.h"
-#include "transport/linger.h"
 #include "transport/path_state.h"
 #include "transport/receive.h"
 #include "transport/registration.h"

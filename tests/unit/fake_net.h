@@ -12,7 +12,7 @@
 #include "setup/connect.h"
 #include "setup/listener.h"
 #include "setup/net.h"
-#include "transport/linger.h"
+#include "transport/comm_open.h"
 #include "transport/receive.h"
 #include "transport/registration.h"
 #include "transport/request.h"

@@ -12,7 +12,6 @@
 #include "transport/comm_open.h"
 #include "transport/path_relayed.h"
 #include "transport/path_state.h"
-#include "transport/stopped.h"
 #include "wire/handle.h"
 
 #include "comm_fixture.h"
@@ -185,8 +184,7 @@ static inline void circuit_comes(int i, int path, struct mesh_frame_circuit even
 
 	frame.circuit.to_comm = comm->paths[path].sink.id;
 	process_take();
-	if (!mesh_stopped_event(&fixture.peers[i], &frame))
-		mesh_path_circuit_event(&fixture.peers[i], &frame);
+	mesh_path_circuit_event(&fixture.peers[i], &frame);
 	process_release();
 }
 

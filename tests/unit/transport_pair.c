@@ -3,7 +3,7 @@
 #include "base/clock.h"
 #include "setup/connect.h"
 #include "setup/listener.h"
-#include "transport/linger.h"
+#include "transport/comm_open.h"
 #include "transport/receive.h"
 #include "transport/registration.h"
 #include "transport/request.h"

@@ -9,12 +9,12 @@
 #include "base/version.h"
 #include "setup/listener.h"
 #include "system/route.h"
-#include "transport/linger.h"
 #include "wire/handle.h"
 
 #include "comm_inside.h"
 #include "log_capture.h"
 #include "stranger_fixture.h"
+#include "transport/comm_open.h"
 
 #define STRANGERS_MAX 256 /* control.c */
 /* An id that does not exist here. */

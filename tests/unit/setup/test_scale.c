@@ -18,10 +18,10 @@
 #include "setup/listener.h"
 #include "setup/net.h"
 #include "setup/setup.h"
-#include "transport/linger.h"
 
 #include "log_capture.h"
 #include "simulated_peers.h"
+#include "transport/comm_open.h"
 
 #define COMMS SIMULATED_COMMS_MAX
 #define BLOCK 64 /* peers that are set up and closed together */

@@ -52,12 +52,13 @@ static void question_comes(struct mesh_comm *comm)
 	struct mesh_frame frame;
 
 	memset(&frame, 0, sizeof(frame));
+	frame.header.type = MESH_FRAME_RESUME;
 	frame.resume.to_comm = comm_path(comm, 0).sink->id;
 	frame.resume.round = 1;
 	frame.resume.dead = 1 << 1;
 	frame.resume.epochs[1] = comm->paths[1].epoch;
 	process_take();
-	mesh_resume_frame_handle(&fixture.peers[0], &frame);
+	mesh_comm_frame_handle(&fixture.peers[0], &frame);
 	process_release();
 }
 

@@ -3,7 +3,6 @@
 #include <rdma/fi_errno.h>
 
 #include "control/peer_end.h"
-#include "transport/answer.h"
 #include "transport/comm_end.h"
 #include "transport/receive.h"
 #include "transport/registration.h"
