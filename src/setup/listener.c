@@ -130,7 +130,7 @@ static bool is_doubtful(struct mesh_comm *comm)
 	bool known;
 
 	mesh_comm_lock(comm);
-	known = comm->close_received || comm->rerouted || mesh_receive_has_early(comm);
+	known = comm->peer_said || comm->rerouted || mesh_receive_has_early(comm);
 	mesh_comm_unlock(comm);
 	return mesh_comm_has_lost_path(comm) && !known;
 }

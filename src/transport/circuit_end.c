@@ -30,13 +30,7 @@
 #define CIRCUIT_LINES 4
 
 /* Between two questions: a part of the time that the comm has waited, within bounds. */
-#define PAUSE_MIN_MS 400
-#define PAUSE_MAX_MS 3000
 #define PAUSE_PART 8
-/* Between two looks while a comm waits there is a tenth of that. */
-#define LOOK_GAP_MS 1000
-/* Other routes avoid a stopped node for so long: it is not chosen again as soon as it runs. */
-#define AVOID_MS 30000
 
 /* ---- a circuit breaks ------------------------------------------------------------------------ */
 
@@ -96,7 +90,6 @@ static void circuit_lost(struct mesh_path *path, const struct mesh_frame_circuit
 	bool resumed, waits;
 	char why[448];
 
-	mesh_process_assert_locked(comm->process);
 	/* The end of a process is known later than what failed because of it. */
 	if (path->broken && !event->unclean)
 		return;
@@ -132,7 +125,6 @@ static void left_send(const struct mesh_path *path, const struct mesh_frame_circ
 {
 	struct mesh_frame frame;
 
-	mesh_process_assert_locked(path->comm->process);
 	memset(&frame, 0, sizeof(frame));
 	frame.circuit = *found;
 	frame.circuit.event = MESH_CIRCUIT_LEFT;
@@ -146,7 +138,6 @@ void mesh_path_leave(struct mesh_path *path)
 {
 	const struct mesh_frame_circuit left = {.event = MESH_CIRCUIT_LEFT};
 
-	mesh_process_assert_locked(path->comm->process);
 	mesh_path_drain_ask(path); /* before the circuit is shut: else no relay reports that */
 	circuit_lost(path, &left);
 	left_send(path, &left);
@@ -195,7 +186,10 @@ static bool another_goes_on(const struct mesh_path *path, uint64_t now_ms)
 	return false;
 }
 
-/* Routes avoid a stopped node for so long, in milliseconds. */
+/*
+ * Routes avoid a stopped node for so long, in milliseconds: it is not chosen again as soon as it
+ * runs, but before the longest pause between two looks is over.
+ */
 MESH_HOLDS(process)
 static void node_avoid(const struct mesh_process *process, uint64_t node_id, uint64_t for_ms)
 {
@@ -270,9 +264,9 @@ static uint64_t pause_ms(uint64_t waited_ms)
 {
 	uint64_t pause = waited_ms / PAUSE_PART;
 
-	if (pause < PAUSE_MIN_MS)
-		return PAUSE_MIN_MS;
-	return pause < PAUSE_MAX_MS ? pause : PAUSE_MAX_MS;
+	if (pause < MESH_WATCH_MS)
+		return MESH_WATCH_MS;
+	return pause < MESH_ASK_MS ? pause : MESH_ASK_MS;
 }
 
 /* Returns true if the path was left. */
@@ -284,7 +278,7 @@ static bool path_judge(struct mesh_path *path, uint64_t now_ms)
 
 	if (!is_stopped(path, now_ms, &found))
 		return false;
-	node_avoid(comm->process, found.lost_node, AVOID_MS);
+	node_avoid(comm->process, found.lost_node, MESH_RETRY_MAX_MS);
 	if (!may_leave(path, &found))
 		return false;
 	/* The sending end looks for another route; a receiving end waits for what comes of it. */
@@ -300,14 +294,13 @@ void mesh_stopped_look(struct mesh_comm *comm, uint64_t waited_ms, uint64_t now_
 	uint32_t left = 0;
 	int i;
 
-	mesh_process_assert_locked(comm->process);
 	if (!comm->resumes || comm->error || comm->opener)
 		return;
 	for (i = 0; i < comm->num_paths; i++) {
 		path = &comm->paths[i];
 		if (!mesh_path_has_relay(path) || !is_up(path))
 			continue;
-		mesh_silence_look(&path->silence, LOOK_GAP_MS, now_ms - waited_ms, now_ms);
+		mesh_silence_look(&path->silence, MESH_AWAY_MS, now_ms - waited_ms, now_ms);
 		mesh_silence_ask(&path->silence, path->peer, path->remote_id, pause_ms(waited_ms),
 				 now_ms);
 	}
@@ -344,7 +337,6 @@ static void answered(struct mesh_path *path, const struct mesh_frame_circuit *an
 	const struct mesh_peer *relay = path->peer;
 	uint64_t now_ms = mesh_clock_ms();
 
-	mesh_process_assert_locked(process);
 	if (mesh_silence_is_long(&path->silence, relay, now_ms, NULL) && !*answer->lost)
 		node_avoid(process, relay->node_id, 0); /* it runs again, and was not left */
 	mesh_silence_answered(&path->silence, answer, now_ms);
@@ -360,7 +352,6 @@ static void other_left(struct mesh_comm *comm, const struct mesh_frame_circuit *
 	struct mesh_frame_circuit event = *left;
 	struct mesh_path *path;
 
-	mesh_process_assert_locked(comm->process);
 	if (left->writes >= (uint32_t)comm->num_paths ||
 	    !mesh_path_has_relay(&comm->paths[left->writes]) || !comm->resumes) {
 		mesh_count_event(&comm->process->counters->refused);
@@ -384,7 +375,6 @@ void mesh_path_circuit_event(struct mesh_peer *peer, const struct mesh_frame *fr
 {
 	struct mesh_path *path = mesh_comm_path_find(peer, frame->to_comm);
 
-	mesh_process_assert_locked(peer->process);
 	if (!path)
 		return;
 	if (frame->circuit.event == MESH_CIRCUIT_LEFT)

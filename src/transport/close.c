@@ -43,8 +43,6 @@
  * link up, and then to answer: stall.c, link_watch.c.
  */
 #define VERDICT_MS 2500
-/* If two turns of that loop are further apart than this, this process did not run. */
-#define STOPPED_MS 1000
 
 /* ---- who owes an answer -------------------------------------------------------------------- */
 
@@ -74,7 +72,6 @@ static bool is_aborted(const struct mesh_comm *comm, uint64_t now_ms)
 {
 	const struct mesh_process *process = comm->process;
 
-	mesh_process_assert_locked(process);
 	return process->abort_ms && process->abort_owner == comm->owner &&
 	       mesh_clock_elapsed_ms(process->abort_ms, now_ms) <
 		       process->config.dead_peer_timeout_s * 1000;
@@ -108,14 +105,15 @@ void mesh_abort_forget(struct mesh_process *process, const void *owner)
 MESH_HOLDS(comm)
 static bool is_settled(struct mesh_comm *comm)
 {
-	mesh_comm_assert_locked(comm);
 	return comm->peer_end == MESH_END_CUT ||
-	       (comm->peer_end == MESH_END_CLOSED && ((comm->resumes && !comm->peer_unacked) ||
-						      comm->receive.writes == comm->peer_writes));
+	       (comm->peer_end == MESH_END_CLOSED &&
+		((comm->resumes && comm->peer_said != MESH_SAID_CLOSED_UNACKED) ||
+		 comm->receive.writes == comm->peer_writes));
 }
 
 /* True if nothing more arrives on any path of a receiver, whatever its sender has started. */
 MESH_HOLDS(process)
+MESH_HOLDS(comm)
 static bool paths_are_at_rest(const struct mesh_comm *comm)
 {
 	int i;
@@ -127,81 +125,61 @@ static bool paths_are_at_rest(const struct mesh_comm *comm)
 	return true;
 }
 
-/* True if nothing can touch our memory; else a fence is needed. */
-static bool is_at_rest(struct mesh_comm *comm)
+/* @condition: needs process->lock and comm->lock */
+static bool holds(struct mesh_comm *comm, bool (*condition)(struct mesh_comm *))
 {
-	bool rest, open;
+	bool is;
 
-	mesh_comm_lock(comm);
-	rest = !comm->unfinished;
-	/*
-	 * Only the sender knows what it has written, and a lost or unclean one does not report it.
-	 */
-	open = !comm->sending && mesh_receive_is_granted(comm) && !is_settled(comm);
-	mesh_comm_unlock(comm);
-	if (!rest || !open)
-		return rest;
 	mesh_process_lock(comm->process);
-	rest = paths_are_at_rest(comm);
+	mesh_comm_lock(comm);
+	is = condition(comm);
+	mesh_comm_unlock(comm);
 	mesh_process_unlock(comm->process);
-	return rest;
+	return is;
 }
 
+MESH_HOLDS(comm)
 static bool is_drained(struct mesh_comm *comm)
 {
-	bool drained;
-
-	mesh_comm_lock(comm);
-	drained = !comm->unfinished;
-	mesh_comm_unlock(comm);
-	return drained;
+	return !comm->unfinished;
 }
 
-/* The same with process->lock held. */
+/*
+ * True if nothing can touch our memory; else a fence is needed. Only the sender knows what it has
+ * written, and a lost or unclean one does not report it.
+ */
 MESH_HOLDS(process)
-static bool has_answer(struct mesh_comm *comm)
+MESH_HOLDS(comm)
+static bool is_at_rest(struct mesh_comm *comm)
 {
-	bool over, waits;
-
-	mesh_comm_lock(comm);
-	over = mesh_comm_peer_is_over(comm);
-	waits = mesh_comm_delivers(comm);
-	mesh_comm_unlock(comm);
-	return over || (!waits && mesh_comm_is_cut(comm));
+	return is_drained(comm) && (comm->sending || !mesh_receive_is_granted(comm) ||
+				    is_settled(comm) || paths_are_at_rest(comm));
 }
 
 /* True if the peer has sent CLOSED, or is lost. */
+MESH_HOLDS(process)
+MESH_HOLDS(comm)
 static bool is_answered(struct mesh_comm *comm)
 {
-	bool answered;
-
-	mesh_process_lock(comm->process);
-	answered = has_answer(comm);
-	mesh_process_unlock(comm->process);
-	return answered;
+	return mesh_comm_peer_is_over(comm) ||
+	       (!mesh_comm_delivers(comm) && mesh_comm_is_cut(comm));
 }
 
 /* True if waiting is of no use: a receiver expects nothing of a lost or unclean sender. */
+MESH_HOLDS(process)
+MESH_HOLDS(comm)
 static bool is_at_rest_or_hopeless(struct mesh_comm *comm)
 {
-	bool hopeless;
-
-	mesh_process_lock(comm->process);
-	mesh_comm_lock(comm);
-	hopeless = (mesh_comm_is_cut(comm) && !mesh_comm_delivers(comm)) ||
-		   (!comm->sending && comm->peer_end == MESH_END_UNCLEAN);
-	mesh_comm_unlock(comm);
-	mesh_process_unlock(comm->process);
-	return hopeless || is_at_rest(comm);
+	return (mesh_comm_is_cut(comm) && !mesh_comm_delivers(comm)) ||
+	       (!comm->sending && comm->peer_end == MESH_END_UNCLEAN) || is_at_rest(comm);
 }
 
 /* ---- waiting ------------------------------------------------------------------------------- */
 
 /* How long a wait may take. All times in milliseconds. */
 struct patience {
-	bool for_peer; /* else for the provider */
 	uint64_t limit_ms;
-	uint64_t answer_ms; /* the same while the peer owes an answer */
+	uint64_t answer_ms; /* the same while the peer owes an answer; 0: nobody asks it */
 	uint64_t begin_ms;
 	uint64_t moved_ms;   /* when something last moved */
 	uint64_t looked_ms;  /* at the last turn */
@@ -209,14 +187,12 @@ struct patience {
 	uint32_t unfinished; /* operations in flight at the last turn */
 };
 
-static struct patience patience_begin(bool for_peer, uint64_t limit_ms)
+static struct patience patience_begin(uint64_t limit_ms)
 {
 	uint64_t now_ms = mesh_clock_ms();
 
 	return (struct patience){
-		.for_peer = for_peer,
 		.limit_ms = limit_ms,
-		.answer_ms = limit_ms,
 		.begin_ms = now_ms,
 		.moved_ms = now_ms,
 		.looked_ms = now_ms,
@@ -234,7 +210,7 @@ static uint64_t silent_until(struct mesh_comm *comm, struct patience *patience, 
 		patience->moved_ms = now_ms; /* the link may be slow, but it works */
 	patience->unfinished = comm->unfinished;
 	mesh_comm_unlock(comm);
-	if (patience->for_peer)
+	if (patience->answer_ms)
 		owes_ms = peer_owes_since(mesh_comm_frame_peer(comm));
 	mesh_process_unlock(comm->process);
 	/* Comms that waited for this peer before us: all of them give up at the same time. */
@@ -248,7 +224,7 @@ static bool patience_is_over(struct mesh_comm *comm, struct patience *patience)
 	uint64_t until_ms = silent_until(comm, patience, now_ms);
 
 	patience->looked_ms = now_ms;
-	if (away_ms > STOPPED_MS)
+	if (away_ms > MESH_AWAY_MS)
 		patience->stopped_ms += away_ms;
 	return now_ms >= until_ms + patience->stopped_ms;
 }
@@ -261,32 +237,41 @@ static void comm_poll(struct mesh_comm *comm)
 		mesh_path_poll(&comm->paths[i]);
 }
 
+void mesh_close_pause(int turn)
+{
+	const struct timespec pause = {.tv_nsec = 500000};
+
+	if (turn < YIELDS)
+		sched_yield();
+	else
+		nanosleep(&pause, NULL); /* closing, not the data path */
+}
+
 /* Polls until @condition holds. Returns whether it did before the patience was over. */
 static bool wait_for(struct mesh_comm *comm, bool (*condition)(struct mesh_comm *),
 		     struct patience patience)
 {
-	const struct timespec pause = {.tv_nsec = 500000};
 	int turn;
 
-	for (turn = 0; !condition(comm); turn++) {
+	for (turn = 0; !holds(comm, condition); turn++) {
 		if (patience_is_over(comm, &patience))
 			return false;
 		comm_poll(comm);
-		if (turn < YIELDS)
-			sched_yield();
-		else
-			nanosleep(&pause, NULL); /* closing, not the data path */
+		mesh_close_pause(turn);
 	}
 	return true;
 }
 
-/* @waited_ms: for so long */
+/* One line for all of its comms. @waited_ms: for so long */
 MESH_HOLDS(process)
-static void slow_log(const struct mesh_peer *peer, uint64_t waited_ms)
+static void slow_log(struct mesh_peer *peer, uint64_t waited_ms)
 {
 	double waited_s = (double)waited_ms / 1000;
 	char text[MESH_PEER_TEXT_MAX];
 
+	if (peer->warned & MESH_PEER_WARNED_SLOW)
+		return;
+	peer->warned |= MESH_PEER_WARNED_SLOW;
 	if (peer_owes_since(peer))
 		mesh_warn("%s did not answer the end of a connection within %.3g s",
 			  mesh_peer_text(peer, text), waited_s);
@@ -302,9 +287,7 @@ static void slow_warn(struct mesh_comm *comm, const struct patience *patience)
 
 	mesh_process_lock(comm->process);
 	peer = mesh_comm_frame_peer(comm);
-	if (!(peer->warned & MESH_PEER_WARNED_SLOW))
-		slow_log(peer, peer_owes_since(peer) ? patience->answer_ms : patience->limit_ms);
-	peer->warned |= MESH_PEER_WARNED_SLOW;
+	slow_log(peer, peer_owes_since(peer) ? patience->answer_ms : patience->limit_ms);
 	mesh_process_unlock(comm->process);
 }
 
@@ -340,11 +323,10 @@ static void step_and_wait(struct mesh_comm *comm, enum mesh_end state,
 			  bool (*condition)(struct mesh_comm *))
 {
 	uint64_t limit_ms = comm->process->config.dead_peer_timeout_s * 1000;
-	struct patience patience = patience_begin(true, limit_ms);
+	struct patience patience = patience_begin(limit_ms);
 
 	mesh_process_lock(comm->process);
-	if (is_aborted(comm, patience.begin_ms))
-		patience.answer_ms = SETTLE_MS;
+	patience.answer_ms = is_aborted(comm, patience.begin_ms) ? SETTLE_MS : limit_ms;
 	mesh_comm_end_step(comm, state);
 	answer_expect(comm, patience.begin_ms);
 	mesh_process_unlock(comm->process);
@@ -410,9 +392,9 @@ static void cut_off(struct mesh_comm *comm)
 	mesh_comm_end_step(comm, MESH_END_UNCLEAN);
 	leaves = mesh_comm_circuits_leave(comm);
 	mesh_process_unlock(comm->process);
-	if (!leaves || !wait_for(comm, is_at_rest, patience_begin(false, SETTLE_MS)))
+	if (!leaves || !wait_for(comm, is_at_rest, patience_begin(SETTLE_MS)))
 		mesh_comm_cut_off(comm, reason);
-	wait_for(comm, is_drained, patience_begin(false, SETTLE_MS));
+	wait_for(comm, is_drained, patience_begin(SETTLE_MS));
 }
 
 /*
@@ -424,7 +406,7 @@ static void writes_forget(struct mesh_comm *comm)
 	struct mesh_segment *segment;
 	int i;
 
-	if (!comm->sending || is_drained(comm))
+	if (!comm->sending || holds(comm, is_drained))
 		return;
 	for (i = 0; i < comm->send.num_blocks * MESH_WRITES_BLOCK; i++) {
 		segment = &comm->send.blocks[i / MESH_WRITES_BLOCK][i % MESH_WRITES_BLOCK];
@@ -436,9 +418,9 @@ static void writes_forget(struct mesh_comm *comm)
 /* Waits until nothing of the comm is in flight. Returns the state that our end then takes. */
 static enum mesh_end comm_rest(struct mesh_comm *comm)
 {
-	if (!is_at_rest(comm))
+	if (!holds(comm, is_at_rest))
 		step_and_wait(comm, MESH_END_CLOSING, is_at_rest_or_hopeless);
-	if (is_at_rest(comm))
+	if (holds(comm, is_at_rest))
 		return MESH_END_CLOSED;
 	cut_off(comm);
 	return MESH_END_UNCLEAN;
@@ -458,7 +440,7 @@ bool mesh_comm_close_begin(struct mesh_comm *comm)
 		answer_expect(comm, mesh_clock_ms());
 	mesh_process_unlock(comm->process);
 	writes_forget(comm);
-	return !aborts && (comm->sending || comm->resumes) && !is_answered(comm);
+	return !aborts && (comm->sending || comm->resumes) && !holds(comm, is_answered);
 }
 
 void mesh_comm_answer_await(struct mesh_comm *comm)
@@ -506,7 +488,6 @@ bool mesh_comm_closed_is_acknowledged(struct mesh_comm *comm, uint64_t since_ms,
 	bool acknowledged;
 	int i;
 
-	mesh_process_assert_locked(comm->process);
 	mesh_comm_lock(comm);
 	acknowledged = !comm->end_in_doubt; /* else it is repeated in a moment */
 	mesh_comm_unlock(comm);
@@ -520,9 +501,12 @@ bool mesh_comm_close_is_over(struct mesh_comm *comm, uint64_t since_ms, uint64_t
 	uint64_t limit_ms = comm->process->config.dead_peer_timeout_s * 1000;
 	struct mesh_peer *peer = mesh_comm_frame_peer(comm);
 	uint64_t owes_ms = peer_owes_since(peer);
+	bool answered;
 
-	mesh_process_assert_locked(comm->process);
-	if (has_answer(comm))
+	mesh_comm_lock(comm);
+	answered = is_answered(comm);
+	mesh_comm_unlock(comm);
+	if (answered)
 		return true;
 	if (is_aborted(comm, now_ms))
 		limit_ms = SETTLE_MS;
@@ -532,8 +516,6 @@ bool mesh_comm_close_is_over(struct mesh_comm *comm, uint64_t since_ms, uint64_t
 		since_ms = owes_ms;
 	if (mesh_clock_elapsed_ms(since_ms, now_ms) < limit_ms)
 		return false;
-	if (!(peer->warned & MESH_PEER_WARNED_SLOW))
-		slow_log(peer, limit_ms);
-	peer->warned |= MESH_PEER_WARNED_SLOW;
+	slow_log(peer, limit_ms);
 	return true;
 }

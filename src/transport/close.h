@@ -52,6 +52,9 @@ bool mesh_comm_closed_is_acknowledged(struct mesh_comm *comm, uint64_t since_ms,
 MESH_HOLDS(process)
 bool mesh_comm_close_is_over(struct mesh_comm *comm, uint64_t since_ms, uint64_t now_ms);
 
+/** Between two turns of a loop that waits. @turn: counts them from 0 */
+void mesh_close_pause(int turn);
+
 /** The owner of comms is freed: another one at its address does not abort. No lock held. */
 void mesh_abort_forget(struct mesh_process *process, const void *owner);
 

@@ -75,10 +75,15 @@ struct mesh_marks {
 	uint32_t arrived_on[MESH_PATHS_MAX];	  /* how many, by path: only counted */
 };
 
+enum mesh_grant_state {
+	MESH_GRANT_NONE,
+	MESH_GRANT_AGAIN, /* sent, but the peer may lack it: it goes again */
+	MESH_GRANT_SENT,  /* the peer has it, as far as we know, and may write */
+};
+
 /* What only a request of a receiving comm has. */
 struct mesh_request_receive {
-	bool granted;	       /* the peer may write into the buffer */
-	bool grant_sent;       /* the peer has its grant, as far as we know */
+	enum mesh_grant_state grant;
 	uint32_t num_segments; /* 0 until known */
 	uint32_t num_arrived;
 	struct mesh_marks *marks; /* while MOVING */
@@ -108,7 +113,6 @@ struct mesh_registration {
 	struct mesh_mr *mrs[MESH_PATHS_MAX];
 	/* For the NIC that a path is about to move to, or the one that it has left; comm->lock */
 	struct mesh_mr *beside;
-	bool busy; /* one of them is being made; comm->lock */
 };
 
 /* The grant of one receive, as the sender keeps it. */
@@ -127,19 +131,17 @@ struct mesh_segment {
 	struct mesh_buffer *behind; /* still to be sent when the write has completed; or NULL */
 	struct mesh_buffer *copy;   /* what it writes, without flags; NULL: the message itself */
 	uint32_t index;		    /* in its message */
-	bool counted MESH_GUARDED_BY(comm); /* in what is in flight on the path */
-	bool delivery;			    /* its completion means that the peer has it */
-	size_t size;			    /* bytes */
-	uint64_t posted_ns;		    /* when */
+	bool delivery;		    /* its completion means that the peer has it */
+	size_t size;		    /* bytes that count as in flight on the path; 0: no longer */
+	uint64_t posted_ns;	    /* when */
 	struct mesh_segment *next_free;
 };
 
 /* A small message that arrived before its receive was posted. */
 struct mesh_early {
-	bool full;
 	uint32_t seq;
 	uint32_t size; /* bytes */
-	uint8_t *data; /* in receive.early_data */
+	uint8_t *data; /* in receive.early_data; NULL: there is none */
 };
 
 /*
@@ -176,7 +178,6 @@ struct mesh_send_side {
 	uint32_t eager_run;	/* small messages sent since the last WANT */
 	uint32_t writes;	/* started so far */
 	bool unclean;		/* one of them failed: some of its bytes may still arrive */
-	bool lost_path;		/* from then on the provider acknowledges all writes */
 	uint32_t acked;		/* messages from the first that the receiver has, as it said */
 	uint32_t num_unacked;	/* requests that wait for it to say so */
 	/* mesh_comm_held_grant() finds one; behind the comm in memory. */
@@ -187,7 +188,7 @@ struct mesh_send_side {
 	struct mesh_segment *blocks[MESH_COMM_WRITES / MESH_WRITES_BLOCK]; /* owned */
 	int num_blocks;
 	struct mesh_segment *free_segments;
-	uint32_t round; /* paths lost so far */
+	uint32_t round; /* paths lost so far; then the provider acknowledges all writes */
 	/* MESH_COPIES, mesh_copy_of() finds one; allocated for the first message; owned. */
 	struct mesh_copy *copies;
 	/* Places of eager_limit bytes for what is not near; allocated for the first; owned. */
@@ -202,11 +203,20 @@ struct mesh_send_side {
 	uint8_t handle[MESH_HANDLE_BYTES];
 };
 
+/*
+ * If a request waits for longer, its links are watched, and the relays of its paths asked whether
+ * they run; the peer's engine is asked (ASK) this often. It is normal: NCCL posts some requests
+ * minutes early, and to ask is cheap.
+ */
+#define MESH_WATCH_MS 500
+#define MESH_ASK_MS 3000
+/* A process that has not done for longer what it does several times a second did not run. */
+#define MESH_AWAY_MS 1000
+
 /* The oldest request that is not complete, and what ASK and SENT reported about it (stall.c). */
 struct mesh_stall {
-	bool watching;
 	uint32_t seq;
-	uint64_t since_ms; /* since when it is the oldest */
+	uint64_t since_ms; /* since when it is the oldest; 0: none is watched */
 	uint64_t asked_ms; /* when ASK was last sent; at first since_ms */
 	uint64_t sent_ms;  /* when SENT arrived; 0 if it has not */
 	/* The message that the peer's last ASK named, and when the first ASK about it arrived; 0:
@@ -258,11 +268,20 @@ enum mesh_end {
 	MESH_END_STATES
 };
 
+/* What the peer has said of its end, before that was over for us. */
+enum mesh_said {
+	MESH_SAID_NOTHING,
+	MESH_SAID_CLOSE,
+	MESH_SAID_CLOSED,	  /* with its counts */
+	MESH_SAID_CLOSED_UNACKED, /* the same of a sender whose writes are to be counted */
+};
+
 struct mesh_comm {
 	LIST_ENTRY(mesh_comm) entry; /* process->comms, or lingering; process->lock */
 	struct mesh_timer timer;     /* while it lingers (comm_open.c) */
 	uint64_t closed_ms MESH_GUARDED_BY(process); /* since when it lingers; else 0 */
-	LIST_ENTRY(mesh_comm) asked_entry; /* process->asked: its peer waits for our end */
+	/* process->asked: its peer waits for our end. Else le_prev is NULL. */
+	LIST_ENTRY(mesh_comm) asked_entry;
 	struct mesh_lock lock;
 	struct mesh_process *process;
 	const void *owner;		       /* the mesh_net that closes it; constant */
@@ -279,7 +298,6 @@ struct mesh_comm {
 	bool reorders;
 	bool may_rdma;			     /* sending: NICs of both nodes have RDMA; constant */
 	bool waits MESH_GUARDED_BY(process); /* for accept(): NCCL does not have it yet */
-	bool asked MESH_GUARDED_BY(process); /* it is in process->asked */
 	/* A further life of a path was asked for: NCCL has the sending end. */
 	bool rerouted MESH_GUARDED_BY(process);
 	bool abandoned MESH_GUARDED_BY(process); /* the peer has ended it while no path led there */
@@ -326,9 +344,7 @@ struct mesh_comm {
 	/* A path was lost, and the frame about own_end may have been lost with it. */
 	bool end_in_doubt MESH_GUARDED_BY(comm);
 	uint64_t peer_end_ms MESH_GUARDED_BY(comm); /* since when peer_end is what it is */
-	bool close_received;			    /* the peer has sent CLOSE or CLOSED */
-	bool peer_counted MESH_GUARDED_BY(comm);    /* its CLOSED had the counts below */
-	bool peer_unacked MESH_GUARDED_BY(comm);    /* receive: its writes are to be counted */
+	enum mesh_said peer_said MESH_GUARDED_BY(comm);
 	/* Messages that the peer has sent, or received. */
 	uint32_t peer_sent MESH_GUARDED_BY(comm);
 	uint32_t peer_writes
@@ -339,9 +355,10 @@ struct mesh_comm {
 	struct mesh_request requests[MESH_COMM_REQUESTS]; /* by seq */
 	struct mesh_stall stall MESH_GUARDED_BY(comm);
 	LIST_HEAD(, mesh_registration)
-	registrations MESH_GUARDED_BY(comm);  /* those that NCCL has not ended yet */
-	bool moving MESH_GUARDED_BY(comm);    /* registration.c has a thread for them */
-	int move_error MESH_GUARDED_BY(comm); /* what it ended with: 0 or a negative errno */
+	registrations MESH_GUARDED_BY(comm); /* those that NCCL has not ended yet */
+	struct mesh_registration *busy MESH_GUARDED_BY(comm); /* an MR of it is being made */
+	/* -EINPROGRESS: registration.c has a thread for them; else what it ended with. */
+	int move_error MESH_GUARDED_BY(comm);
 	union {
 		struct mesh_send_side send;
 		struct mesh_receive_side receive;

@@ -66,7 +66,6 @@ bool mesh_comm_end(struct mesh_comm *comm, int error, const char *why)
 {
 	bool used;
 
-	mesh_process_assert_locked(comm->process);
 	mesh_comm_lock(comm);
 	mesh_comm_peer_end_learn(comm, MESH_END_UNCLEAN);
 	if (!mesh_end_is_over(comm->own_end))
@@ -78,11 +77,6 @@ bool mesh_comm_end(struct mesh_comm *comm, int error, const char *why)
 	mesh_comm_fail(comm, error, true, why);
 	mesh_comm_unlock(comm);
 	return used;
-}
-
-void mesh_comm_peer_lost(struct mesh_comm *comm)
-{
-	mesh_comm_end(comm, -ECONNRESET, "the peer is lost");
 }
 
 /* ---- our own end --------------------------------------------------------------------------- */
@@ -100,8 +94,8 @@ static void end_send(struct mesh_comm *comm, enum mesh_end state)
 		frame.closed.sent = mesh_send_count(comm);
 		frame.closed.writes = comm->send.writes;
 		frame.closed.unclean = state == MESH_END_UNCLEAN || comm->send.unclean ||
-				       mesh_send_is_in_doubt(comm) ||
-				       (comm->send.num_unacked && comm->send.lost_path);
+				       mesh_send_is_in_doubt(comm, false) ||
+				       (comm->send.num_unacked && comm->send.round);
 		frame.closed.unacked = comm->send.num_unacked != 0;
 	}
 	mesh_comm_unlock(comm);
@@ -113,7 +107,6 @@ void mesh_comm_end_step(struct mesh_comm *comm, enum mesh_end state)
 {
 	bool news;
 
-	mesh_process_assert_locked(comm->process);
 	mesh_comm_lock(comm);
 	news = !mesh_end_is_over(comm->own_end) && mesh_end_may_become(comm->own_end, state);
 	if (news)
@@ -130,7 +123,6 @@ void mesh_comm_end_repeat(struct mesh_comm *comm)
 	enum mesh_end state;
 	bool repeats;
 
-	mesh_process_assert_locked(comm->process);
 	mesh_comm_lock(comm);
 	repeats = comm->end_in_doubt && !mesh_comm_is_cut(comm);
 	if (repeats)
@@ -177,7 +169,7 @@ static bool awaits_verdict(struct mesh_comm *comm)
 {
 	if (comm->error || mesh_comm_peer_is_over(comm))
 		return false;
-	return mesh_send_awaits_have(comm) ||
+	return mesh_send_is_in_doubt(comm, true) ||
 	       (comm->send.num_unacked &&
 		mesh_clock_elapsed_ms(comm->peer_end_ms, mesh_clock_ms()) < WORD_MS);
 }
@@ -221,7 +213,7 @@ MESH_HOLDS(comm)
 static bool has_unsent(struct mesh_comm *comm)
 {
 	return comm->send.first_pending != comm->next_seq || comm->send.num_unacked ||
-	       mesh_send_is_in_doubt(comm);
+	       mesh_send_is_in_doubt(comm, false);
 }
 
 /*
@@ -254,7 +246,6 @@ static void comm_tick(struct mesh_comm *comm)
 {
 	bool due, missed;
 
-	mesh_process_assert_locked(comm->process);
 	mesh_comm_lock(comm);
 	missing_check(comm);
 	mesh_doubts_end(comm);
@@ -297,12 +288,14 @@ static int comm_timeout(struct mesh_comm *comm, uint64_t now_ms)
 
 void mesh_comm_asked_set(struct mesh_comm *comm, bool asked)
 {
-	mesh_process_assert_locked(comm->process);
-	if (asked && !comm->asked)
+	if (asked == !!comm->asked_entry.le_prev)
+		return;
+	if (asked) {
 		LIST_INSERT_HEAD(&comm->process->asked, comm, asked_entry);
-	else if (!asked && comm->asked)
+	} else {
 		LIST_REMOVE(comm, asked_entry);
-	comm->asked = asked;
+		comm->asked_entry.le_prev = NULL;
+	}
 }
 
 /*
@@ -316,10 +309,17 @@ static void echo(struct mesh_comm *comm)
 	mesh_comm_asked_set(comm, comm_timeout(comm, mesh_clock_ms()) >= 0);
 }
 
+MESH_HOLDS(comm)
+static void said_learn(struct mesh_comm *comm, enum mesh_said said)
+{
+	if (comm->peer_said < said)
+		comm->peer_said = said;
+}
+
 void mesh_comm_close_came(struct mesh_comm *comm)
 {
 	mesh_comm_lock(comm);
-	comm->close_received = true;
+	said_learn(comm, MESH_SAID_CLOSE);
 	mesh_comm_peer_end_learn(comm, MESH_END_CLOSING);
 	mesh_comm_unlock(comm);
 	peer_answered(mesh_comm_frame_peer(comm));
@@ -330,13 +330,12 @@ void mesh_comm_close_came(struct mesh_comm *comm)
 void mesh_comm_closed_came(struct mesh_comm *comm, const struct mesh_frame_closed *frame)
 {
 	mesh_comm_lock(comm);
-	comm->close_received = true;
+	said_learn(comm, MESH_SAID_CLOSE);
 	/* Only the first counts are used. */
 	if (!mesh_comm_peer_is_over(comm)) {
-		comm->peer_counted = true;
+		said_learn(comm, frame->unacked ? MESH_SAID_CLOSED_UNACKED : MESH_SAID_CLOSED);
 		comm->peer_sent = frame->sent;
 		comm->peer_writes = frame->writes;
-		comm->peer_unacked = frame->unacked;
 	} else if (!comm->sending && mesh_end_is_over(comm->own_end)) {
 		comm->end_in_doubt = true; /* a sender repeats CLOSED only if it has no answer */
 	}
@@ -353,7 +352,6 @@ void mesh_comms_asked_tick(struct mesh_process *process, uint64_t now_ms)
 	struct mesh_peer *peer, *next_peer;
 	struct mesh_comm *comm, *next;
 
-	mesh_process_assert_locked(process);
 	for (comm = LIST_FIRST(&process->asked); comm; comm = next) {
 		next = LIST_NEXT(comm, asked_entry);
 		comm_tick(comm);
@@ -372,7 +370,6 @@ int mesh_comms_asked_timeout(struct mesh_process *process, uint64_t now_ms)
 	int timeout = LIST_EMPTY(&process->strays) ? -1 : 0, one;
 	struct mesh_comm *comm;
 
-	mesh_process_assert_locked(process);
 	LIST_FOREACH(comm, &process->asked, asked_entry) {
 		one = comm_timeout(comm, now_ms);
 		if (one >= 0 && (timeout < 0 || one < timeout))

@@ -37,10 +37,6 @@ void mesh_comm_peer_end_learn(struct mesh_comm *comm, enum mesh_end state);
 MESH_HOLDS(process)
 bool mesh_comm_end(struct mesh_comm *comm, int error, const char *why);
 
-/** Ends the comm, because its peer is lost. process->lock and domain->lock held. */
-MESH_HOLDS(process)
-void mesh_comm_peer_lost(struct mesh_comm *comm);
-
 /** The peer with which frames about this comm are exchanged. process->lock held. */
 MESH_HOLDS(process)
 static inline struct mesh_peer *mesh_comm_frame_peer(const struct mesh_comm *comm)

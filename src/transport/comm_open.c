@@ -1,13 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* comm_open.c - makes a comm, adds paths to it, closes and frees it. */
 #include <errno.h>
-#include <sched.h>
 #include <stdatomic.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "base/clock.h"
 #include "base/compiler.h"
@@ -32,14 +30,6 @@
 
 /* Between two looks at a comm that lingers: the answer itself is not awaited by looking. */
 #define LOOK_MS 100
-/*
- * A sender answers a receiver's CLOSED at once. The acknowledgement of its kernel counts only after
- * this, if its process is stopped, or has freed its end: until a process reads a frame, it may
- * still lose the link with it.
- */
-#define ACKNOWLEDGED_MS 1000
-/* Turns of the wait that only yield; the answers of a quiet node take fewer. */
-#define YIELDS 2000
 
 /* ---- a path as the user of a peer ---------------------------------------------------------- */
 
@@ -112,7 +102,6 @@ static void path_park(struct mesh_peer_user *user)
 
 void mesh_comm_tiers_renew(struct mesh_comm *comm)
 {
-	mesh_process_assert_locked(comm->process);
 	mesh_comm_lock(comm);
 	mesh_comm_tiers_learn(comm);
 	if (comm->sending && !comm->opener)
@@ -127,10 +116,12 @@ static bool path_is_idle(struct mesh_peer_user *user)
 {
 	const struct mesh_path *path = mesh_path_of_user(user);
 	bool idle;
+	int i;
 
-	mesh_process_assert_locked(path->comm->process);
 	mesh_comm_lock(path->comm);
-	idle = !path->carries && !path->unfinished;
+	idle = !path->unfinished;
+	for (i = 0; i < path->comm->num_up; i++)
+		idle &= path->comm->up[i] != path;
 	mesh_comm_unlock(path->comm);
 	return idle;
 }
@@ -189,7 +180,6 @@ int mesh_comm_path_add(struct mesh_comm *comm, struct mesh_peer *peer, bool rela
 	struct mesh_path *path = &comm->paths[comm->num_paths];
 	int ret;
 
-	mesh_process_assert_locked(comm->process);
 	if (comm->num_paths == comm->wanted_paths)
 		return -ENOSPC;
 	ret = mesh_path_open(path, comm, peer, relay);
@@ -303,7 +293,6 @@ void mesh_comm_free(struct mesh_comm *comm)
 	uint32_t unfinished;
 	int i;
 
-	mesh_process_assert_locked(comm->process);
 	/*
 	 * Read before the paths close, which waits for the thread that polls. The callback of an
 	 * operation that completes later may still be running, with a pointer to the comm.
@@ -349,7 +338,12 @@ static void linger_expired(struct mesh_timer *timer, uint64_t now_ms)
 
 	if (linger_end(comm, now_ms))
 		return;
-	if (!comm->sending && now_ms >= comm->closed_ms + ACKNOWLEDGED_MS &&
+	/*
+	 * A sender answers CLOSED at once, unless its process is stopped, or has freed its end.
+	 * Only then its kernel's acknowledgement counts: until a process reads a frame, it may
+	 * still lose the link with it.
+	 */
+	if (!comm->sending && now_ms >= comm->closed_ms + MESH_AWAY_MS &&
 	    mesh_comm_closed_is_acknowledged(comm, comm->closed_ms, now_ms))
 		mesh_comm_free(comm);
 	else
@@ -372,7 +366,6 @@ static void linger_begin(struct mesh_comm *comm)
 
 void mesh_comm_linger_check(struct mesh_comm *comm)
 {
-	mesh_process_assert_locked(comm->process);
 	if (comm->closed_ms)
 		linger_end(comm, mesh_clock_ms());
 }
@@ -390,7 +383,6 @@ static void lingering_check(struct mesh_process *process, uint64_t now_ms)
 
 void mesh_comms_linger_await(struct mesh_process *process)
 {
-	const struct timespec pause = {.tv_nsec = 500000};
 	uint64_t now_ms, looked_ms = 0;
 	bool over = false;
 	int turn;
@@ -411,10 +403,7 @@ void mesh_comms_linger_await(struct mesh_process *process)
 		if (over)
 			break;
 		mesh_process_poll(process);
-		if (turn < YIELDS)
-			sched_yield();
-		else
-			nanosleep(&pause, NULL); /* closing, not the data path */
+		mesh_close_pause(turn);
 	}
 }
 

@@ -39,18 +39,14 @@ static bool path_is_fenced(const struct mesh_path *path, const struct mesh_fence
 
 bool mesh_path_is_at_rest(const struct mesh_path *path)
 {
-	struct mesh_comm *comm = path->comm;
-	bool rest;
-
-	mesh_process_assert_locked(comm->process);
-	mesh_comm_lock(comm);
-	rest = comm->sending ? !path->unfinished : path->drained || path->state == MESH_PATH_DOWN;
-	mesh_comm_unlock(comm);
-	return rest;
+	if (path->comm->sending)
+		return !path->unfinished;
+	return path->drained || path->state == MESH_PATH_DOWN;
 }
 
 /* True if nothing arrives on any of the comm's paths: a fence has ended the others. */
 MESH_HOLDS(process)
+MESH_HOLDS(comm)
 static bool is_fenced(const struct mesh_comm *comm, const struct mesh_fence *fences, int count)
 {
 	int i;
@@ -68,15 +64,13 @@ static void fenced_learn(struct mesh_process *process, const struct mesh_comm *o
 			 const struct mesh_fence *fences, int count)
 {
 	struct mesh_comm *comm;
-	bool fenced;
 
 	LIST_FOREACH(comm, &process->comms, entry) {
-		fenced = is_fenced(comm, fences, count);
-		/* Of the other comms, only those that have ended count: the rest goes on. */
 		mesh_comm_lock(comm);
-		if ((comm == own || comm->peer_end == MESH_END_UNCLEAN) && fenced &&
-		    comm->peer_end != MESH_END_CUT)
-			mesh_comm_end_set(comm, &comm->peer_end, MESH_END_CUT);
+		/* Of the other comms, only those that have ended count: the rest goes on. */
+		if ((comm == own || comm->peer_end == MESH_END_UNCLEAN) &&
+		    is_fenced(comm, fences, count))
+			mesh_comm_peer_end_learn(comm, MESH_END_CUT);
 		mesh_comm_unlock(comm);
 	}
 }
@@ -157,14 +151,17 @@ static void fences_drain(const struct mesh_comm *comm, const struct mesh_fence *
 static int fences_prepare(struct mesh_comm *comm, struct mesh_fence *fences,
 			  enum mesh_cut_reason reason)
 {
+	uint32_t moving = 0; /* paths, as bits */
 	int i, count = 0;
 
 	mesh_process_lock(comm->process);
 	mesh_comm_lock(comm);
 	mesh_comm_fail(comm, -ECANCELED, true, NULL); /* unless it has failed */
+	for (i = 0; i < comm->num_paths; i++)
+		moving |= (uint32_t)!mesh_path_is_at_rest(&comm->paths[i]) << i;
 	mesh_comm_unlock(comm);
 	for (i = 0; i < comm->num_paths; i++) {
-		if (mesh_path_is_at_rest(&comm->paths[i]))
+		if (!(moving >> i & 1))
 			continue;
 		mesh_path_fence_prepare(&comm->paths[i], &fences[count]);
 		link_lose(comm->process, &fences[count++], reason);
@@ -211,7 +208,6 @@ bool mesh_comm_circuits_leave(struct mesh_comm *comm)
 	bool any = false;
 	int i;
 
-	mesh_process_assert_locked(comm->process);
 	mesh_comm_lock(comm);
 	mesh_comm_fail(comm, -ECANCELED, true, NULL); /* unless it has failed */
 	mesh_comm_unlock(comm);

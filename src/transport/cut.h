@@ -26,9 +26,10 @@ void mesh_comm_cut_off(struct mesh_comm *comm, enum mesh_cut_reason reason);
 
 /**
  * True if the path needs no fence: a sender has nothing in flight there; at a receiver it was
- * fenced, or the last relay has reported that it writes nothing more. process->lock held.
+ * fenced, or the last relay has reported that it writes nothing more.
  */
 MESH_HOLDS(process)
+MESH_HOLDS(comm)
 bool mesh_path_is_at_rest(const struct mesh_path *path);
 
 /**

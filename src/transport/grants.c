@@ -33,7 +33,7 @@
 /* True if this receive's grant is to be sent now. */
 static bool grant_is_due(const struct mesh_comm *comm, const struct mesh_request *request)
 {
-	if (!mesh_request_is_open(request) || request->receive.grant_sent)
+	if (!mesh_request_is_open(request) || request->receive.grant == MESH_GRANT_SENT)
 		return false;
 	/* One that is half written has had its grant, and the sender may need it once more. */
 	return request->state == MESH_REQUEST_MOVING || comm->receive.eager_run < EAGER_RUN ||
@@ -135,9 +135,8 @@ static bool grants_send(struct mesh_comm *comm, uint32_t seq, uint32_t *count)
 	for (i = 0; i < n; i++) {
 		struct mesh_request *request = mesh_comm_request(comm, seq + i);
 
-		receive->granted += !request->receive.granted;
-		request->receive.granted = true;
-		request->receive.grant_sent = true;
+		receive->granted += !request->receive.grant;
+		request->receive.grant = MESH_GRANT_SENT;
 	}
 	if (mesh_seq_before(receive->reported, seq + n))
 		receive->reported = seq + n;
@@ -179,7 +178,8 @@ __attribute__((noinline)) static bool grants_push(struct mesh_comm *comm)
 		if (grant_is_due(comm, request)) {
 			if (grants_may_wait(comm, seq) || !grants_send(comm, seq, &count))
 				return false;
-		} else if (request->state == MESH_REQUEST_WAITING && !request->receive.grant_sent) {
+		} else if (request->state == MESH_REQUEST_WAITING &&
+			   request->receive.grant != MESH_GRANT_SENT) {
 			continue; /* held back: next_grant stays before it */
 		}
 		if (seq == receive->next_grant)

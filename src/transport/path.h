@@ -122,7 +122,6 @@ struct mesh_path {
 	/* Receiving end, has_relay: the last relay has no write in flight, and posts none. */
 	bool drained MESH_GUARDED_BY(process);
 	bool known MESH_GUARDED_BY(process); /* remote_id and remote_token, of its present peer */
-	bool carries MESH_GUARDED_BY(comm);  /* it is in comm->up */
 	uint64_t drain_asked_ms MESH_GUARDED_BY(process); /* and was asked for that then; else 0 */
 	struct mesh_silence silence MESH_GUARDED_BY(process); /* has_relay: of its relays */
 

@@ -79,15 +79,15 @@ static void direct_write_completed(const struct mesh_path *path, size_t size, ui
 static void direct_write_forget(const struct mesh_path *path, struct mesh_segment *segment)
 {
 	struct mesh_domain *domain = path->domain;
-	bool counted;
+	size_t size;
 
 	mesh_domain_lock(domain);
 	mesh_comm_lock(path->comm);
-	counted = segment->counted;
-	segment->counted = false;
+	size = segment->size;
+	segment->size = 0;
 	mesh_comm_unlock(path->comm);
-	if (counted)
-		mesh_flow_forget(domain, path->flow, segment->size);
+	if (size)
+		mesh_flow_forget(domain, path->flow, size);
 	mesh_domain_unlock(domain);
 }
 
@@ -147,7 +147,6 @@ static void counters_open(struct mesh_path *path)
 	};
 	struct mesh_counters *counters = NULL;
 
-	mesh_process_assert_locked(process);
 	if (process->stats.page)
 		counters = mesh_stats_open(process->stats.page, &link, mesh_clock_wall_ms());
 	mesh_comm_lock(path->comm);
@@ -161,7 +160,6 @@ static void counters_close(struct mesh_path *path)
 	struct mesh_process *process = path->comm->process;
 	struct mesh_counters *counters;
 
-	mesh_process_assert_locked(process);
 	/* An operation that never ended may still complete: then it counts as unlisted. */
 	mesh_comm_lock(path->comm);
 	counters = path->counters;
@@ -234,7 +232,6 @@ int mesh_path_via_set(struct mesh_path *path, const char *via)
 {
 	char *named;
 
-	mesh_process_assert_locked(path->comm->process);
 	if (!strcmp(via, path->via ? path->via : ""))
 		return 0;
 	named = *via ? strdup(via) : NULL;
@@ -281,7 +278,6 @@ int mesh_path_open(struct mesh_path *path, struct mesh_comm *comm, struct mesh_p
 {
 	int ret;
 
-	mesh_process_assert_locked(comm->process);
 	path->comm = comm;
 	path->waiter.resume = comm->sending ? mesh_send_resume : mesh_receive_resume;
 	path->user.ops = &mesh_path_user_ops;
@@ -303,7 +299,6 @@ int mesh_path_move(struct mesh_path *path, struct mesh_peer *peer, bool relay)
 	struct mesh_domain *before = path->domain;
 	int ret, moved;
 
-	mesh_process_assert_locked(path->comm->process);
 	mesh_path_relayed_shut(path);
 	mesh_domain_lock(before);
 	mesh_path_wait_cancel(path);
@@ -361,7 +356,6 @@ int mesh_comm_path_add_late(struct mesh_comm *comm, struct mesh_peer *peer, bool
 	struct mesh_path *path = &comm->paths[comm->num_paths];
 	int ret;
 
-	mesh_process_assert_locked(comm->process);
 	if (comm->num_paths == comm->max_paths || comm->num_paths < comm->wanted_paths)
 		return -ENOSPC;
 	ret = mesh_path_open(path, comm, peer, relay);
@@ -386,7 +380,6 @@ void mesh_path_close(struct mesh_path *path)
 {
 	struct mesh_domain *domain = path->domain;
 
-	mesh_process_assert_locked(path->comm->process);
 	mesh_path_relayed_shut(path);
 	mesh_domain_lock(domain);
 	mesh_path_sink_remove(path);
@@ -404,7 +397,6 @@ struct mesh_path *mesh_comm_path_find(struct mesh_peer *peer, uint32_t id)
 	struct mesh_sink *sink;
 	struct mesh_path *path;
 
-	mesh_process_assert_locked(peer->process);
 	mesh_domain_lock(peer->domain);
 	sink = mesh_sink_find(peer->domain, id);
 	mesh_domain_unlock(peer->domain);

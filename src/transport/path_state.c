@@ -57,7 +57,6 @@ enum mesh_path_tier mesh_comm_tier(struct mesh_comm *comm)
 enum mesh_path_tier mesh_link_tier(const struct mesh_process *process, int dev,
 				   const struct mesh_endpoint_addr *remote, bool routed)
 {
-	mesh_process_assert_locked(process);
 	if (remote->reserve || process->dev_reserves[dev])
 		return MESH_TIER_RESERVE;
 	if (!routed)
@@ -68,13 +67,12 @@ enum mesh_path_tier mesh_link_tier(const struct mesh_process *process, int dev,
 
 /* Shows whether the path is out of use, because its link is. */
 MESH_HOLDS(comm)
-static void use_count(struct mesh_path *path)
+static void use_count(struct mesh_path *path, bool carries)
 {
 	if (path->counters && path->counters != &path->comm->unlisted)
-		mesh_stats_parked_set(path->counters,
-				      path->tier == MESH_TIER_DRAINED && !path->carries
-					      ? MESH_STATS_DRAINED
-					      : MESH_STATS_IN_USE);
+		mesh_stats_parked_set(path->counters, path->tier == MESH_TIER_DRAINED && !carries
+							      ? MESH_STATS_DRAINED
+							      : MESH_STATS_IN_USE);
 }
 
 /*
@@ -86,15 +84,16 @@ static void up_learn(struct mesh_comm *comm)
 {
 	enum mesh_path_tier tier = comm->resumes ? lowest_tier(comm) : MESH_TIER_DRAINED;
 	struct mesh_path *path;
+	bool carries;
 	int i, num = 0;
 
 	mesh_comm_assert_locked(comm);
 	comm->segment_bytes = comm->process->config.segment_bytes;
 	for (i = 0; i < comm->num_paths; i++) {
 		path = &comm->paths[i];
-		path->carries = path->state == MESH_PATH_UP && path->tier <= tier;
-		use_count(path);
-		if (!path->carries)
+		carries = path->state == MESH_PATH_UP && path->tier <= tier;
+		use_count(path, carries);
+		if (!carries)
 			continue;
 		comm->up[num] = path;
 		comm->paces[num++] = path->pace;
@@ -194,7 +193,6 @@ void mesh_comm_tiers_learn(struct mesh_comm *comm)
 {
 	int i;
 
-	mesh_process_assert_locked(comm->process);
 	mesh_comm_assert_locked(comm);
 	for (i = 0; i < comm->num_paths; i++)
 		comm->paths[i].tier = tier_of(&comm->paths[i]);
@@ -203,7 +201,6 @@ void mesh_comm_tiers_learn(struct mesh_comm *comm)
 
 void mesh_path_accepted(struct mesh_path *path, const struct mesh_frame_accept *accept)
 {
-	mesh_process_assert_locked(path->comm->process);
 	path->known = true;
 	path->comm->accepted |= path->comm->num_paths == path->comm->wanted_paths;
 	mesh_comm_lock(path->comm);

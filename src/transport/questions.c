@@ -20,12 +20,6 @@
 #include "transport/request.h"
 #include "wire/stats.h"
 
-/*
- * A relay reports within this that its writes are complete; else the link to it is given up: its
- * process may be stopped.
- */
-#define RELAY_REPORT_MS 3000
-
 /* Between two looks at a fence that is in progress. */
 #define FENCE_LOOK_MS 2
 
@@ -40,12 +34,18 @@ struct mesh_questions {
 	uint32_t seqs[MESH_COMM_REQUESTS];
 };
 
+/* Those that wait for a path of the comm; NULL: none ever did. */
+MESH_HOLDS(process)
+static struct mesh_questions *questions_of(const struct mesh_comm *comm)
+{
+	return comm->sending ? NULL : comm->receive.questions;
+}
+
 void mesh_questions_look(const struct mesh_path *path)
 {
 	const struct mesh_comm *comm = path->comm;
-	struct mesh_questions *questions = comm->sending ? NULL : comm->receive.questions;
+	struct mesh_questions *questions = questions_of(comm);
 
-	mesh_process_assert_locked(comm->process);
 	if (!questions || !questions->num || !(questions->paths >> (path - comm->paths) & 1))
 		return;
 	mesh_engine_timer_set(&comm->process->engine, &questions->timer, mesh_clock_ms());
@@ -54,24 +54,13 @@ void mesh_questions_look(const struct mesh_path *path)
 void mesh_questions_path_renewed(const struct mesh_path *path)
 {
 	const struct mesh_comm *comm = path->comm;
-	struct mesh_questions *questions = comm->sending ? NULL : comm->receive.questions;
+	struct mesh_questions *questions = questions_of(comm);
 
-	mesh_process_assert_locked(comm->process);
 	if (questions)
 		questions->paths &= ~(1u << (path - comm->paths));
 }
 
 /* ---- a lost path ----------------------------------------------------------------------------- */
-
-static enum mesh_path_state state_of(const struct mesh_path *path)
-{
-	enum mesh_path_state state;
-
-	mesh_comm_lock(path->comm);
-	state = path->state;
-	mesh_comm_unlock(path->comm);
-	return state;
-}
 
 bool mesh_path_is_quiet(const struct mesh_path *path)
 {
@@ -86,7 +75,7 @@ bool mesh_path_is_quiet(const struct mesh_path *path)
 
 bool mesh_path_is_open(const struct mesh_path *path)
 {
-	return path->comm->resumes && state_of(path) == MESH_PATH_SUSPECT;
+	return path->comm->resumes && mesh_path_is(path, MESH_PATH_SUSPECT);
 }
 
 void mesh_path_fenced(struct mesh_path *path)
@@ -116,7 +105,7 @@ static void circuit_fence(struct mesh_path *path)
 	struct mesh_domain *domain = path->peer->domain;
 
 	path->broken = true;
-	if (state_of(path) == MESH_PATH_UP) {
+	if (mesh_path_is(path, MESH_PATH_UP)) {
 		mesh_domain_lock(domain);
 		path->user.ops->lost(&path->user);
 		mesh_domain_unlock(domain);
@@ -127,7 +116,8 @@ static void circuit_fence(struct mesh_path *path)
 		mesh_path_fence(path);
 	else if (!path->drain_asked_ms)
 		mesh_path_drain_ask(path);
-	else if (mesh_clock_elapsed_ms(path->drain_asked_ms, mesh_clock_ms()) >= RELAY_REPORT_MS)
+	else if (mesh_clock_elapsed_ms(path->drain_asked_ms, mesh_clock_ms()) >=
+		 mesh_silence_limit_ms(path->comm->process))
 		mesh_path_fence(path);
 }
 
@@ -138,7 +128,7 @@ void mesh_path_fence(struct mesh_path *path)
 	if (peer->state == MESH_PEER_UP)
 		mesh_link_lose(peer, "its process has given the link up", MESH_REFUSAL_BROKEN);
 	mesh_peer_bury(peer);
-	if (state_of(path) != MESH_PATH_SUSPECT)
+	if (!mesh_path_is(path, MESH_PATH_SUSPECT))
 		return; /* the comm is at its end */
 	if (peer->fenced != MESH_FENCED && !mesh_peer_fence(peer)) {
 		mesh_questions_look(path);
@@ -150,7 +140,7 @@ void mesh_path_fence(struct mesh_path *path)
 
 void mesh_path_given_up(struct mesh_path *path)
 {
-	if (state_of(path) == MESH_PATH_DOWN)
+	if (mesh_path_is(path, MESH_PATH_DOWN))
 		return;
 	if (path->peer->state == MESH_PEER_UP && mesh_path_has_relay(path))
 		circuit_fence(path);
@@ -196,39 +186,29 @@ static void have_send(struct mesh_comm *comm, const struct mesh_path *over, uint
 	mesh_peer_send(over->peer, &frame, MESH_FRAME_HAVE);
 }
 
-/* True if something may still arrive over one of these paths, as bits, whose fence goes on. */
+/*
+ * True if something may still arrive over one of these paths, as bits: its fence goes on, or,
+ * unless @fencing, its relay has not reported yet.
+ */
 MESH_HOLDS(process)
-static bool any_is_fencing(const struct mesh_comm *comm, uint32_t paths)
+static bool any_is_open(const struct mesh_comm *comm, uint32_t paths, bool fencing)
 {
-	int i;
+	const struct mesh_path *path;
 
-	for (i = 0; i < comm->num_paths; i++) {
-		if (paths >> i & 1 && mesh_path_is_open(&comm->paths[i]) &&
-		    mesh_peer_is_fencing(comm->paths[i].peer))
+	for (path = comm->paths; path < comm->paths + comm->num_paths; path++) {
+		if (paths >> (path - comm->paths) & 1 && mesh_path_is_open(path) &&
+		    (mesh_peer_is_fencing(path->peer) || (!fencing && mesh_path_has_relay(path))))
 			return true;
 	}
 	return false;
 }
 
-/* The same, or because a relay has not reported yet. */
-MESH_HOLDS(process)
-static bool any_is_open(const struct mesh_comm *comm, uint32_t paths)
-{
-	int i;
-
-	for (i = 0; i < comm->num_paths; i++) {
-		if (paths >> i & 1 && mesh_path_has_relay(&comm->paths[i]) &&
-		    mesh_path_is_open(&comm->paths[i]))
-			return true;
-	}
-	return any_is_fencing(comm, paths);
-}
-
 void mesh_questions_end(struct mesh_comm *comm)
 {
-	mesh_process_assert_locked(comm->process);
-	if (!comm->sending && comm->receive.questions)
-		mesh_engine_timer_cancel(&comm->process->engine, &comm->receive.questions->timer);
+	struct mesh_questions *questions = questions_of(comm);
+
+	if (questions)
+		mesh_engine_timer_cancel(&comm->process->engine, &questions->timer);
 }
 
 /* A report is handled when it comes; the end of a fence is looked for. */
@@ -238,7 +218,7 @@ static void questions_wait(struct mesh_questions *questions)
 	struct mesh_comm *comm = questions->comm;
 	uint64_t due_ms = questions->limit_ms;
 
-	if (any_is_fencing(comm, questions->paths))
+	if (any_is_open(comm, questions->paths, true))
 		due_ms = mesh_clock_ms() + FENCE_LOOK_MS;
 	mesh_engine_timer_set(&comm->process->engine, &questions->timer, due_ms);
 }
@@ -274,7 +254,7 @@ static uint64_t report_limit_ms(const struct mesh_comm *comm, uint32_t paths)
 		if (paths >> i & 1 && asked_ms && asked_ms < since_ms)
 			since_ms = asked_ms;
 	}
-	return since_ms + RELAY_REPORT_MS;
+	return since_ms + mesh_silence_limit_ms(comm->process);
 }
 
 /* Keeps a question, unless a later loss has made a newer one of it. */
@@ -315,11 +295,10 @@ static void question_keep(const struct mesh_path *over, const struct mesh_frame_
 
 void mesh_questions_answer(struct mesh_comm *comm)
 {
-	struct mesh_questions *questions = comm->sending ? NULL : comm->receive.questions;
+	struct mesh_questions *questions = questions_of(comm);
 	int i;
 
-	mesh_process_assert_locked(comm->process);
-	if (!questions || !questions->num || any_is_open(comm, questions->paths))
+	if (!questions || !questions->num || any_is_open(comm, questions->paths, false))
 		return;
 	mesh_engine_timer_cancel(&comm->process->engine, &questions->timer);
 	for (i = 0; i < questions->num; i++)
@@ -356,7 +335,7 @@ void mesh_resume_came(struct mesh_path *over, const struct mesh_frame_resume *re
 		if (resume->dead >> i & 1 && !path_end(&comm->paths[i], resume->epochs[i]))
 			asked.dead &= ~(1u << i);
 	}
-	if (any_is_open(comm, asked.dead))
+	if (any_is_open(comm, asked.dead, false))
 		question_keep(over, &asked);
 	else
 		have_send(comm, over, resume->seq, resume->round);

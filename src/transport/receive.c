@@ -31,25 +31,12 @@ void mesh_receive_resume(struct mesh_waiter *waiter)
 /* ---- small messages ---------------------------------------------------------------------- */
 
 MESH_HOLDS(comm)
-MESH_COLD static void overflow(struct mesh_comm *comm, const struct mesh_request *request,
-			       uint64_t size)
-{
-	char why[160];
-
-	snprintf(why, sizeof(why),
-		 "message %u of %llu bytes is larger than the receive posted for "
-		 "it, %zu bytes",
-		 request->seq, (unsigned long long)size, request->size);
-	mesh_comm_fail(comm, -EMSGSIZE, false, why);
-}
-
-MESH_HOLDS(comm)
 static void receive_done(struct mesh_request *request)
 {
 	struct mesh_comm *comm = request->comm;
 
 	mesh_request_state_set(request, MESH_REQUEST_DONE);
-	if (request->receive.granted) {
+	if (request->receive.grant) {
 		comm->receive.granted--;
 		if (comm->receive.next_grant != comm->next_seq)
 			mesh_grants_update(comm);
@@ -59,11 +46,10 @@ static void receive_done(struct mesh_request *request)
 }
 
 MESH_HOLDS(comm)
-static void data_place(struct mesh_comm *comm, struct mesh_request *request, const void *data,
-		       size_t size)
+static void data_place(struct mesh_request *request, const void *data, size_t size)
 {
 	if (size > request->size) {
-		overflow(comm, request, size);
+		mesh_request_overflow(request, size, request->size);
 		return;
 	}
 	mesh_place(request->data, data, size);
@@ -81,7 +67,7 @@ __attribute__((noinline)) static void early_keep(struct mesh_comm *comm, uint32_
 	size_t room = comm->process->config.eager_limit_bytes;
 	struct mesh_early *early = &receive->early[seq % MESH_EAGER_WINDOW];
 
-	if (size > room || early->full ||
+	if (size > room || early->data ||
 	    !mesh_seq_before(seq, comm->next_seq + MESH_EAGER_WINDOW)) {
 		mesh_comm_fail(comm, -EPROTO, false, "the peer sent more than it was allowed to");
 		return;
@@ -92,7 +78,6 @@ __attribute__((noinline)) static void early_keep(struct mesh_comm *comm, uint32_
 		mesh_comm_fail(comm, -ENOMEM, false, "no memory for early messages");
 		return;
 	}
-	early->full = true;
 	early->seq = seq;
 	early->size = size;
 	early->data = receive->early_data + room * (seq % MESH_EAGER_WINDOW);
@@ -103,7 +88,7 @@ static bool early_is_here(const struct mesh_comm *comm, uint32_t seq)
 {
 	const struct mesh_early *early = &comm->receive.early[seq % MESH_EAGER_WINDOW];
 
-	return early->full && early->seq == seq;
+	return early->data && early->seq == seq;
 }
 
 /* False for a small message that is here already: a sender in doubt sends it again. */
@@ -134,7 +119,7 @@ static void data_arrived(struct mesh_path *path, const struct mesh_message_heade
 	if (!mesh_seq_before(header->seq, receive->wanted))
 		receive->eager_run++;
 	if (mesh_seq_before(header->seq, comm->next_seq))
-		data_place(comm, mesh_comm_request(comm, header->seq), payload, header->length);
+		data_place(mesh_comm_request(comm, header->seq), payload, header->length);
 	else
 		early_keep(comm, header->seq, payload, header->length);
 }
@@ -174,7 +159,7 @@ static struct mesh_request *request_of_immediate(struct mesh_comm *comm, uint32_
 	const uint32_t mask = (1u << MESH_IMMEDIATE_SEQ_BITS) - 1;
 	struct mesh_request *request = mesh_comm_request(comm, seq_bits);
 
-	if (!request->receive.granted || (request->seq & mask) != seq_bits)
+	if (!request->receive.grant || (request->seq & mask) != seq_bits)
 		return NULL;
 	return mesh_request_is_open(request) ? request : NULL;
 }
@@ -195,7 +180,7 @@ MESH_HOLDS(comm)
 static bool size_learn(struct mesh_request *request, uint64_t size)
 {
 	if (size > request->size) {
-		overflow(request->comm, request, size);
+		mesh_request_overflow(request, size, request->size);
 		return false;
 	}
 	if (size)
@@ -303,7 +288,7 @@ static void written_arrived(struct mesh_path *path, const struct mesh_message_he
 	memcpy(&written, payload, sizeof(written));
 	if (written.num_segments)
 		comm->receive.writes++;
-	if (request->seq != header->seq || !request->receive.granted ||
+	if (request->seq != header->seq || !request->receive.grant ||
 	    !mesh_request_is_open(request))
 		return; /* it came twice, or late */
 	if (written.num_segments)
@@ -315,7 +300,7 @@ static void written_arrived(struct mesh_path *path, const struct mesh_message_he
 					.flag = written.flag,
 				});
 	else
-		overflow(comm, request, header->size);
+		mesh_request_overflow(request, header->size, request->size);
 }
 
 MESH_HOLDS(comm)
@@ -331,11 +316,13 @@ static void want_arrived(struct mesh_comm *comm, uint32_t seq)
 
 void mesh_receive_grants_resend(struct mesh_comm *comm, uint32_t seq)
 {
-	int i;
+	struct mesh_request *request;
 
 	mesh_comm_assert_locked(comm);
-	for (i = 0; i < MESH_COMM_REQUESTS; i++)
-		comm->requests[i].receive.grant_sent = false;
+	for (request = comm->requests; request < comm->requests + MESH_COMM_REQUESTS; request++) {
+		if (request->receive.grant)
+			request->receive.grant = MESH_GRANT_AGAIN;
+	}
 	comm->receive.next_grant = comm->next_seq - MESH_COMM_REQUESTS;
 	want_arrived(comm, seq);
 }
@@ -373,8 +360,8 @@ static void early_take(struct mesh_comm *comm, struct mesh_request *request)
 
 	if (!early_is_here(comm, request->seq))
 		return;
-	early->full = false;
-	data_place(comm, request, early->data, early->size);
+	data_place(request, early->data, early->size);
+	early->data = NULL;
 }
 
 int mesh_comm_receive(struct mesh_comm *comm, void *data, size_t size,
@@ -440,7 +427,7 @@ bool mesh_receive_is_granted(const struct mesh_comm *comm)
 	for (i = 0; i < MESH_COMM_REQUESTS; i++) {
 		const struct mesh_request *request = &comm->requests[i];
 
-		if (request->receive.granted && mesh_request_is_open(request))
+		if (request->receive.grant && mesh_request_is_open(request))
 			return true;
 	}
 	return false;

@@ -58,7 +58,6 @@ bool mesh_path_is_resumed(const struct mesh_path *path)
 {
 	const struct mesh_comm *comm = path->comm;
 
-	mesh_process_assert_locked(comm->process);
 	if (!comm->resumes || comm->num_paths < comm->wanted_paths)
 		return false;
 	if (path->peer->fenced == MESH_FENCED_FAILED)
@@ -122,7 +121,7 @@ static void path_stop(struct mesh_path *path)
 	}
 	if (comm->sending)
 		mesh_acks_doubt(path);
-	comm->stall.watching = false; /* whatever is late may have been lost with the path */
+	comm->stall.since_ms = 0; /* whatever is late may have been lost with the path */
 	comm->end_in_doubt = comm->own_end != MESH_END_OPEN;
 	comm_repeat(comm);
 	mesh_comm_recover_soon(comm);
@@ -146,7 +145,7 @@ void mesh_path_lost(struct mesh_path *path)
 	else if (path->peer->fenced == MESH_FENCED_FAILED)
 		unfenced_fail(path->comm);
 	else
-		mesh_comm_peer_lost(path->comm);
+		mesh_comm_end(path->comm, -ECONNRESET, "the peer is lost");
 	mesh_path_abandon(path);
 	mesh_questions_look(path);
 }
@@ -278,7 +277,6 @@ void mesh_comms_recover(struct mesh_process *process)
 {
 	struct mesh_comm *comm;
 
-	mesh_process_assert_locked(process);
 	if (!atomic_exchange(&process->recover, false))
 		return;
 	if (any_is_suspect(process))

@@ -103,7 +103,7 @@ static bool registration_is_used(struct mesh_comm *comm,
 static void registration_free(struct mesh_comm *comm, struct mesh_registration *registration)
 {
 	mesh_comm_lock(comm);
-	while (registration->busy) { /* for as long as one MR takes */
+	while (comm->busy == registration) { /* for as long as one MR takes */
 		mesh_comm_unlock(comm);
 		sched_yield();
 		mesh_comm_lock(comm);
@@ -129,7 +129,7 @@ static bool is_moving(struct mesh_comm *comm)
 	bool moving;
 
 	mesh_comm_lock(comm);
-	moving = comm->moving;
+	moving = comm->move_error == -EINPROGRESS;
 	mesh_comm_unlock(comm);
 	return moving;
 }
@@ -198,7 +198,7 @@ static struct mesh_registration *due_take(const struct move *move)
 	mesh_comm_lock(move->comm);
 	registration = due_find(move);
 	if (registration)
-		registration->busy = true;
+		move->comm->busy = registration;
 	mesh_comm_unlock(move->comm);
 	return registration;
 }
@@ -215,7 +215,7 @@ static int due_do(const struct move *move, struct mesh_registration *registratio
 		before = registration->beside;
 		registration->beside = mr;
 	}
-	registration->busy = false;
+	move->comm->busy = NULL;
 	mesh_comm_unlock(move->comm);
 	mesh_mr_close(before);
 	return ret;
@@ -239,7 +239,6 @@ static void move_main(void *arg)
 
 	free(arg);
 	mesh_comm_lock(move.comm);
-	move.comm->moving = false;
 	move.comm->move_error = ret;
 	mesh_comm_unlock(move.comm); /* from now on it may be freed */
 	atomic_store(&process->routeless, true);
@@ -274,7 +273,7 @@ static int thread_begin(const struct move *move)
 	if (!ret)
 		return -EAGAIN;
 	mesh_comm_lock(move->comm);
-	move->comm->moving = false;
+	move->comm->move_error = 0;
 	mesh_comm_unlock(move->comm);
 	free(copy);
 	return ret;
@@ -290,7 +289,8 @@ static int move_begin(const struct move *move)
 	mesh_comm_lock(comm);
 	due = due_find(move);
 	pins = move_pins(move);
-	comm->moving = due && pins;
+	if (due && pins)
+		comm->move_error = -EINPROGRESS;
 	mesh_comm_unlock(comm);
 	if (due && pins)
 		return thread_begin(move);
@@ -302,11 +302,13 @@ int mesh_registrations_prepare(struct mesh_comm *comm, int path, struct mesh_dom
 	const struct move move = {.comm = comm, .path = path, .domain = domain};
 	int ret;
 
-	mesh_process_assert_locked(comm->process);
 	mesh_comm_lock(comm);
-	ret = comm->moving ? -EAGAIN : comm->move_error;
-	comm->move_error = 0;
+	ret = comm->move_error;
+	if (ret != -EINPROGRESS)
+		comm->move_error = 0;
 	mesh_comm_unlock(comm);
+	if (ret == -EINPROGRESS)
+		return -EAGAIN;
 	if (!ret)
 		ret = move_begin(&move);
 	if (ret && ret != -EAGAIN)
@@ -337,7 +339,6 @@ int mesh_registrations_move(struct mesh_comm *comm, int path)
 	struct mesh_registration *registration;
 	bool moved = true;
 
-	mesh_process_assert_locked(comm->process);
 	mesh_comm_lock(comm);
 	LIST_FOREACH(registration, &comm->registrations, entry)
 		moved &= registration_move(registration, path, domain);
@@ -356,7 +357,6 @@ int mesh_registrations_extend(struct mesh_comm *comm)
 	struct mesh_registration *registration;
 	int ret = 0;
 
-	mesh_process_assert_locked(comm->process);
 	mesh_comm_lock(comm);
 	if (comm->closing)
 		ret = -ECANCELED;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* request.c - NCCL's requests: isend and irecv take them, test reports and frees them. */
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/log.h"
@@ -28,6 +29,16 @@ int mesh_request_refuse(const struct mesh_comm *comm, bool sending, const void *
 		mesh_warn("%s of %zu bytes at %p lies outside its registered memory", call, size,
 			  data);
 	return -EINVAL;
+}
+
+void mesh_request_overflow(const struct mesh_request *request, uint64_t size, uint64_t room)
+{
+	char why[160];
+
+	snprintf(why, sizeof(why),
+		 "message %u of %llu bytes is larger than the receive posted for it, %llu bytes",
+		 request->seq, (unsigned long long)size, (unsigned long long)room);
+	mesh_comm_fail(request->comm, -EMSGSIZE, false, why);
 }
 
 uint32_t mesh_requests_done_from(struct mesh_comm *comm, uint32_t seq)

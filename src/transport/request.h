@@ -60,8 +60,7 @@ static inline struct mesh_request *mesh_request_take(struct mesh_comm *comm, boo
 		request->send = (struct mesh_request_send){0};
 	} else {
 		/* The first segment resets the arrays; small messages have none. */
-		request->receive.granted = false;
-		request->receive.grant_sent = false;
+		request->receive.grant = MESH_GRANT_NONE;
 		request->receive.num_segments = 0;
 		request->receive.num_arrived = 0;
 	}
@@ -87,6 +86,11 @@ static inline uint32_t mesh_requests_done(struct mesh_comm *comm)
 /** Logs why a call is refused. Returns -EINVAL. */
 MESH_COLD
 int mesh_request_refuse(const struct mesh_comm *comm, bool sending, const void *data, size_t size);
+
+/** Ends the comm: the message of @size bytes is larger than the receive of @room bytes. */
+MESH_HOLDS(comm)
+MESH_COLD
+void mesh_request_overflow(const struct mesh_request *request, uint64_t size, uint64_t room);
 
 /** Checks what NCCL passed: direction, size, registration. Returns 0 or -EINVAL after a WARN. */
 static inline int mesh_request_check(const struct mesh_comm *comm, bool sending, const void *data,

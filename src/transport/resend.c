@@ -180,25 +180,13 @@ void mesh_segment_lose(struct mesh_request *request, uint32_t index)
 	send->settled = false;
 }
 
-bool mesh_send_is_in_doubt(struct mesh_comm *comm)
+bool mesh_send_is_in_doubt(struct mesh_comm *comm, bool unsettled)
 {
-	int i;
+	const struct mesh_request *request;
 
 	mesh_comm_assert_locked(comm);
-	for (i = 0; i < MESH_COMM_REQUESTS; i++) {
-		if (mesh_request_is_in_doubt(&comm->requests[i]))
-			return true;
-	}
-	return false;
-}
-
-bool mesh_send_awaits_have(struct mesh_comm *comm)
-{
-	int i;
-
-	mesh_comm_assert_locked(comm);
-	for (i = 0; i < MESH_COMM_REQUESTS; i++) {
-		if (mesh_request_is_in_doubt(&comm->requests[i]) && !comm->requests[i].send.settled)
+	for (request = comm->requests; request < comm->requests + MESH_COMM_REQUESTS; request++) {
+		if (mesh_request_is_in_doubt(request) && !(unsettled && request->send.settled))
 			return true;
 	}
 	return false;
@@ -257,7 +245,7 @@ bool mesh_acks_serve(const struct mesh_request *request, const struct mesh_path 
 {
 	const struct mesh_comm *comm = request->comm;
 
-	return comm->resumes && comm->num_paths == 1 && !comm->send.lost_path &&
+	return comm->resumes && comm->num_paths == 1 && !comm->send.round &&
 	       request->send.num_segments == 1 && !request->send.flagged &&
 	       mesh_acks_suit(path, request->size);
 }
@@ -320,7 +308,6 @@ void mesh_acks_doubt(struct mesh_path *path)
 	int i;
 
 	mesh_comm_assert_locked(comm);
-	comm->send.lost_path = true;
 	if (path != &comm->paths[0] || !comm->send.num_unacked)
 		return;
 	for (i = 0; i < MESH_COMM_REQUESTS; i++) {
@@ -361,7 +348,7 @@ void mesh_doubts_end(struct mesh_comm *comm)
 	int i;
 
 	mesh_comm_assert_locked(comm);
-	if (!comm->sending || !comm->peer_counted)
+	if (!comm->sending || comm->peer_said < MESH_SAID_CLOSED)
 		return;
 	acks_complete(comm, comm->peer_sent);
 	for (i = 0; i < MESH_COMM_REQUESTS; i++)

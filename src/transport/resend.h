@@ -135,13 +135,9 @@ static inline bool mesh_request_is_in_doubt(const struct mesh_request *request)
 	return mesh_request_is_open(request) && request->send.num_lost;
 }
 
-/** True if this holds for a request of the comm. */
+/** True if this holds for a request of the comm; @unsettled: one for which HAVE is due. */
 MESH_HOLDS(comm)
-bool mesh_send_is_in_doubt(struct mesh_comm *comm);
-
-/** True if the receiver has not answered yet for one of them. */
-MESH_HOLDS(comm)
-bool mesh_send_awaits_have(struct mesh_comm *comm);
+bool mesh_send_is_in_doubt(struct mesh_comm *comm, bool unsettled);
 
 /** The two functions below for a message with segments in doubt. */
 MESH_COLD

@@ -173,7 +173,6 @@ void mesh_send_announces(const struct mesh_path *path)
 	bool kept = true;
 	int i;
 
-	mesh_process_assert_locked(comm->process);
 	if (path->immediate_bits >= 64 || comm->announces)
 		return;
 	mesh_comm_lock(comm);
@@ -266,18 +265,18 @@ static void segment_done(struct mesh_op *op, int error)
 	struct mesh_path *path = segment->path;
 	struct mesh_request *request = segment->request;
 	struct mesh_comm *comm = request->comm;
-	size_t size = segment->size;
+	size_t size;
 	uint64_t posted_ns = segment->posted_ns;
 	/* A plain completion on tcp means only "written to the socket"; one path needs no trips. */
 	bool arrived = !error &&
 		       ((comm->num_paths > 1 && segment->delivery) || path->is_acknowledged);
-	bool starved, counted;
+	bool starved;
 
 	mesh_comm_lock(comm);
 	comm->unfinished--;
 	path->unfinished--;
-	counted = segment->counted;
-	segment->counted = false;
+	size = segment->size;
+	segment->size = 0;
 	starved = !comm->send.free_segments;
 	segment->next_free = comm->send.free_segments;
 	comm->send.free_segments = segment;
@@ -297,7 +296,7 @@ static void segment_done(struct mesh_op *op, int error)
 	if (starved)
 		mesh_send_push(comm);
 	mesh_comm_unlock(comm);
-	if (counted) /* else mesh_path_write_forget() has released its room */
+	if (size) /* else mesh_path_write_forget() has released its room */
 		mesh_path_write_completed(path, size, posted_ns, arrived);
 }
 
@@ -363,12 +362,12 @@ static int segment_write(struct mesh_comm *comm, struct mesh_request *request, u
 	segment->posted_ns = write->now_ns;
 	ret = mesh_path_write(path, write, &segment->op);
 	if (ret < 0) {
+		segment->size = 0;
 		if (write->behind)
 			mesh_buffer_put(write->behind);
 		mesh_segment_copy_put(segment);
 		return ret;
 	}
-	segment->counted = true;
 	segment->behind = ret == MESH_WRITE_ALONE ? write->behind : NULL;
 	mesh_count(&path->counters->segments, 1);
 	mesh_count(&path->counters->bytes, write->size);
@@ -444,18 +443,12 @@ static enum send_result segment_post(struct mesh_comm *comm, struct mesh_request
 
 /* The peer posted too small a receive: both sides must know. */
 MESH_HOLDS(comm)
-MESH_COLD static enum send_result overflow(struct mesh_comm *comm, struct mesh_request *request,
+MESH_COLD static enum send_result overflow(struct mesh_request *request,
 					   const struct mesh_grant *grant)
 {
-	char why[160];
-
 	if (!mesh_announce_too_large(request))
 		return SEND_BUSY;
-	snprintf(why, sizeof(why),
-		 "message %u of %zu bytes is larger than the receive posted for "
-		 "it, %llu bytes",
-		 request->seq, request->size, (unsigned long long)grant->size);
-	mesh_comm_fail(comm, -EMSGSIZE, false, why);
+	mesh_request_overflow(request, request->size, grant->size);
 	return SEND_BLOCKED;
 }
 
@@ -469,7 +462,7 @@ __attribute__((noinline)) static enum send_result granted_send(struct mesh_comm 
 	if (!held->valid || held->seq != request->seq)
 		return grant_await(comm);
 	if (request->size > held->grant.size)
-		return overflow(comm, request, &held->grant);
+		return overflow(request, &held->grant);
 	if (!comm->num_up || (request->state == MESH_REQUEST_WAITING && !request_cut(request)))
 		return SEND_BLOCKED; /* the paths decide how it is cut */
 	if (request->send.num_lost && !request->send.settled)

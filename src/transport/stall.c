@@ -37,13 +37,6 @@
 #include "transport/send.h"
 #include "transport/stall.h"
 
-/* A waiting request is normal: NCCL posts some of them minutes early. ASK is cheap. */
-#define ASK_MS 3000
-/* A write that the peer's kernel has had for so long when the peer asks for it is lost. */
-#define LOST_MS 2000
-/* If a request waits for longer, its links are watched. */
-#define WATCH_MS 500
-
 /* Watches the link of each path, because the comm waits for its peer. process->lock held. */
 MESH_HOLDS(process)
 static void links_want(struct mesh_comm *comm, uint64_t until_ms)
@@ -74,19 +67,18 @@ static bool ask_is_due(struct mesh_comm *comm, uint64_t now_ms, uint32_t *seq)
 	/* A receiver that has closed answers nothing, but what is in flight to it may be stuck. */
 	over = mesh_comm_peer_is_over(comm);
 	if (comm->error || (over && !comm->unfinished) || quiet) {
-		stall->watching = false;
+		stall->since_ms = 0;
 		return false;
 	}
-	if (!stall->watching || stall->seq != *seq) {
-		stall->watching = true;
+	if (!stall->since_ms || stall->seq != *seq) {
 		stall->seq = *seq;
 		stall->since_ms = stall->asked_ms = now_ms;
 		stall->sent_ms = 0;
 		return false;
 	}
-	if (now_ms - stall->since_ms >= WATCH_MS)
-		links_want(comm, now_ms + WATCH_MS);
-	if (over || now_ms - stall->asked_ms < ASK_MS ||
+	if (now_ms - stall->since_ms >= MESH_WATCH_MS)
+		links_want(comm, now_ms + MESH_WATCH_MS);
+	if (over || now_ms - stall->asked_ms < MESH_ASK_MS ||
 	    !mesh_link_is_fresh(mesh_comm_frame_path(comm)->peer, now_ms))
 		return false;
 	stall->asked_ms = now_ms;
@@ -102,7 +94,8 @@ MESH_HOLDS(comm)
 static bool grant_is_stuck(const struct mesh_comm *comm, uint64_t waited_ms, uint64_t limit_ms)
 {
 	return comm->sending && comm->resumes && comm->num_up == 1 &&
-	       comm->up[0]->is_acknowledged && waited_ms >= (limit_ms < ASK_MS ? limit_ms : ASK_MS);
+	       comm->up[0]->is_acknowledged &&
+	       waited_ms >= (limit_ms < MESH_ASK_MS ? limit_ms : MESH_ASK_MS);
 }
 
 MESH_HOLDS(comm)
@@ -114,7 +107,7 @@ static void lost_check(struct mesh_comm *comm, uint64_t now_ms)
 
 	if (comm->sending && !mesh_send_awaits_receiver(comm, stall->seq))
 		stall->sent_ms = 0;
-	if (!stall->watching || !stall->sent_ms)
+	if (!stall->since_ms || !stall->sent_ms)
 		return;
 	if (grant_is_stuck(comm, now_ms - stall->sent_ms, limit_ms)) {
 		stall->sent_ms = 0;
@@ -152,12 +145,12 @@ void mesh_stall_tick(struct mesh_comm *comm, uint64_t now_ms)
 	mesh_comm_lock(comm);
 	ask = ask_is_due(comm, now_ms, &frame.ask.seq);
 	lost_check(comm, now_ms);
-	if (comm->stall.watching)
+	if (comm->stall.since_ms)
 		waited_ms = now_ms - comm->stall.since_ms;
 	if (!comm->sending && comm->receive.ack_ns)
 		mesh_ack_send(comm); /* NCCL has not polled */
 	mesh_comm_unlock(comm);
-	if (waited_ms >= WATCH_MS)
+	if (waited_ms >= MESH_WATCH_MS)
 		mesh_stopped_look(comm, waited_ms, now_ms);
 	if (ask)
 		mesh_comm_frame_send(comm, &frame, MESH_FRAME_ASK);
@@ -188,19 +181,19 @@ static bool is_delivered(struct mesh_comm *comm, uint32_t seq)
 	if (drained && !stall->peer_has_ms)
 		stall->peer_has_ms = now_ms;
 	if (!drained)
-		links_want(comm, now_ms + 2 * ASK_MS);
+		links_want(comm, now_ms + 2 * MESH_ASK_MS);
 	return drained;
 }
 
 /*
- * The kernel of the peer has had all of a write for long that its process still asks for:
+ * The kernel of the peer has had all of a write since it asked last, and its process still asks:
  * it went with a connection whose reset nobody reported. The link is given up, and what it may have
  * lost is asked for and written again.
  */
 MESH_HOLDS(comm)
 static void write_judge(struct mesh_comm *comm)
 {
-	if (mesh_clock_elapsed_ms(comm->stall.peer_has_ms, mesh_clock_ms()) >= LOST_MS)
+	if (mesh_clock_elapsed_ms(comm->stall.peer_has_ms, mesh_clock_ms()) >= MESH_ASK_MS / 2)
 		mesh_path_suspect(&comm->paths[0], -ECONNRESET);
 }
 
@@ -252,7 +245,7 @@ void mesh_stall_answered(struct mesh_comm *comm, uint32_t seq)
 
 	mesh_comm_lock(comm);
 	stall = &comm->stall;
-	if (stall->watching && stall->seq == seq && !stall->sent_ms)
+	if (stall->since_ms && stall->seq == seq && !stall->sent_ms)
 		stall->sent_ms = mesh_clock_ms();
 	mesh_comm_unlock(comm);
 }

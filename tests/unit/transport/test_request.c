@@ -119,7 +119,7 @@ TEST(quiet_failures)
 	comm = fixture_open(MESH_PROVIDER_TCP, 1, false);
 	*comm_inside(comm).peer_end = MESH_END_CLOSING;
 	process_take();
-	mesh_comm_peer_lost(comm);
+	mesh_comm_end(comm, -ECONNRESET, "the peer is lost");
 	process_release();
 	assert_int_equal(log_captured_lines(MESH_LOG_WARN), 0);
 	assert_int_equal(fixture.setup.process.own_counters.comms_failed, 1);

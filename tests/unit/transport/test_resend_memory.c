@@ -65,7 +65,7 @@ TEST(lost_without_memory)
 	assert_int_equal(*comm_inside(comm).error, 0);
 	mesh_lock_take(&comm->lock);
 	assert_int_equal(request->send.num_lost, SEGMENTS);
-	assert_true(mesh_send_awaits_have(comm));
+	assert_true(mesh_send_is_in_doubt(comm, true));
 	mesh_lock_release(&comm->lock);
 }
 
