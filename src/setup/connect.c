@@ -64,7 +64,7 @@ static void comm_drop(struct mesh_connect *connect)
 		return;
 	/* The listener may have its end already, and an ACCEPT may be in flight. */
 	mesh_connect_withdraw(connect, connect->comm->paths[0].peer, connect->comm);
-	connect->comm->accepted = false; /* NCCL does not get it */
+	connect->comm->use = MESH_COMM_OPENING; /* NCCL does not get it */
 	mesh_comm_free(connect->comm);
 	connect->comm = NULL;
 	connect->num_accepted = 0;
@@ -550,6 +550,7 @@ static int connect_finish(struct mesh_connect *connect, struct mesh_comm **comm)
 	if (connect->state == MESH_CONNECT_DONE) {
 		*comm = connect->comm;
 		(*comm)->opener = NULL;
+		(*comm)->use = MESH_COMM_USED;
 		mesh_connect_try_late_want(connect);
 		mesh_connect_relay_keep(connect);
 		connect->comm = NULL;

@@ -125,7 +125,6 @@ int mesh_connect_comm_open(struct mesh_connect *connect, struct mesh_peer *peer,
 	char node[MESH_HANDLE_NODE_TEXT_MAX];
 	int ret;
 	struct mesh_comm_wish wish = {
-		.sending = true,
 		.num_paths = connect->num_dials,
 		.key = key,
 		.handle = handle,
@@ -138,11 +137,13 @@ int mesh_connect_comm_open(struct mesh_connect *connect, struct mesh_peer *peer,
 						  : mesh_handle_node_text(handle, node);
 	}
 	ret = mesh_comm_open(connect->net, peer, &wish, &connect->comm);
-	if (!ret)
-		connect->comm->may_rdma =
-			mesh_endpoints_have_rdma(process->endpoints, process->num_endpoints) &&
-			mesh_endpoints_have_rdma(handle->endpoints, handle->num_endpoints);
-	return ret;
+	if (ret)
+		return ret;
+	connect->comm->use = MESH_COMM_OPENING;
+	connect->comm->may_rdma =
+		mesh_endpoints_have_rdma(process->endpoints, process->num_endpoints) &&
+		mesh_endpoints_have_rdma(handle->endpoints, handle->num_endpoints);
+	return 0;
 }
 
 void mesh_connect_relay_keep(struct mesh_connect *connect)

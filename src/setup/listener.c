@@ -139,7 +139,8 @@ static bool is_doubtful(struct mesh_comm *comm)
 MESH_HOLDS(process)
 static bool is_left(struct mesh_comm *comm)
 {
-	return is_whole(comm) ? comm->abandoned && is_doubtful(comm) : is_broken(comm);
+	return is_whole(comm) ? comm->use == MESH_COMM_ABANDONED && is_doubtful(comm)
+			      : is_broken(comm);
 }
 
 /* Drops the comms that failed before all of their paths were there. */
@@ -174,7 +175,7 @@ static enum mesh_refusal path_take(struct mesh_listener *listener, struct mesh_p
 			return MESH_REFUSAL_RESOURCES;
 		if (mesh_comm_open(listener->net, peer, &wish, comm))
 			return MESH_REFUSAL_RESOURCES;
-		(*comm)->waits = true;
+		(*comm)->use = MESH_COMM_WAITS;
 		listener->waiting[listener->num_waiting++] = *comm;
 		return 0;
 	}
@@ -288,7 +289,7 @@ void mesh_listener_withdrawn(struct mesh_peer *peer, const struct mesh_frame_wit
 		if (waiting_find_drop(listener, comm))
 			return;
 	}
-	mesh_comm_closed_came(comm, &nothing); /* NCCL has it already */
+	mesh_comm_close_came(comm, &nothing); /* NCCL has it already */
 }
 
 /* ---- NCCL's side ----------------------------------------------------------------------- */
@@ -430,7 +431,7 @@ static struct mesh_comm *whole_take(struct mesh_listener *listener, uint64_t now
 	if (k < 0)
 		return NULL;
 	comm = listener->waiting[k];
-	comm->waits = false;
+	comm->use = MESH_COMM_USED;
 	waiting_remove(listener, k);
 	mesh_accept_wait_end(&listener->wait);
 	return comm;

@@ -8,7 +8,6 @@
 #include "control/link.h"
 #include "control/peer_send.h"
 #include "control/process.h"
-#include "fabric/fence.h"
 #include "nic/addr.h"
 #include "transport/comm.h"
 #include "wire/stats.h"
@@ -147,24 +146,24 @@ void mesh_comm_fail(struct mesh_comm *comm, int error, bool quiet, const char *w
 
 void mesh_comm_end_report(struct mesh_comm *comm)
 {
-	struct mesh_fence first;
+	const struct mesh_path *first = &comm->paths[0];
+	struct mesh_domain *domain = first->domain;
 	char more[MESH_LOG_LIMIT_TEXT_MAX];
 	const char *why;
 	bool passes;
 
 	/* A comm with an error keeps the remotes of its paths. */
-	mesh_path_fence_prepare(&comm->paths[0], &first);
-	mesh_domain_lock(first.domain);
+	mesh_domain_lock(domain);
 	mesh_comm_lock(comm);
 	why = comm->unreported;
 	comm->unreported = NULL;
 	if (why) {
 		mesh_count_event(&comm->process->counters->comms_failed);
-		passes = mesh_log_limit_pass(&first.remote->flow->ends, 1, mesh_clock_ms(), more);
+		passes = mesh_log_limit_pass(&first->remote->flow->ends, 1, mesh_clock_ms(), more);
 		end_log(comm, passes ? MESH_LOG_WARN : MESH_LOG_INFO, why, more);
 	}
 	mesh_comm_unlock(comm);
-	mesh_domain_unlock(first.domain);
+	mesh_domain_unlock(domain);
 }
 
 const struct mesh_path *mesh_comm_frame_path(const struct mesh_comm *comm)

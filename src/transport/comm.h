@@ -268,6 +268,15 @@ enum mesh_end {
 	MESH_END_STATES
 };
 
+/* Whether NCCL has a comm. */
+enum mesh_comm_use {
+	MESH_COMM_USED,	     /* it does */
+	MESH_COMM_OPENING,   /* sending: it has an opener, and the peer's NCCL cannot have it */
+	MESH_COMM_ACCEPTED,  /* the same with all its paths accepted: the peer's NCCL may have it */
+	MESH_COMM_WAITS,     /* receiving: for accept() */
+	MESH_COMM_ABANDONED, /* the same, but the peer has ended it while no path led there */
+};
+
 /* What the peer has said of its end, before that was over for us. */
 enum mesh_said {
 	MESH_SAID_NOTHING,
@@ -288,20 +297,17 @@ struct mesh_comm {
 	void *opener MESH_GUARDED_BY(process); /* the mesh_connect that makes it; else NULL */
 	/* Where src/setup/reroutes.c points to the comm: NULL is put there when it is freed. */
 	struct mesh_comm **seeker MESH_GUARDED_BY(process);
-	/* All its paths are accepted: the peer's NCCL may have it, even if ours has not yet. */
-	bool accepted MESH_GUARDED_BY(process);
+	enum mesh_comm_use use MESH_GUARDED_BY(process);
 	bool sending; /* constant: isend, or else irecv */
 	/*
 	 * Messages may be written over a path that does not keep the order of a write, also if none
 	 * that is up is one: it was made with such a path, or over relays. Then constant.
 	 */
 	bool reorders;
-	bool may_rdma;			     /* sending: NICs of both nodes have RDMA; constant */
-	bool waits MESH_GUARDED_BY(process); /* for accept(): NCCL does not have it yet */
+	bool may_rdma; /* sending: NICs of both nodes have RDMA; constant */
 	/* A further life of a path was asked for: NCCL has the sending end. */
 	bool rerouted MESH_GUARDED_BY(process);
-	bool abandoned MESH_GUARDED_BY(process); /* the peer has ended it while no path led there */
-	char peer_name[MESH_NODE_NAME_MAX];	 /* constant */
+	char peer_name[MESH_NODE_NAME_MAX]; /* constant */
 	/* Bytes, of one that sends: the smallest of both ends of the paths that it is made with. */
 	size_t eager_limit;
 	uint64_t key; /* the same at both ends; constant */
@@ -383,7 +389,7 @@ bool mesh_path_lives(const struct mesh_path *path);
 MESH_HOLDS(process)
 static inline bool mesh_comm_is_opening(const struct mesh_comm *comm)
 {
-	return comm->opener && !comm->accepted;
+	return comm->use == MESH_COMM_OPENING;
 }
 
 /**

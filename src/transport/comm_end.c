@@ -298,53 +298,40 @@ void mesh_comm_asked_set(struct mesh_comm *comm, bool asked)
 	}
 }
 
-/*
- * Answers with CLOSE, because our operations in flight may take long: it proves that this process
- * runs, and a peer that frees its end meanwhile polls for us.
- */
-MESH_HOLDS(process)
-static void echo(struct mesh_comm *comm)
-{
-	mesh_comm_end_step(comm, MESH_END_CLOSING);
-	mesh_comm_asked_set(comm, comm_timeout(comm, mesh_clock_ms()) >= 0);
-}
-
+/* Learns what CLOSED says: only the first counts are used. */
 MESH_HOLDS(comm)
-static void said_learn(struct mesh_comm *comm, enum mesh_said said)
+static void closed_learn(struct mesh_comm *comm, const struct mesh_frame_closed *frame)
 {
-	if (comm->peer_said < said)
-		comm->peer_said = said;
-}
-
-void mesh_comm_close_came(struct mesh_comm *comm)
-{
-	mesh_comm_lock(comm);
-	said_learn(comm, MESH_SAID_CLOSE);
-	mesh_comm_peer_end_learn(comm, MESH_END_CLOSING);
-	mesh_comm_unlock(comm);
-	peer_answered(mesh_comm_frame_peer(comm));
-	comm_tick(comm);
-	echo(comm);
-}
-
-void mesh_comm_closed_came(struct mesh_comm *comm, const struct mesh_frame_closed *frame)
-{
-	mesh_comm_lock(comm);
-	said_learn(comm, MESH_SAID_CLOSE);
-	/* Only the first counts are used. */
 	if (!mesh_comm_peer_is_over(comm)) {
-		said_learn(comm, frame->unacked ? MESH_SAID_CLOSED_UNACKED : MESH_SAID_CLOSED);
+		comm->peer_said = frame->unacked ? MESH_SAID_CLOSED_UNACKED : MESH_SAID_CLOSED;
 		comm->peer_sent = frame->sent;
 		comm->peer_writes = frame->writes;
 	} else if (!comm->sending && mesh_end_is_over(comm->own_end)) {
 		comm->end_in_doubt = true; /* a sender repeats CLOSED only if it has no answer */
 	}
 	mesh_comm_peer_end_learn(comm, frame->unclean ? MESH_END_UNCLEAN : MESH_END_CLOSED);
+}
+
+void mesh_comm_close_came(struct mesh_comm *comm, const struct mesh_frame_closed *closed)
+{
+	mesh_comm_lock(comm);
+	if (!comm->peer_said)
+		comm->peer_said = MESH_SAID_CLOSE;
+	if (closed)
+		closed_learn(comm, closed);
+	else
+		mesh_comm_peer_end_learn(comm, MESH_END_CLOSING);
 	mesh_comm_unlock(comm);
 	peer_answered(mesh_comm_frame_peer(comm));
 	comm_tick(comm);
-	mesh_comm_end_repeat(comm);
-	echo(comm);
+	if (closed)
+		mesh_comm_end_repeat(comm);
+	/*
+	 * The answer is CLOSE, because our operations in flight may take long: it proves that this
+	 * process runs, and a peer that frees its end meanwhile polls for us.
+	 */
+	mesh_comm_end_step(comm, MESH_END_CLOSING);
+	mesh_comm_asked_set(comm, comm_timeout(comm, mesh_clock_ms()) >= 0);
 }
 
 void mesh_comms_asked_tick(struct mesh_process *process, uint64_t now_ms)

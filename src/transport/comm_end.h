@@ -58,11 +58,9 @@ void mesh_comm_end_step(struct mesh_comm *comm, enum mesh_end state);
 MESH_HOLDS(process)
 void mesh_comm_end_repeat(struct mesh_comm *comm);
 
-/** Handle CLOSE and CLOSED from the comm's peer. process->lock held. */
+/** CLOSE came from the comm's peer, or @closed. process->lock held. */
 MESH_HOLDS(process)
-void mesh_comm_close_came(struct mesh_comm *comm);
-MESH_HOLDS(process)
-void mesh_comm_closed_came(struct mesh_comm *comm, const struct mesh_frame_closed *frame);
+void mesh_comm_close_came(struct mesh_comm *comm, const struct mesh_frame_closed *closed);
 
 /**
  * If the comm has failed: closes our end towards the peer, whose NCCL must not wait until ours has

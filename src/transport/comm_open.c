@@ -49,7 +49,7 @@ static bool path_misses(struct mesh_peer_user *user)
 MESH_HOLDS(process)
 static bool path_is_known(struct mesh_peer_user *user)
 {
-	return !mesh_path_of_user(user)->comm->waits;
+	return mesh_path_of_user(user)->comm->use < MESH_COMM_WAITS;
 }
 
 MESH_HOLDS(process)
@@ -77,21 +77,9 @@ static bool path_waits(struct mesh_peer_user *user)
 }
 
 MESH_HOLDS(process)
-static bool path_is_quiet(struct mesh_peer_user *user)
-{
-	return mesh_path_is_quiet(mesh_path_of_user(user));
-}
-
-MESH_HOLDS(process)
 static bool path_is_open(struct mesh_peer_user *user)
 {
 	return mesh_path_is_open(mesh_path_of_user(user));
-}
-
-MESH_HOLDS(process)
-static void path_fenced(struct mesh_peer_user *user)
-{
-	mesh_path_fenced(mesh_path_of_user(user));
 }
 
 MESH_HOLDS(process)
@@ -133,12 +121,12 @@ const struct mesh_peer_user_ops mesh_path_user_ops = {
 			[MESH_USER_IS_KNOWN] = path_is_known,
 			[MESH_USER_RESUMES] = path_resumes,
 			[MESH_USER_WAITS] = path_waits,
-			[MESH_USER_IS_QUIET] = path_is_quiet,
+			[MESH_USER_IS_QUIET] = mesh_path_is_quiet,
 			[MESH_USER_IS_OPEN] = path_is_open,
 			[MESH_USER_IS_IDLE] = path_is_idle,
 		},
 	.lost = path_lost,
-	.fenced = path_fenced,
+	.fenced = mesh_path_fenced,
 	.park = path_park,
 };
 
@@ -233,18 +221,18 @@ int mesh_comm_open(const void *owner, struct mesh_peer *peer, const struct mesh_
 	struct mesh_comm *opened;
 
 	mesh_process_assert_locked(process);
-	opened = comm_alloc(wish->sending, max_paths, wish->num_paths);
+	opened = comm_alloc(wish->handle, max_paths, wish->num_paths);
 	if (!opened)
 		return -ENOMEM;
 	mesh_lock_init(&opened->lock);
 	opened->process = process;
 	opened->owner = owner;
-	opened->sending = wish->sending;
+	opened->sending = wish->handle;
 	opened->resumes = process->config.recovery;
 	opened->key = wish->key;
 	opened->wanted_paths = wish->num_paths;
 	opened->max_paths = max_paths;
-	if (wish->sending) {
+	if (wish->handle) {
 		opened->send.grant_room = wish->num_paths;
 		opened->send.listen_id = wish->handle->listen_id;
 		mesh_handle_encode(wish->handle, opened->send.handle);

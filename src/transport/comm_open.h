@@ -20,10 +20,10 @@
 
 /* What a new comm is to be. */
 struct mesh_comm_wish {
-	bool sending;
-	int num_paths;			  /* that it will have */
-	uint64_t key;			  /* random, the same at both ends */
-	const struct mesh_handle *handle; /* sending: of the listener at the other end */
+	int num_paths; /* that it will have */
+	uint64_t key;  /* random, the same at both ends */
+	/* Of the listener at the other end; NULL: the comm receives. */
+	const struct mesh_handle *handle;
 	/* The node's name at the other end of relays, through which its paths lead; NULL: none. */
 	const char *relayed_to;
 };

@@ -26,12 +26,10 @@ static bool is_affected(const struct mesh_peer *peer, const struct mesh_fence *f
 
 static bool path_is_fenced(const struct mesh_path *path, const struct mesh_fence *fences, int count)
 {
-	struct mesh_fence own;
 	int i;
 
-	mesh_path_fence_prepare(path, &own);
 	for (i = 0; i < count; i++) {
-		if (fences[i].result >= 0 && own.remote->flow == fences[i].remote->flow)
+		if (fences[i].result >= 0 && path->remote->flow == fences[i].remote->flow)
 			return true;
 	}
 	return false;
@@ -119,14 +117,14 @@ static void link_lose(const struct mesh_process *process, const struct mesh_fenc
 /* What a relay has, and the receiver perhaps not, ends here as well. */
 static void paths_abandon(struct mesh_comm *comm)
 {
-	struct mesh_fence fence;
+	struct mesh_domain *domain;
 	int i;
 
 	for (i = 0; i < comm->num_paths; i++) {
-		mesh_path_fence_prepare(&comm->paths[i], &fence);
-		mesh_domain_lock(fence.domain);
+		domain = comm->paths[i].domain;
+		mesh_domain_lock(domain);
 		mesh_path_abandon(&comm->paths[i]);
-		mesh_domain_unlock(fence.domain);
+		mesh_domain_unlock(domain);
 	}
 }
 
@@ -151,19 +149,21 @@ static void fences_drain(const struct mesh_comm *comm, const struct mesh_fence *
 static int fences_prepare(struct mesh_comm *comm, struct mesh_fence *fences,
 			  enum mesh_cut_reason reason)
 {
-	uint32_t moving = 0; /* paths, as bits */
 	int i, count = 0;
+	bool rests;
 
 	mesh_process_lock(comm->process);
 	mesh_comm_lock(comm);
 	mesh_comm_fail(comm, -ECANCELED, true, NULL); /* unless it has failed */
-	for (i = 0; i < comm->num_paths; i++)
-		moving |= (uint32_t)!mesh_path_is_at_rest(&comm->paths[i]) << i;
 	mesh_comm_unlock(comm);
 	for (i = 0; i < comm->num_paths; i++) {
-		if (!(moving >> i & 1))
+		mesh_comm_lock(comm);
+		rests = mesh_path_is_at_rest(&comm->paths[i]);
+		mesh_comm_unlock(comm);
+		if (rests)
 			continue;
-		mesh_path_fence_prepare(&comm->paths[i], &fences[count]);
+		fences[count].domain = comm->paths[i].domain;
+		fences[count].remote = comm->paths[i].remote;
 		link_lose(comm->process, &fences[count++], reason);
 	}
 	mesh_process_unlock(comm->process);

@@ -40,10 +40,10 @@ void mesh_comm_frame_handle(struct mesh_peer *peer, const struct mesh_frame *fra
 	}
 	switch ((enum mesh_frame_type)frame->header.type) {
 	case MESH_FRAME_CLOSE:
-		mesh_comm_close_came(over->comm);
+		mesh_comm_close_came(over->comm, NULL);
 		break;
 	case MESH_FRAME_CLOSED:
-		mesh_comm_closed_came(over->comm, &frame->closed);
+		mesh_comm_close_came(over->comm, &frame->closed);
 		mesh_comm_linger_check(over->comm); /* may free it */
 		break;
 	case MESH_FRAME_ASK:

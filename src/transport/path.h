@@ -27,7 +27,6 @@
 
 struct mesh_buffer;
 struct mesh_comm;
-struct mesh_fence;
 struct mesh_mr;
 struct mesh_op;
 struct mesh_pace;
@@ -36,17 +35,12 @@ struct mesh_path_relayed;
 struct mesh_segment;
 struct mesh_write;
 
-/*
- *	JOINING -> UP -> SUSPECT -> DOWN -> JOINING ...
- *
- * and GONE, from each of them, when the comm is at its end.
- */
+/* JOINING -> UP -> SUSPECT -> DOWN -> JOINING ..., or DOWN at once from JOINING. */
 enum mesh_path_state {
 	MESH_PATH_JOINING, /* the two ends make it */
 	MESH_PATH_UP,	   /* it carries messages, or may (enum mesh_path_tier) */
 	MESH_PATH_SUSPECT, /* nothing more is posted on it; what the peer sent may still arrive */
 	MESH_PATH_DOWN,	   /* it has been fenced: nothing more of it arrives */
-	MESH_PATH_GONE,	   /* for good */
 	MESH_PATH_STATES
 };
 
@@ -247,9 +241,6 @@ void mesh_path_poll_await(struct mesh_path *path);
 
 /** Makes progress, unless another thread is polling. Returns true if this thread polled. */
 bool mesh_path_poll(const struct mesh_path *path);
-
-/** Prepares the fence that cuts the path off, for mesh_remotes_fence(). */
-void mesh_path_fence_prepare(const struct mesh_path *path, struct mesh_fence *fence);
 
 /** The comm no longer waits for the path: path->waiter. domain->lock held. */
 MESH_HOLDS(domain)

@@ -10,7 +10,6 @@
 #include "base/clock.h"
 #include "base/random.h"
 #include "control/process.h"
-#include "fabric/fence.h"
 #include "fabric/poll.h"
 #include "fabric/remote.h"
 #include "system/tcp_look.h"
@@ -115,14 +114,6 @@ static const struct mesh_path_kind direct = {
 	.room_await = mesh_path_flow_await,
 	.abandon = direct_abandon,
 };
-
-void mesh_path_fence_prepare(const struct mesh_path *path, struct mesh_fence *fence)
-{
-	*fence = (struct mesh_fence){
-		.domain = path->domain,
-		.remote = path->remote,
-	};
-}
 
 /* ---- counting ----------------------------------------------------------------------------- */
 

@@ -16,8 +16,6 @@ static const struct {
 	[MESH_PATH_UP] = {"up", 1 << MESH_PATH_JOINING},
 	[MESH_PATH_SUSPECT] = {"suspect", 1 << MESH_PATH_UP},
 	[MESH_PATH_DOWN] = {"down", 1 << MESH_PATH_SUSPECT | 1 << MESH_PATH_JOINING},
-	[MESH_PATH_GONE] = {"gone", 1 << MESH_PATH_JOINING | 1 << MESH_PATH_UP |
-					    1 << MESH_PATH_SUSPECT | 1 << MESH_PATH_DOWN},
 };
 
 bool mesh_path_is(const struct mesh_path *path, enum mesh_path_state state)
@@ -202,7 +200,8 @@ void mesh_comm_tiers_learn(struct mesh_comm *comm)
 void mesh_path_accepted(struct mesh_path *path, const struct mesh_frame_accept *accept)
 {
 	path->known = true;
-	path->comm->accepted |= path->comm->num_paths == path->comm->wanted_paths;
+	if (mesh_comm_is_opening(path->comm) && path->comm->num_paths == path->comm->wanted_paths)
+		path->comm->use = MESH_COMM_ACCEPTED;
 	mesh_comm_lock(path->comm);
 	if (path->comm->sending)
 		grants_renew(path->comm, accept->lives);

@@ -62,8 +62,9 @@ void mesh_questions_path_renewed(const struct mesh_path *path)
 
 /* ---- a lost path ----------------------------------------------------------------------------- */
 
-bool mesh_path_is_quiet(const struct mesh_path *path)
+bool mesh_path_is_quiet(struct mesh_peer_user *user)
 {
+	const struct mesh_path *path = mesh_path_of_user(user);
 	bool quiet;
 
 	mesh_comm_lock(path->comm);
@@ -78,8 +79,10 @@ bool mesh_path_is_open(const struct mesh_path *path)
 	return path->comm->resumes && mesh_path_is(path, MESH_PATH_SUSPECT);
 }
 
-void mesh_path_fenced(struct mesh_path *path)
+void mesh_path_fenced(struct mesh_peer_user *user)
 {
+	struct mesh_path *path = mesh_path_of_user(user);
+
 	if (!mesh_path_is_open(path))
 		return;
 	mesh_path_down(path, MESH_PATH_SUSPECT);
@@ -92,7 +95,7 @@ void mesh_path_drained(struct mesh_path *path)
 	if (!mesh_path_is_open(path))
 		return;
 	mesh_path_poll(path); /* what has arrived is counted */
-	mesh_path_fenced(path);
+	mesh_path_fenced(&path->user);
 }
 
 /*
@@ -135,7 +138,7 @@ void mesh_path_fence(struct mesh_path *path)
 		return;
 	}
 	mesh_peer_fenced_set(peer, MESH_FENCED);
-	mesh_path_fenced(path);
+	mesh_path_fenced(&path->user);
 }
 
 void mesh_path_given_up(struct mesh_path *path)

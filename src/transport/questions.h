@@ -14,7 +14,7 @@
 
 /** True if no operation of ours that a resumed comm waits for is in flight on a lost path. */
 MESH_HOLDS(process)
-bool mesh_path_is_quiet(const struct mesh_path *path);
+bool mesh_path_is_quiet(struct mesh_peer_user *path);
 
 /** True if something may still arrive over a lost path of a comm that goes on. */
 MESH_HOLDS(process)
@@ -22,7 +22,7 @@ bool mesh_path_is_open(const struct mesh_path *path);
 
 /** The lost path's peer has stopped and was fenced: the path is down. Takes domain->lock. */
 MESH_HOLDS(process)
-void mesh_path_fenced(struct mesh_path *path);
+void mesh_path_fenced(struct mesh_peer_user *path);
 
 /**
  * The peer has stopped the path: gives up its link, and fences it. On verbs that takes a while: it

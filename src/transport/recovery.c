@@ -202,12 +202,10 @@ static int doubts_collect(struct mesh_comm *comm, uint32_t *seqs)
 MESH_HOLDS(process)
 static void resume_send(struct mesh_comm *comm, uint32_t seq)
 {
-	const struct mesh_path *over = mesh_comm_frame_path(comm);
 	struct mesh_frame frame;
 	int i;
 
 	memset(&frame, 0, sizeof(frame));
-	frame.resume.to_comm = over->remote_id;
 	frame.resume.seq = seq;
 	mesh_comm_lock(comm);
 	frame.resume.round = comm->send.round;
@@ -220,7 +218,7 @@ static void resume_send(struct mesh_comm *comm, uint32_t seq)
 			comm->paths[i].epoch - (comm->paths[i].state == MESH_PATH_JOINING);
 	}
 	mesh_comm_unlock(comm);
-	mesh_peer_send(over->peer, &frame, MESH_FRAME_RESUME);
+	mesh_comm_frame_send(comm, &frame, MESH_FRAME_RESUME);
 }
 
 /* An operation on the path has failed with @cause, a negative errno. */

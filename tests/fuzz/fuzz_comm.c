@@ -343,10 +343,9 @@ static struct mesh_comm *comm_open(int key, int num_paths)
 {
 	struct mesh_process *process = &fixture.setup.process;
 	const struct mesh_comm_wish wish = {
-		.sending = run.sending,
 		.num_paths = num_paths,
 		.key = (uint64_t)key,
-		.handle = &fixture_handle,
+		.handle = run.sending ? &fixture_handle : NULL,
 	};
 	struct mesh_comm *comm = NULL;
 	int i;

@@ -149,10 +149,9 @@ const struct mesh_handle fixture_handle;
 struct mesh_comm *fixture_comm_open(bool sending)
 {
 	const struct mesh_comm_wish wish = {
-		.sending = sending,
 		.num_paths = fixture.num_paths,
 		.key = 1,
-		.handle = &fixture_handle,
+		.handle = sending ? &fixture_handle : NULL,
 	};
 	struct mesh_comm *comm = NULL;
 	int i;

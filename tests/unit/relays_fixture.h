@@ -103,7 +103,6 @@ static inline int relays_close(void)
 static inline void relayed_sender_open(int relays, int num_paths)
 {
 	const struct mesh_comm_wish wish = {
-		.sending = true,
 		.num_paths = num_paths,
 		.key = KEY,
 		.handle = &fixture_handle,

@@ -137,8 +137,8 @@ TEST(process_ends_after_abort)
 	request = fixture_post(comm, LARGE);
 	fixture_sends_complete();
 	process_take();
-	mesh_comm_close_came(comm);
-	mesh_comm_closed_came(comm, &closed);
+	mesh_comm_close_came(comm, NULL);
+	mesh_comm_close_came(comm, &closed);
 	mesh_peer_lose(&fixture.peers[0], "its process has ended");
 	mesh_peer_bury(&fixture.peers[0]);
 	process_release();

@@ -93,7 +93,6 @@ TEST_BARE(segment_sizes)
 TEST(segments_stay)
 {
 	const struct mesh_comm_wish wish = {
-		.sending = true,
 		.num_paths = 2,
 		.key = 1,
 		.handle = &fixture_handle,
