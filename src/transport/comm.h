@@ -83,7 +83,7 @@ enum mesh_grant_state {
 
 /* What only a request of a receiving comm has. */
 struct mesh_request_receive {
-	enum mesh_grant_state grant;
+	uint8_t grant;	       /* enum mesh_grant_state */
 	uint32_t num_segments; /* 0 until known */
 	uint32_t num_arrived;
 	struct mesh_marks *marks; /* while MOVING */

@@ -49,7 +49,7 @@ MESH_HOLDS(comm)
 static void data_place(struct mesh_request *request, const void *data, size_t size)
 {
 	if (size > request->size) {
-		mesh_request_overflow(request, size, request->size);
+		mesh_request_overflow(request, size);
 		return;
 	}
 	mesh_place(request->data, data, size);
@@ -180,7 +180,7 @@ MESH_HOLDS(comm)
 static bool size_learn(struct mesh_request *request, uint64_t size)
 {
 	if (size > request->size) {
-		mesh_request_overflow(request, size, request->size);
+		mesh_request_overflow(request, size);
 		return false;
 	}
 	if (size)
@@ -300,7 +300,7 @@ static void written_arrived(struct mesh_path *path, const struct mesh_message_he
 					.flag = written.flag,
 				});
 	else
-		mesh_request_overflow(request, header->size, request->size);
+		mesh_request_overflow(request, header->size);
 }
 
 MESH_HOLDS(comm)

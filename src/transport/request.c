@@ -31,8 +31,11 @@ int mesh_request_refuse(const struct mesh_comm *comm, bool sending, const void *
 	return -EINVAL;
 }
 
-void mesh_request_overflow(const struct mesh_request *request, uint64_t size, uint64_t room)
+void mesh_request_overflow(const struct mesh_request *request, uint64_t other)
 {
+	const uint64_t own = request->size;
+	uint64_t size = request->comm->sending ? own : other;
+	uint64_t room = request->comm->sending ? other : own;
 	char why[160];
 
 	snprintf(why, sizeof(why),

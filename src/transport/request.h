@@ -87,10 +87,14 @@ static inline uint32_t mesh_requests_done(struct mesh_comm *comm)
 MESH_COLD
 int mesh_request_refuse(const struct mesh_comm *comm, bool sending, const void *data, size_t size);
 
-/** Ends the comm: the message of @size bytes is larger than the receive of @room bytes. */
+/**
+ * Ends the comm: the message is larger than its receive.
+ *
+ * @other: bytes of what is at the other end, the receive or the message
+ */
 MESH_HOLDS(comm)
 MESH_COLD
-void mesh_request_overflow(const struct mesh_request *request, uint64_t size, uint64_t room);
+void mesh_request_overflow(const struct mesh_request *request, uint64_t other);
 
 /** Checks what NCCL passed: direction, size, registration. Returns 0 or -EINVAL after a WARN. */
 static inline int mesh_request_check(const struct mesh_comm *comm, bool sending, const void *data,

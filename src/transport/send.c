@@ -448,7 +448,7 @@ MESH_COLD static enum send_result overflow(struct mesh_request *request,
 {
 	if (!mesh_announce_too_large(request))
 		return SEND_BUSY;
-	mesh_request_overflow(request, request->size, grant->size);
+	mesh_request_overflow(request, grant->size);
 	return SEND_BLOCKED;
 }
 
