@@ -111,7 +111,6 @@ struct mesh_process {
 	char name[MESH_NODE_NAME_MAX];
 	uint64_t tuner_digest; /* struct mesh_tuner_plan; MESH_TUNER_ANY where NCCL does not run */
 	enum mesh_process_role role;
-	uint64_t guest_job; /* of a guest: the job of the relays that it asks; 0: any */
 
 	/* From the first listen or connect until the last mesh_net closes. */
 	_Atomic(bool) started; /* set last; then any thread may poll without the lock */

@@ -14,18 +14,6 @@ MESH_HOLDS(process)
 void mesh_connect_free(struct mesh_connect *connect);
 
 /**
- * Handle ACCEPT, and REFUSE of a CONNECT. process->lock held. Returns false if no attempt waits for
- * this ACCEPT.
- */
-MESH_HOLDS(process)
-bool mesh_connect_accept_handle(struct mesh_peer *peer, const struct mesh_frame *frame);
-MESH_HOLDS(process)
-void mesh_connect_refuse_handle(struct mesh_peer *peer, const struct mesh_frame *frame);
-/** Handles OPENED. Returns false if nothing here waits for it. */
-MESH_HOLDS(process)
-bool mesh_connect_opened_handle(struct mesh_peer *peer, const struct mesh_frame *frame);
-
-/**
  * Connects to the listener behind @handle, which came from another process and is not trusted.
  * Call it again with the same @handle buffer until *comm is not NULL: state is kept in the buffer
  * (MESH_HANDLE_BYTES bytes, writable, any alignment).

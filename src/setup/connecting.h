@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* connecting.h - a connection attempt: NCCL calls connect() again until it is ready. */
+/*
+ * connecting.h - a connection attempt, which the engine advances (connect_advance.h).
+ */
 #ifndef MESH_SETUP_CONNECTING_H
 #define MESH_SETUP_CONNECTING_H
 
 #include <stdint.h>
 #include <sys/queue.h>
 
+#include "base/clock.h"
 #include "control/dial.h"
 #include "nic/path_choice.h"
 #include "setup/setup.h"
@@ -13,6 +16,7 @@
 #include "wire/handle.h"
 
 enum mesh_connect_state {
+	MESH_CONNECT_NEW,    /* the engine has not seen it yet */
 	MESH_CONNECT_ASKING, /* waiting for neighbours to say which link leads to the node */
 	MESH_CONNECT_PEERS,  /* waiting until the dials of this try, or relays, are up */
 	MESH_CONNECT_SENT,   /* CONNECT is sent for the latest path, waiting for its ACCEPT */
@@ -28,9 +32,8 @@ struct mesh_relay_try;
 struct mesh_connect {
 	LIST_ENTRY(mesh_connect) entry;	   /* setup->connects; all under process->lock */
 	LIST_ENTRY(mesh_connect) id_entry; /* setup->connects_by_id */
-	struct mesh_timer timer;	   /* when the engine advances or frees it */
-	uint64_t over_ms; /* since when the engine knows it as DONE or FAILED; 0: it is not */
-	bool last_call;	  /* NCCL's last chance to fetch the result has begun */
+	struct mesh_timer timer;	   /* when the engine, and nobody else, advances it */
+	int over_looks;			   /* of the engine, since it is DONE or FAILED */
 	struct mesh_net *net;
 	int dev;     /* NCCL's on this side */
 	uint64_t id; /* NCCL's handle buffer carries it between calls */
@@ -61,5 +64,19 @@ struct mesh_connect {
 	bool away_warned;    /* a WARN reported that it waits for a carrier */
 	int error;	     /* FAILED: negative errno */
 };
+
+/** Something has happened that attempts may wait for: the engine looks at them in this turn. */
+MESH_HOLDS(process)
+static inline void mesh_connects_hasten(struct mesh_process *process)
+{
+	struct mesh_connect *connect;
+	uint64_t now_ms = mesh_clock_ms();
+
+	mesh_process_assert_locked(process);
+	LIST_FOREACH(connect, &mesh_setup_of(process)->connects, entry) {
+		if (connect->state < MESH_CONNECT_DONE)
+			mesh_engine_timer_set(&process->engine, &connect->timer, now_ms);
+	}
+}
 
 #endif

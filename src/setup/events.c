@@ -5,7 +5,7 @@
 #include "relay/circuits.h"
 #include "relay/opening.h"
 #include "relay/relay.h"
-#include "setup/connect.h"
+#include "setup/connect_advance.h"
 #include "setup/drain.h"
 #include "setup/events.h"
 #include "setup/late_nics.h"
@@ -34,6 +34,14 @@ static void peer_up(struct mesh_peer *peer)
 {
 	mesh_drain_peer_up(peer);
 	mesh_rejoin_peer_up(peer);
+	mesh_connects_hasten(peer->process);
+}
+
+MESH_HOLDS(process)
+static void peer_lost(struct mesh_peer *peer, bool missed)
+{
+	mesh_listener_peer_lost(peer, missed);
+	mesh_connects_hasten(peer->process);
 }
 
 MESH_HOLDS(process)
@@ -94,7 +102,7 @@ const struct mesh_peer_events mesh_setup_events = {
 	.admits = hello_is_admitted,
 	.introduced = introduced,
 	.foreign = mesh_listener_foreign,
-	.lost = mesh_listener_peer_lost,
+	.lost = peer_lost,
 	.up = peer_up,
 	.frames =
 		{

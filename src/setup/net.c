@@ -122,7 +122,7 @@ static int relays_check(struct mesh_process *process)
 		return 0;
 	if (!strcmp(config->relay, "off") || !config->neighbours)
 		return -EPERM;
-	if (!mesh_setup_job(process))
+	if (!mesh_setup_of(process)->job)
 		snprintf(config->relay, sizeof(config->relay), "any");
 	return 0;
 }
@@ -133,6 +133,15 @@ struct opening {
 	uint64_t job;	    /* of a guest */
 	uint32_t connect_s; /* 0: as NCCL_MESH_CONNECT_TIMEOUT says */
 };
+
+/* Here, because no other thread may read the environment while NCCL's program changes it. */
+static void job_learn(struct mesh_setup *setup, const struct opening *opening)
+{
+	setup->job = opening->job;
+	if (opening->role != MESH_PROCESS_GUEST)
+		setup->job = mesh_job_key();
+	mesh_job_rank(&setup->rank);
+}
 
 MESH_NOT_ANALYSED
 static int setup_make(const struct opening *opening, struct mesh_setup **made)
@@ -146,7 +155,7 @@ static int setup_make(const struct opening *opening, struct mesh_setup **made)
 		return -ENOMEM;
 	process = &setup->process;
 	process->role = opening->role;
-	process->guest_job = opening->job;
+	job_learn(setup, opening);
 	mesh_nic_watch_open(process, false); /* before the table is read: misses nothing */
 	mesh_info("nccl-net-mesh %s, protocol %d, libfabric %s", mesh_version(),
 		  MESH_PROTOCOL_VERSION, mesh_libfabric_version(libfabric));
@@ -200,7 +209,7 @@ free_node:
 MESH_HOLDS(process)
 static void relay_start(struct mesh_process *process)
 {
-	bool serves = !strcmp(process->config.relay, "any") || mesh_setup_job(process);
+	bool serves = !strcmp(process->config.relay, "any") || mesh_setup_of(process)->job;
 
 	if (serves && strcmp(process->config.relay, "off") != 0 && process->config.neighbours)
 		mesh_setup_start(process);

@@ -10,15 +10,15 @@
 #include "system/this_process.h"
 
 MESH_HOLDS(process)
-static void self_fill(const struct mesh_process *process, struct mesh_neighbour_self *self)
+static void self_fill(struct mesh_process *process, struct mesh_neighbour_self *self)
 {
-	struct mesh_job_rank rank;
+	const struct mesh_setup *setup = mesh_setup_of(process);
 
 	memset(self, 0, sizeof(*self));
 	self->node_id = process->node_id;
 	memcpy(self->node, process->name, sizeof(self->node));
 	mesh_neighbour_site_set(self, process->config.site);
-	self->job = mesh_setup_job(process);
+	self->job = setup->job;
 	self->process = (struct mesh_neighbour_process){
 		.process_id = process->process_id,
 		.job = self->job,
@@ -29,8 +29,8 @@ static void self_fill(const struct mesh_process *process, struct mesh_neighbour_
 	};
 	if (process->role == MESH_PROCESS_GUEST)
 		self->process.job = self->process.control_port = 0; /* it relays for none */
-	if (process->role == MESH_PROCESS_RANK && mesh_job_rank(&rank))
-		self->process.rank = rank.rank + 1;
+	if (process->role == MESH_PROCESS_RANK && setup->rank.size)
+		self->process.rank = setup->rank.rank + 1;
 	if (strcmp(process->config.relay, "any") != 0)
 		return;
 	self->job = 0; /* processes of all jobs may relay for this one */

@@ -15,8 +15,9 @@
 #include "fabric/provider.h"
 #include "nic/addr.h"
 #include "nic/nic.h"
-#include "system/nic_table.h"
+#include "setup/connecting.h"
 #include "setup/openings.h"
+#include "system/nic_table.h"
 #include "transport/place.h"
 #include "wire/message.h"
 
@@ -90,6 +91,7 @@ static void opening_finish(struct mesh_process *process, int index, struct mesh_
 	if (!atomic_load(&process->started))
 		return;
 	mesh_peers_hello_resume(process);
+	mesh_connects_hasten(process);
 	mesh_engine_wake(&process->engine);
 }
 

@@ -125,11 +125,10 @@ void mesh_rank_ring_judge(struct mesh_process *process, uint64_t target)
 	const struct mesh_explore *explore = &setup->neighbours->searching.explore;
 	int order[MESH_RING_NODES_MAX], i, gaps, better, first = -1;
 	struct rank_ring ring = {.num = 0};
-	struct mesh_job_rank rank;
 
 	mesh_process_assert_locked(process);
-	if (process->role != MESH_PROCESS_RANK || setup->ring_judged || !mesh_job_rank(&rank) ||
-	    !nodes_collect(process, explore, &rank, &ring))
+	if (process->role != MESH_PROCESS_RANK || setup->ring_judged || !setup->rank.size ||
+	    !nodes_collect(process, explore, &setup->rank, &ring))
 		return;
 	links_collect(&explore->graph, &ring);
 	for (i = 0; i < ring.num; i++)

@@ -57,7 +57,10 @@ struct mesh_setup {
 	struct mesh_process process;
 	const struct mesh_engine_work *work; /* constant */
 	pid_t pid;			     /* the process that made it; constant */
-	int users;			     /* open mesh_nets; under net.c's own mutex */
+	uint64_t job; /* that it belongs to, or a guest asks relays for; 0: none; constant */
+	struct mesh_job_rank rank;     /* size 0: it has none; constant */
+	int users;		       /* open mesh_nets; under net.c's own mutex */
+	struct mesh_timer start_timer; /* of what the engine starts: start.c */
 
 	LIST_HEAD(, mesh_listener) listeners MESH_GUARDED_BY(process);
 	LIST_HEAD(, mesh_connect) connects MESH_GUARDED_BY(process);
@@ -86,12 +89,6 @@ struct mesh_net {
 	struct mesh_setup *setup;
 	struct mesh_process *process; /* setup's */
 };
-
-/** The key of the job that this process belongs to, or asks relays for; 0: it has none. */
-static inline uint64_t mesh_setup_job(const struct mesh_process *process)
-{
-	return process->role == MESH_PROCESS_GUEST ? process->guest_job : mesh_job_key();
-}
 
 static inline struct mesh_setup *mesh_setup_of(struct mesh_process *process)
 {

@@ -63,21 +63,38 @@ static void domains_close(struct mesh_process *process)
 MESH_HOLDS(process)
 static void relay_open(struct mesh_process *process)
 {
-	if (mesh_relay_open(process, mesh_setup_job(process)))
+	if (mesh_relay_open(process, mesh_setup_of(process)->job))
 		mesh_warn("no memory to relay for other nodes");
 	else
 		process->relay->neighbours = mesh_setup_of(process)->neighbours;
 }
 
+/*
+ * What neither a listener nor a connect() waits for: the engine does it before anything else, as
+ * its first timer, and not NCCL's thread.
+ */
+MESH_HOLDS(process)
+static void start_expired(struct mesh_timer *timer, uint64_t now_ms)
+{
+	struct mesh_process *process =
+		&mesh_container_of(timer, struct mesh_setup, start_timer)->process;
+
+	(void)now_ms;
+	mesh_drain_open(process);
+	mesh_nic_watch_start(process);
+	mesh_nic_neighbours_open(process);
+	relay_open(process);
+}
+
 int mesh_setup_start(struct mesh_process *process)
 {
+	struct mesh_setup *setup = mesh_setup_of(process);
 	int ret;
 
 	mesh_process_assert_locked(process);
 	if (atomic_load(&process->started))
 		return 0;
-	ret = mesh_engine_open(&process->engine, &process->lock, mesh_setup_of(process)->work,
-			       process);
+	ret = mesh_engine_open(&process->engine, &process->lock, setup->work, process);
 	if (ret)
 		return ret;
 	mesh_openings_start(process);
@@ -89,10 +106,8 @@ int mesh_setup_start(struct mesh_process *process)
 	if (ret)
 		goto close_controls;
 	page_open(process);
-	mesh_drain_open(process);
-	mesh_nic_watch_start(process);
-	mesh_nic_neighbours_open(process);
-	relay_open(process);
+	setup->start_timer.expired = start_expired;
+	mesh_engine_timer_set(&process->engine, &setup->start_timer, 0);
 	atomic_store(&process->started, true);
 	return 0;
 close_controls:
@@ -156,6 +171,7 @@ void mesh_setup_stop(struct mesh_process *process)
 		mesh_nic_neighbours_close(process);
 		mesh_controls_close(process);
 		mesh_drain_close(process);
+		mesh_engine_timer_cancel(&process->engine, &mesh_setup_of(process)->start_timer);
 		mesh_engine_close(&process->engine);
 		atomic_store(&process->started, false);
 		page_close(process);

@@ -9,6 +9,8 @@ Usage: cost.py [count]           the figures, as a table
        cost.py record            writes today's figures to tests/bench/cost.json
        cost.py functions         where the instructions go, by function and by line
        cost.py calls             the system calls of a message (strace), by name
+       cost.py connect           the files of src/ of which the first connect() runs code, in the
+                                 thread that calls it
 Options: --build DIR  --plugin FILE  --json FILE  --top N  --bound FILE
 
 plugin_cost moves messages under callgrind, both ends on one thread in turn, over the loopback
@@ -379,9 +381,33 @@ def command_calls(args):
     return 0
 
 
+def command_connect(args):
+    with tempfile.TemporaryDirectory() as folder:
+        out = os.path.join(folder, "out")
+        command = ["valgrind", "--tool=callgrind", "--callgrind-out-file=" + out,
+                   "--separate-threads=yes", "--dump-line=yes", "--fair-sched=try",
+                   "--compress-strings=no", "--compress-pos=no", "--collect-atstart=no",
+                   "--toggle-collect=mesh_plugin_connect*", args.program,
+                   "--plugin", args.plugin, "--messages", "1,1"]
+        subprocess.run(namespace(command), check=True, stdout=subprocess.DEVNULL,
+                       stderr=subprocess.DEVNULL, timeout=LIMIT_S,
+                       env=dict(os.environ, NCCL_MESH_NICS="=lo"))
+        profile = Profile(out + "-01")
+    costs = collections.Counter()
+    for (_, fl, _), cost in profile.lines.items():
+        name = os.path.relpath(fl, TOP) if fl[:1] == "/" else fl
+        costs[name] += cost if name.startswith("src/") else 0
+    costs = +costs
+    for name, cost in sorted(costs.items()):
+        print("%8d  %s" % (cost, name))
+    print("files: %d" % len(costs))
+    return 0
+
+
 def main():
     commands = {"count": command_count, "check": command_check, "record": command_record,
-                "functions": command_functions, "calls": command_calls}
+                "functions": command_functions, "calls": command_calls,
+                "connect": command_connect}
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
     parser.add_argument("command", nargs="?", default="count", choices=sorted(commands))
     parser.add_argument("--build", default=os.environ.get("MESH_BUILD", "build"))

@@ -262,11 +262,14 @@ static uint32_t count_waiting(const struct session *s, const struct comm *comms,
 /* A connect's reason says more than an accept's, which only knows that no peer came. */
 static void describe_setup(const struct session *s, char *text, size_t size)
 {
-	char counts[120];
+	char counts[120], warning[PLUGIN_WARNING_MAX];
 	const char *words = NULL;
 	uint32_t accepts = count_waiting(s, s->receives, &words);
 	uint32_t connects = count_waiting(s, s->sends, &words);
 
+	/* A plugin may connect in a thread of its own. */
+	if (!words && plugin_last_warning(warning) != s->warnings_before)
+		words = warning;
 	snprintf(counts, sizeof(counts), "%u connections to rank %u and %u from it are not made",
 		 connects, s->peer, accepts);
 	append(text, size, counts);

@@ -64,7 +64,8 @@ static const struct connect_case {
 	{"cable-lost-meanwhile", "pair", "ab", 4, RUNS, 0, 4000,
 	 .events = {DOWN(2, 0), UP(1000, 0), RESETS(1001, 1), ENDS(2000)}},
 	{"descriptors-come", "pair", "ab", 4, RUNS, 3000, 8000,
-	 .events = {NO_FILES(1, 0), HAS_FILES(3000, 0), ENDS(3000)}},
+	 .events = {TAKES_MS(0, 0, 5), TAKES_MS(0, 1, 5), NO_FILES(1, 1), HAS_FILES(3000, 1),
+		    ENDS(3000)}},
 
 	/* What cannot work. */
 	{"no-common-subnet", "line", "ac", 1, FAILS, 0, 1000,
@@ -127,7 +128,8 @@ static const struct connect_case {
 	 .events = {IS_KILLED(0, 0), ENDS(0)}},
 	{"killed-connector", "pair", "ab", 1, FAILS, 5000, 8000, "and is gone",
 	 .accept_from_ms = 1500, .connect_until_ms = 1,
-	 .events = {HOLE(20, 0), IS_KILLED(1000, 0), ENDS(1000)}},
+	 .events = {TAKES_MS(0, 0, 5), TAKES_MS(0, 1, 5), HOLE(50, 0), IS_KILLED(1000, 0),
+		    ENDS(1000)}},
 	{"connector-that-stops-asking", "pair", "ab", 1, FAILS, 70000, 80000,
 	 "reports that it has given up", .connect_until_ms = 1, .accept_from_ms = 68000,
 	 .events = {ENDS(0)}},

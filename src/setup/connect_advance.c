@@ -1,0 +1,571 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* connect_advance.c - makes a sending comm: finds candidates, tries them, asks for path after path. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/random.h"
+#include "control/peer.h"
+#include "setup/candidates.h"
+#include "setup/connect_advance.h"
+#include "setup/connect_judge.h"
+#include "setup/connect_lanes.h"
+#include "setup/connect_log.h"
+#include "setup/connect_relay.h"
+#include "setup/connect_try.h"
+#include "setup/neighbour_hints.h"
+#include "transport/comm_open.h"
+#include "transport/path_relayed.h"
+#include "transport/path_state.h"
+
+/*
+ * For the exchange of HELLO with another version: the listener may also be out of reach. While
+ * there are candidates that were not dialled yet, one gets as long as in any other try, and no
+ * more.
+ */
+#define FOREIGN_MS 5000
+
+static const uint8_t connect_may_follow[MESH_CONNECT_STATES] = {
+	[MESH_CONNECT_ASKING] = 1 << MESH_CONNECT_NEW,
+	/* From the SENT ones: a path broke, or a relay has refused, before all were accepted. */
+	[MESH_CONNECT_PEERS] = 1 << MESH_CONNECT_ASKING | 1 << MESH_CONNECT_SENT |
+			       1 << MESH_CONNECT_OPEN_SENT,
+	[MESH_CONNECT_SENT] = 1 << MESH_CONNECT_PEERS,
+	[MESH_CONNECT_OPEN_SENT] = 1 << MESH_CONNECT_PEERS,
+	[MESH_CONNECT_DONE] = 1 << MESH_CONNECT_SENT | 1 << MESH_CONNECT_OPEN_SENT,
+	[MESH_CONNECT_FAILED] = 1 << MESH_CONNECT_ASKING | 1 << MESH_CONNECT_PEERS |
+				1 << MESH_CONNECT_SENT | 1 << MESH_CONNECT_OPEN_SENT,
+};
+
+MESH_HOLDS(process)
+static void connect_state_set(struct mesh_connect *connect, enum mesh_connect_state state)
+{
+	bool legal = connect_may_follow[state] & 1 << connect->state;
+
+	mesh_process_assert_locked(connect->net->process);
+	assert(legal);
+	(void)legal;
+	connect->state = state;
+}
+
+MESH_HOLDS(process)
+static void comm_drop(struct mesh_connect *connect)
+{
+	struct mesh_peer *peer;
+
+	if (!connect->comm)
+		return;
+	peer = connect->comm->paths[0].peer;
+	/* The listener may have its end already, and an ACCEPT may be in flight. */
+	mesh_connect_withdraw(connect, peer, connect->comm);
+	if (connect->state == MESH_CONNECT_DONE)
+		mesh_connect_withdraw(connect, peer, NULL); /* its dials have ended */
+	connect->comm->opener = connect;		    /* NCCL does not get it */
+	mesh_comm_free(connect->comm);
+	connect->comm = NULL;
+	connect->num_accepted = 0;
+}
+
+MESH_HOLDS(process)
+static void dials_end(struct mesh_connect *connect)
+{
+	mesh_connect_try_end(connect);
+	mesh_relay_try_close(connect->relay);
+	connect->relay = NULL;
+}
+
+MESH_HOLDS(process)
+static void connect_fail(struct mesh_connect *connect, int error)
+{
+	comm_drop(connect);
+	mesh_connect_give_up(connect);
+	dials_end(connect);
+	connect_state_set(connect, MESH_CONNECT_FAILED);
+	connect->error = error;
+}
+
+/* @ret: of the beginning of a try. Where no NIC of ours can be opened for it, relays may help. */
+MESH_HOLDS(process)
+static int try_begun(struct mesh_connect *connect, int ret, uint64_t now_ms)
+{
+	if (ret != -ENODEV && ret != -ENOLINK)
+		return ret && connect->relay ? -EAGAIN : ret;
+	if (!mesh_connect_relay_begin(connect)) {
+		if (connect->state == MESH_CONNECT_ASKING)
+			connect_state_set(connect, MESH_CONNECT_PEERS);
+		return -EAGAIN;
+	}
+	if (ret == -ENOLINK)
+		mesh_connect_log_away(connect, now_ms);
+	return ret == -ENOLINK ? -EAGAIN : ret;
+}
+
+MESH_HOLDS(process)
+static void try_go_on(struct mesh_connect *connect, int ret, uint64_t now_ms)
+{
+	ret = try_begun(connect, ret, now_ms);
+	if (ret && ret != -EAGAIN)
+		connect_fail(connect, ret);
+}
+
+/* ---- one path after the other ----------------------------------------------------------- */
+
+/* Adds the next path to the comm, or makes the comm with its first, and asks for it. */
+MESH_HOLDS(process)
+static void path_request(struct mesh_connect *connect)
+{
+	bool relay = connect->state == MESH_CONNECT_OPEN_SENT;
+	const struct mesh_dial *dials = relay ? connect->relay->dials : connect->dials;
+	struct mesh_peer *peer = dials[connect->num_accepted].peer;
+	uint64_t key;
+	int ret;
+
+	if (connect->comm) {
+		ret = mesh_comm_path_add(connect->comm, peer, relay);
+	} else {
+		ret = mesh_random(&key, sizeof(key));
+		if (!ret)
+			ret = mesh_connect_comm_open(connect, peer, key);
+		if (!ret)
+			connect->comm->opener = connect;
+	}
+	if (ret) {
+		mesh_connect_log_full(peer, ret);
+		connect_fail(connect, ret);
+		return;
+	}
+	mesh_connect_request(connect);
+}
+
+/* All its paths are there: it lives as if NCCL had it, which may ask for it later, or never. */
+MESH_HOLDS(process)
+static void connect_done(struct mesh_connect *connect)
+{
+	connect_state_set(connect, MESH_CONNECT_DONE);
+	connect->comm->opener = NULL;
+	mesh_connect_try_late_want(connect);
+	mesh_connect_relay_keep(connect);
+	dials_end(connect); /* the comm's paths keep what they use */
+}
+
+MESH_HOLDS(process)
+static void connect_accepted(struct mesh_connect *connect, const struct mesh_frame_accept *accept)
+{
+	int i = connect->num_accepted++;
+
+	connect->comm->paths[i].reason = mesh_connect_try_reason(connect, i);
+	mesh_path_accepted(&connect->comm->paths[i], accept);
+	if (connect->num_accepted == connect->comm->wanted_paths)
+		connect_done(connect);
+	else
+		path_request(connect);
+}
+
+MESH_HOLDS(process)
+static void connect_refused(struct mesh_connect *connect, enum mesh_refusal refusal)
+{
+	mesh_connect_log_refused(connect->dials[connect->num_accepted].peer, refusal);
+	connect_fail(connect, -ECONNREFUSED);
+}
+
+/* The attempt that waits for this path to be accepted, or NULL. */
+MESH_HOLDS(process)
+static struct mesh_connect *connect_of_comm(struct mesh_peer *peer, uint32_t comm)
+{
+	const struct mesh_path *path = mesh_comm_path_find(peer, comm);
+	struct mesh_connect *connect = path ? path->comm->opener : NULL;
+	bool awaits = connect && (connect->state == MESH_CONNECT_SENT ||
+				  connect->state == MESH_CONNECT_OPEN_SENT);
+
+	return awaits && path == &connect->comm->paths[connect->comm->num_paths - 1] ? connect
+										     : NULL;
+}
+
+/* Another relay may have a way. */
+MESH_HOLDS(process)
+static void relay_refused(struct mesh_connect *connect, enum mesh_refusal refusal)
+{
+	mesh_relay_try_refused(connect->relay, connect->num_accepted, refusal);
+	comm_drop(connect);
+	mesh_relay_try_end(connect->relay);
+	connect_state_set(connect, MESH_CONNECT_PEERS);
+}
+
+bool mesh_connect_accept_handle(struct mesh_peer *peer, const struct mesh_frame *frame)
+{
+	struct mesh_connect *connect = connect_of_comm(peer, frame->to_comm);
+
+	/*
+	 * Otherwise the connection was dropped meanwhile, and WITHDRAW is in flight. A relay
+	 * answers with OPENED, which says where its memory is.
+	 */
+	if (connect && connect->state == MESH_CONNECT_SENT)
+		connect_accepted(connect, &frame->accept);
+	return connect;
+}
+
+void mesh_connect_refuse_handle(struct mesh_peer *peer, const struct mesh_frame *frame)
+{
+	struct mesh_connect *connect = connect_of_comm(peer, frame->refuse.comm);
+
+	if (connect && connect->state == MESH_CONNECT_OPEN_SENT)
+		relay_refused(connect, (enum mesh_refusal)frame->refuse.refusal);
+	else if (connect)
+		connect_refused(connect, (enum mesh_refusal)frame->refuse.refusal);
+}
+
+bool mesh_connect_opened_handle(struct mesh_peer *peer, const struct mesh_frame *frame)
+{
+	const struct mesh_frame_opened *opened = &frame->opened;
+	const struct mesh_frame_accept accept = mesh_frame_opened_accept(opened);
+	struct mesh_connect *connect = connect_of_comm(peer, opened->to_comm);
+	struct mesh_path *path;
+
+	if (!connect || connect->state != MESH_CONNECT_OPEN_SENT)
+		return false;
+	path = &connect->comm->paths[connect->num_accepted];
+	if (mesh_path_relayed_opened(path, opened))
+		return false; /* no memory: the attempt ends at its deadline */
+	if (path->comm->eager_limit > opened->eager_limit)
+		path->comm->eager_limit = opened->eager_limit;
+	mesh_comm_paths_learn(path->comm);
+	connect_accepted(connect, &accept);
+	return true;
+}
+
+/* ---- advancing -------------------------------------------------------------------------- */
+
+/*
+ * Begins to connect, the likely candidates first. Returns 0; -EAGAIN if none can begin yet; another
+ * negative errno (logged).
+ */
+MESH_HOLDS(process)
+static int peers_begin(struct mesh_connect *connect, uint64_t now_ms)
+{
+	int ret;
+
+	mesh_neighbour_hints_order(connect->net->process, &connect->handle, &connect->choice);
+	ret = try_begun(connect, mesh_connect_try_start(connect, now_ms), now_ms);
+	if ((!ret || ret == -EAGAIN) && connect->state == MESH_CONNECT_ASKING)
+		connect_state_set(connect, MESH_CONNECT_PEERS);
+	return ret;
+}
+
+/* Finds the candidates among all NICs that are known now. */
+MESH_HOLDS(process)
+static void candidates_renew(struct mesh_connect *connect)
+{
+	mesh_candidates_find(connect->net->process, connect->dev, &connect->handle,
+			     &connect->choice);
+	connect->unopened = 0;
+}
+
+/*
+ * There is no path. Relays may lead there: then returns -EAGAIN. Else looks for a route first, so
+ * that the message can say over which nodes the cables lead there; returns -EAGAIN while it looks,
+ * then -ENETUNREACH (logged).
+ */
+MESH_HOLDS(process)
+static int no_path(struct mesh_connect *connect)
+{
+	struct mesh_process *process = connect->net->process;
+
+	if (!mesh_connect_relay_begin(connect)) {
+		connect_state_set(connect, MESH_CONNECT_PEERS);
+		return -EAGAIN;
+	}
+	if (!connect->route_asked) {
+		connect->route_asked = true;
+		if (mesh_neighbour_hints_route_ask(process, &connect->handle))
+			return -EAGAIN;
+	}
+	if (mesh_neighbour_hints_route_wait(process, &connect->handle))
+		return -EAGAIN;
+	mesh_connect_log_no_path(connect);
+	return -ENETUNREACH;
+}
+
+/* No NIC of the handle shares a link: perhaps one does that has answered as a neighbour. */
+MESH_HOLDS(process)
+static int neighbours_renew(struct mesh_connect *connect)
+{
+	mesh_neighbour_hints_learn(connect->net->process, &connect->handle);
+	candidates_renew(connect);
+	return connect->choice.num_candidates ? 0 : no_path(connect);
+}
+
+/* Finds the candidates, and begins with them unless neighbours are asked first. */
+MESH_HOLDS(process)
+static void connect_begin(struct mesh_connect *connect, uint64_t now_ms)
+{
+	struct mesh_process *process = connect->net->process;
+	int ret = 0;
+
+	connect_state_set(connect, MESH_CONNECT_ASKING);
+	mesh_neighbour_hints_learn(process, &connect->handle);
+	candidates_renew(connect);
+	if (!connect->handle.foreign &&
+	    !mesh_neighbour_hints_ask(process, &connect->handle, &connect->choice))
+		ret = connect->choice.num_candidates ? peers_begin(connect, now_ms)
+						     : no_path(connect);
+	if (ret && ret != -EAGAIN)
+		connect_fail(connect, ret);
+}
+
+MESH_HOLDS(process)
+static void answers_wait(struct mesh_connect *connect, uint64_t now_ms)
+{
+	int ret = 0;
+
+	if (mesh_neighbour_hints_wait(connect->net->process, &connect->handle, &connect->choice,
+				      connect->started_ms, now_ms))
+		return;
+	if (!connect->choice.num_candidates)
+		ret = neighbours_renew(connect);
+	if (!ret)
+		ret = peers_begin(connect, now_ms);
+	if (ret && ret != -EAGAIN)
+		connect_fail(connect, ret);
+}
+
+/* The handle had no room for all NICs of its node: adds those that only a HELLO has. */
+MESH_HOLDS(process)
+static bool handle_learn(struct mesh_connect *connect)
+{
+	const struct mesh_peer *peer;
+	bool any = false;
+	int i, k;
+
+	for (i = 0; mesh_handle_lacks_nics(&connect->handle) && i < connect->num_dials; i++) {
+		peer = connect->dials[i].peer;
+		for (k = 0; peer && peer->state == MESH_PEER_UP && k < peer->num_nics; k++)
+			any |= mesh_handle_nic_add(&connect->handle, &peer->nics[k]);
+	}
+	return any;
+}
+
+/*
+ * The handle had no room for all NICs, and a HELLO has them: begins again with the best candidates
+ * of all. Returns true if so.
+ */
+MESH_HOLDS(process)
+static bool hello_learn(struct mesh_connect *connect, uint64_t now_ms)
+{
+	if (!handle_learn(connect))
+		return false;
+	candidates_renew(connect);
+	mesh_neighbour_hints_order(connect->net->process, &connect->handle, &connect->choice);
+	try_go_on(connect, mesh_connect_try_again(connect, now_ms), now_ms);
+	return true;
+}
+
+/* Relays, once they are looked for, lead there unless a candidate is up. */
+MESH_HOLDS(process)
+static void relays_try(struct mesh_connect *connect, uint64_t now_ms)
+{
+	if (!connect->relay && mesh_connect_relay_is_due(connect, now_ms))
+		(void)!mesh_connect_relay_begin(connect); /* else the candidates go on alone */
+	if (!connect->relay || mesh_connect_is_up(connect))
+		return;
+	if (!connect->num_dials && mesh_connect_relay_is_hopeless(connect, now_ms)) {
+		if (!connect->choice.num_candidates) {
+			mesh_connect_log_no_path(connect);
+			connect_fail(connect, -ENETUNREACH);
+			return;
+		}
+		mesh_connect_log_away(connect, now_ms); /* until the deadline */
+	} else if (!connect->num_dials) {
+		mesh_connect_relay_log_slow(connect, now_ms);
+	}
+	if (connect->num_dials && !mesh_connect_relay_is_due(connect, now_ms))
+		return; /* they were begun while none had a carrier */
+	if (!mesh_relay_try_is_ready(connect->relay, now_ms))
+		return;
+	if (connect->num_dials && !connect->open_ms)
+		mesh_connect_relay_log(connect, now_ms);
+	connect->open_ms = now_ms;
+	connect_state_set(connect, MESH_CONNECT_OPEN_SENT);
+	path_request(connect);
+}
+
+/* What is up becomes the paths of the comm, in place of relays that have not answered yet. */
+MESH_HOLDS(process)
+static void candidates_take(struct mesh_connect *connect)
+{
+	char node[MESH_HANDLE_NODE_TEXT_MAX];
+
+	if (connect->state == MESH_CONNECT_OPEN_SENT) {
+		mesh_info("the links or routes to node %s work now, and no relay has answered: "
+			  "leaving the relays",
+			  mesh_handle_node_text(&connect->handle, node));
+		comm_drop(connect);
+		connect_state_set(connect, MESH_CONNECT_PEERS);
+	}
+	if (connect->relay)
+		mesh_relay_try_end(connect->relay);
+	mesh_connect_try_settle(connect);
+	connect_state_set(connect, MESH_CONNECT_SENT);
+	path_request(connect);
+}
+
+MESH_HOLDS(process)
+static void candidates_try(struct mesh_connect *connect, uint64_t now_ms)
+{
+	enum mesh_verdict verdict;
+
+	if (!connect->num_dials) {
+		try_go_on(connect, mesh_connect_try_start(connect, now_ms), now_ms);
+		return;
+	}
+	if (hello_learn(connect, now_ms))
+		return;
+	verdict = mesh_connect_lanes_judge(connect, now_ms);
+	if (verdict == MESH_VERDICT_READY) {
+		candidates_take(connect);
+	} else if (verdict == MESH_VERDICT_REFUSED && connect->state == MESH_CONNECT_PEERS) {
+		mesh_connect_log_timeout(connect, now_ms);
+		connect_fail(connect, mesh_connect_try_informative(connect)->refusal
+					      ? -EPROTO
+					      : -ECONNREFUSED);
+	} else {
+		mesh_connect_log_slow(connect, now_ms);
+		if (verdict == MESH_VERDICT_NEXT)
+			try_go_on(connect, mesh_connect_try_next(connect, now_ms), now_ms);
+	}
+}
+/* ---- a listener of another protocol version -------------------------------------------------- */
+
+/*
+ * True if a peer has answered a HELLO that names this listener, or cannot do so. A peer may be
+ * shared with a connection to another listener of that process, which its HELLO names then.
+ */
+MESH_HOLDS(process)
+static bool is_told(const struct mesh_connect *connect)
+{
+	const struct mesh_peer *peer;
+	int i;
+
+	for (i = 0; i < connect->num_dials; i++) {
+		peer = connect->dials[i].peer;
+		if (peer && peer->sent_cookie == connect->handle.cookie &&
+		    peer->sent_listen_id == connect->handle.listen_id &&
+		    (peer->refusal || peer->state == MESH_PEER_GREETING ||
+		     peer->state == MESH_PEER_UP))
+			return true;
+	}
+	return false;
+}
+
+/* True if no dial goes on: the next try dials anew. */
+MESH_HOLDS(process)
+static bool is_idle(const struct mesh_connect *connect)
+{
+	int i;
+
+	for (i = 0; i < connect->num_dials; i++) {
+		if (connect->dials[i].state != MESH_DIAL_DEAD)
+			return false;
+	}
+	return connect->num_dials;
+}
+
+/* True if the deadline is over, or what is waited for now had its time. */
+MESH_HOLDS(process)
+static bool is_over(const struct mesh_connect *connect, uint64_t now_ms)
+{
+	uint64_t since_ms = connect->dialled ? connect->try_ms : connect->started_ms;
+
+	return now_ms >= connect->deadline_ms ||
+	       mesh_clock_elapsed_ms(since_ms, now_ms) >= FOREIGN_MS;
+}
+
+/* Dials the first candidates, or those that follow. Returns as mesh_connect_try_start() does. */
+MESH_HOLDS(process)
+static int dial(struct mesh_connect *connect, uint64_t now_ms)
+{
+	int ret = connect->num_dials ? mesh_connect_try_next(connect, now_ms)
+				     : mesh_connect_try_start(connect, now_ms);
+
+	if (!ret)
+		connect->dialled += connect->num_dials;
+	return ret;
+}
+
+/*
+ * Exchanges HELLO with a listener of another protocol version, in which each names its version: the
+ * connection fails, and the listener's accept() learns why. For some seconds with each candidate
+ * that does not answer, and not beyond the deadline.
+ */
+MESH_HOLDS(process)
+static void foreign_advance(struct mesh_connect *connect, uint64_t now_ms)
+{
+	enum mesh_verdict verdict = MESH_VERDICT_NEXT;
+	int ret = 0;
+
+	if (connect->num_dials)
+		verdict = mesh_connect_judge(connect, now_ms);
+	if (is_told(connect) || is_over(connect, now_ms) || !connect->choice.num_candidates)
+		ret = -EPROTONOSUPPORT;
+	if (!ret && is_idle(connect))
+		mesh_connect_try_end(connect);
+	if (!ret && (!connect->num_dials || (verdict == MESH_VERDICT_NEXT &&
+					     connect->dialled < connect->choice.num_candidates)))
+		ret = dial(connect, now_ms);
+	if (ret && ret != -EAGAIN)
+		connect_fail(connect, -EPROTONOSUPPORT);
+}
+
+/* ---- the engine ------------------------------------------------------------------------ */
+
+void mesh_connect_advance(struct mesh_connect *connect, uint64_t now_ms)
+{
+	mesh_process_assert_locked(connect->net->process);
+	if (connect->state == MESH_CONNECT_NEW)
+		connect_begin(connect, now_ms);
+	if (connect->state >= MESH_CONNECT_DONE)
+		return;
+	if (connect->handle.foreign) {
+		foreign_advance(connect, now_ms);
+		return;
+	}
+	if (connect->state == MESH_CONNECT_ASKING)
+		answers_wait(connect, now_ms);
+	if (connect->state == MESH_CONNECT_FAILED)
+		return;
+	if (now_ms >= connect->deadline_ms) {
+		mesh_connect_log_timeout(connect, now_ms);
+		connect_fail(connect, -ETIMEDOUT);
+		return;
+	}
+	if (connect->state == MESH_CONNECT_ASKING)
+		return; /* for a tenth of a second, or while no NIC can be used */
+	if (connect->comm && mesh_comm_has_lost_path(connect->comm)) {
+		if (connect->state == MESH_CONNECT_OPEN_SENT) {
+			relay_refused(connect, MESH_REFUSAL_BROKEN);
+		} else {
+			comm_drop(connect);
+			connect_state_set(connect, MESH_CONNECT_PEERS);
+			try_go_on(connect, mesh_connect_try_next(connect, now_ms), now_ms);
+		}
+	}
+	/* Not while an OPEN may be answered soon: the listener's NCCL may have the comm already. */
+	if (connect->choice.num_candidates &&
+	    (connect->state == MESH_CONNECT_PEERS ||
+	     (connect->state == MESH_CONNECT_OPEN_SENT &&
+	      mesh_clock_elapsed_ms(connect->open_ms, now_ms) >= MESH_DIAL_MS)))
+		candidates_try(connect, now_ms);
+	if (connect->state == MESH_CONNECT_PEERS)
+		relays_try(connect, now_ms);
+}
+void mesh_connect_end(struct mesh_connect *connect)
+{
+	bool gives_up = connect->comm || connect->state < MESH_CONNECT_DONE;
+
+	mesh_process_assert_locked(connect->net->process);
+	comm_drop(connect);
+	if (gives_up)
+		mesh_connect_give_up(connect);
+	dials_end(connect);
+}
