@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* connect_advance.c - makes a sending comm: finds candidates, tries them, asks for path after path. */
+/* connect_advance.c - makes a sending comm: finds candidates, dials them, asks for paths. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,10 +15,12 @@
 #include "setup/connect_log.h"
 #include "setup/connect_relay.h"
 #include "setup/connect_try.h"
+#include "setup/late_nics.h"
 #include "setup/neighbour_hints.h"
 #include "transport/comm_open.h"
 #include "transport/path_relayed.h"
 #include "transport/path_state.h"
+#include "transport/route_wait.h"
 
 /*
  * For the exchange of HELLO with another version: the listener may also be out of reach. While
@@ -139,14 +141,18 @@ static void path_request(struct mesh_connect *connect)
 	mesh_connect_request(connect);
 }
 
-/* All its paths are there: it lives as if NCCL had it, which may ask for it later, or never. */
+/*
+ * All its paths are there: it lives as if NCCL had it, which may ask for it later, or never. NICs
+ * that join give it paths, and so do links and routes that let nothing through until now.
+ */
 MESH_HOLDS(process)
 static void connect_done(struct mesh_connect *connect)
 {
 	connect_state_set(connect, MESH_CONNECT_DONE);
 	connect->comm->opener = NULL;
-	mesh_connect_try_late_want(connect);
-	mesh_connect_relay_keep(connect);
+	atomic_store(&connect->net->process->late_nics, true);
+	mesh_late_links_want(connect->comm, &connect->handle, &connect->choice);
+	mesh_reroute_soon(connect->comm);
 	dials_end(connect); /* the comm's paths keep what they use */
 }
 

@@ -144,14 +144,3 @@ int mesh_connect_comm_open(struct mesh_connect *connect, struct mesh_peer *peer,
 		mesh_endpoints_have_rdma(handle->endpoints, handle->num_endpoints);
 	return 0;
 }
-
-void mesh_connect_relay_keep(struct mesh_connect *connect)
-{
-	enum mesh_path_tier tier;
-
-	mesh_process_assert_locked(connect->net->process);
-	tier = mesh_comm_tier(connect->comm);
-	if (tier > MESH_TIER_ROUTED_RDMA) /* a link may let something through later */
-		mesh_late_links_want(connect->net->process, connect->dev, &connect->handle, tier);
-	mesh_reroute_soon(connect->comm); /* its circuit may have broken before NCCL asked for it */
-}

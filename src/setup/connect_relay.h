@@ -28,10 +28,6 @@ bool mesh_connect_relay_is_hopeless(const struct mesh_connect *connect, uint64_t
 MESH_HOLDS(process)
 int mesh_connect_comm_open(struct mesh_connect *connect, struct mesh_peer *peer, uint64_t key);
 
-/** The comm, which NCCL gets, begins to look for what is better than what it has. */
-MESH_HOLDS(process)
-void mesh_connect_relay_keep(struct mesh_connect *connect);
-
 /**
  * True if relays are to be looked for: no dial of the try is up, and each had some seconds, more if
  * the other process has accepted a TCP connection, or had them for an earlier connection.

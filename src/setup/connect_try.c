@@ -16,7 +16,6 @@
 #include "setup/connect_try.h"
 #include "setup/relay_try.h"
 #include "transport/attach.h"
-#include "transport/rejoin.h"
 
 /* Lines about connections that find no room, within MESH_LOG_LIMIT_PERIOD_MS. */
 #define FULL_LINES 8
@@ -242,34 +241,29 @@ int mesh_connect_try_again(struct mesh_connect *connect, uint64_t now_ms)
 	return ret;
 }
 
-/*
- * True for a link that may give the comm a path later: on NICs that it has no such path on yet. Not
- * for link-local addresses, which every link has.
- */
-MESH_HOLDS(process)
-static bool may_join(const struct mesh_connect *connect, const struct mesh_path_candidate *pair)
+/* True if a path that is not routed has the local or the remote NIC of this pair. */
+static bool is_taken(const struct mesh_connect *connect, const struct mesh_path_candidate *pair)
 {
 	const struct mesh_path_candidate *used;
-	int i, num = paths_max(connect);
+	int i;
 
-	if (pair->class != MESH_PATH_DIRECT ||
-	    mesh_addr_is_link_local(&connect->handle.endpoints[pair->remote].addr))
-		return false;
 	for (i = 0; i < connect->num_dials; i++) {
 		used = &connect->pairs[i];
 		if (!mesh_path_class_is_routed(used->class) &&
-		    (!--num || used->local == pair->local || used->remote == pair->remote))
-			return false;
+		    (used->local == pair->local || used->remote == pair->remote))
+			return true;
 	}
-	return true;
+	return false;
 }
 
 bool mesh_connect_try_may_grow(const struct mesh_connect *connect)
 {
-	int k;
+	const struct mesh_path_candidate *pair = connect->choice.candidates;
+	const struct mesh_path_candidate *end = pair + connect->choice.num_candidates;
 
-	for (k = 0; k < connect->choice.num_candidates; k++) {
-		if (may_join(connect, &connect->choice.candidates[k]))
+	for (; pair < end; pair++) {
+		if (pair->class == MESH_PATH_DIRECT && !is_taken(connect, pair) &&
+		    !mesh_addr_is_link_local(&connect->handle.endpoints[pair->remote].addr))
 			return true;
 	}
 	return false;
@@ -298,23 +292,6 @@ void mesh_connect_try_settle(struct mesh_connect *connect)
 		speed = mesh_peer_speed_mbps(connect->dials[i].peer);
 		if (speed && speed < fastest / MESH_PATH_SPEED_RATIO_MAX)
 			dial_leave(connect, i);
-	}
-}
-
-void mesh_connect_try_late_want(const struct mesh_connect *connect)
-{
-	struct mesh_process *process = connect->net->process;
-	uint64_t process_id = mesh_process_id_of(connect->handle.cookie);
-	const struct mesh_path_candidate *pair = connect->choice.candidates;
-	const struct mesh_path_candidate *end = pair + connect->choice.num_candidates;
-	struct mesh_way way;
-
-	mesh_process_assert_locked(process);
-	atomic_store(&process->late_nics, true);
-	for (; pair < end && !mesh_path_has_relay(&connect->comm->paths[0]); pair++) {
-		if (may_join(connect, pair) &&
-		    mesh_way_of_pair(process, &connect->handle, pair, &way))
-			mesh_rejoin_new(process, process_id, &way);
 	}
 }
 

@@ -44,10 +44,6 @@ void mesh_connect_try_settle(struct mesh_connect *connect);
 MESH_HOLDS(process)
 bool mesh_connect_try_may_grow(const struct mesh_connect *connect);
 
-/** NCCL gets the comm: NICs that join give it paths, and so do those links. */
-MESH_HOLDS(process)
-void mesh_connect_try_late_want(const struct mesh_connect *connect);
-
 /** Why the comm's path @i was chosen, for the log. */
 MESH_HOLDS(process)
 enum mesh_path_reason mesh_connect_try_reason(const struct mesh_connect *connect, int i);

@@ -82,41 +82,56 @@ static bool pair_is_late(const struct mesh_peer *peer, const struct mesh_path_ca
 	       peer->late_nics >> peer->nics[pair->remote].nic & 1;
 }
 
-/* True if the way over the pair may be of use to a comm of this tier. */
+/*
+ * True if a way over the pair may be of use to a comm of this tier: it is better, or one more
+ * cable. Most pairs of link-local addresses share no link.
+ */
 MESH_HOLDS(process)
-static bool is_better(const struct mesh_process *process, const struct mesh_path_candidate *pair,
-		      const struct mesh_way *way, enum mesh_path_tier tier)
+static bool pair_is_of_use(const struct mesh_process *process, const struct mesh_handle *handle,
+			   const struct mesh_path_candidate *pair, const struct mesh_way *way,
+			   enum mesh_path_tier tier)
 {
 	if (tier == MESH_TIER_DRAINED)
 		return true;
+	if (tier == MESH_TIER_LINK)
+		return pair->class == MESH_PATH_DIRECT &&
+		       !mesh_addr_is_link_local(&handle->endpoints[pair->remote].addr);
 	return (pair->class == MESH_PATH_DIRECT || pair->class == MESH_PATH_ROUTED) &&
 	       mesh_link_tier(process, mesh_way_dev(way), &way->address, way->routed) < tier;
 }
 
-/* @late: only what is late for the NICs of this peer, or NULL */
 MESH_HOLDS(process)
-static void links_want(struct mesh_process *process, int dev, const struct mesh_handle *handle,
-		       uint64_t process_id, const struct mesh_peer *late, enum mesh_path_tier tier)
+static void pair_want(struct mesh_process *process, uint64_t process_id,
+		      const struct mesh_handle *handle, const struct mesh_path_candidate *pair,
+		      enum mesh_path_tier tier, struct mesh_comm *comm)
 {
-	const struct mesh_path_candidate *pair;
-	struct mesh_path_choice choice;
 	struct mesh_way way;
 
-	mesh_candidates_find(process, dev, handle, &choice);
-	if (!late)
-		mesh_neighbour_hints_order(process, handle, &choice);
-	for (pair = choice.candidates; pair < choice.candidates + choice.num_candidates; pair++) {
-		if ((!late || pair_is_late(late, pair)) &&
-		    mesh_way_of_pair(process, handle, pair, &way) &&
-		    is_better(process, pair, &way, tier))
-			mesh_rejoin_new(process, process_id, &way);
-	}
+	if (mesh_way_of_pair(process, handle, pair, &way) &&
+	    pair_is_of_use(process, handle, pair, &way, tier))
+		mesh_rejoin_new(process, process_id, &way, comm);
 }
 
-void mesh_late_links_want(struct mesh_process *process, int dev, const struct mesh_handle *handle,
-			  enum mesh_path_tier tier)
+void mesh_late_links_want(struct mesh_comm *comm, const struct mesh_handle *handle,
+			  const struct mesh_path_choice *choice)
 {
-	links_want(process, dev, handle, mesh_process_id_of(handle->cookie), NULL, tier);
+	enum mesh_path_tier tier = mesh_comm_tier(comm);
+	int i;
+
+	mesh_process_assert_locked(comm->process);
+	for (i = 0; i < choice->num_candidates; i++)
+		pair_want(comm->process, mesh_process_id_of(handle->cookie), handle,
+			  &choice->candidates[i], tier, comm);
+}
+
+void mesh_late_links_find(struct mesh_comm *comm, const struct mesh_handle *handle)
+{
+	int dev = comm->paths[0].peer->domain->dev;
+	struct mesh_path_choice choice;
+
+	mesh_candidates_find(comm->process, dev, handle, &choice);
+	mesh_neighbour_hints_order(comm->process, handle, &choice);
+	mesh_late_links_want(comm, handle, &choice);
 }
 
 /* Tries the links to the peer's process over which its comms may get a path. */
@@ -129,10 +144,16 @@ static void links_try(const struct mesh_peer *peer)
 		.control_port = peer->control_port,
 		.cookie = peer->process_id,
 	};
+	struct mesh_path_choice choice;
+	int i;
 
 	memcpy(handle.endpoints, peer->nics, (size_t)peer->num_nics * sizeof(*peer->nics));
-	links_want(peer->process, peer->domain->dev, &handle, peer->process_id, peer,
-		   MESH_TIER_ROUTED_RDMA);
+	mesh_candidates_find(peer->process, peer->domain->dev, &handle, &choice);
+	for (i = 0; i < choice.num_candidates; i++) {
+		if (pair_is_late(peer, &choice.candidates[i]))
+			pair_want(peer->process, peer->process_id, &handle, &choice.candidates[i],
+				  MESH_TIER_ROUTED_RDMA, NULL);
+	}
 }
 
 /* True if the peer's process, on another node, lives as far as we know, and links may be late. */

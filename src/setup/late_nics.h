@@ -12,7 +12,8 @@
 
 #include "base/lock.h"
 #include "control/peer.h"
-#include "transport/path.h"
+#include "nic/path_choice.h"
+#include "transport/comm.h"
 #include "wire/handle.h"
 
 /** NICS came. */
@@ -24,13 +25,17 @@ MESH_HOLDS(process)
 void mesh_late_nics_introduced(struct mesh_peer *peer, const struct mesh_frame_hello *hello);
 
 /**
- * Comms that send to the process of @handle may get paths over links and the kernels' routes that
- * lead there, if these are of a better tier than @tier, which they have. Those without a path
- * (DRAINED) try all, also what is far, a reserve, or contradicted by neighbours.
+ * The comm, which sends to the listener of @handle, may get paths over these links and routes, if
+ * they are of a better tier than what it has, or further cables. Without a path (DRAINED) it tries
+ * all, also what is far, a reserve, or contradicted by neighbours.
  */
 MESH_HOLDS(process)
-void mesh_late_links_want(struct mesh_process *process, int dev, const struct mesh_handle *handle,
-			  enum mesh_path_tier tier);
+void mesh_late_links_want(struct mesh_comm *comm, const struct mesh_handle *handle,
+			  const struct mesh_path_choice *choice);
+
+/** The same over what leads there now. */
+MESH_HOLDS(process)
+void mesh_late_links_find(struct mesh_comm *comm, const struct mesh_handle *handle);
 
 /** Sends NICS, and tries links, if something has changed since the last call. */
 MESH_HOLDS(process)

@@ -202,26 +202,15 @@ static void attempt_begin(struct mesh_reroute *reroute, struct mesh_comm *comm, 
 	}
 }
 
-/* What leads there without a relay is wanted, too, if it is better than this: rejoin.h does it. */
+/* No relay has led a comm without any path there for a while: what else may lead there is tried. */
 MESH_HOLDS(process)
-static void links_want(const struct mesh_reroute *reroute, enum mesh_path_tier tier)
-{
-	const struct mesh_comm *comm = reroute->comm;
-
-	mesh_late_links_want(comm->process, comm->paths[0].peer->domain->dev, &reroute->handle,
-			     tier);
-}
-
-/* The same for a comm without any path, when no relay has led there for a while. */
-MESH_HOLDS(process)
-static void links_want_any(struct mesh_reroute *reroute, const struct mesh_comm *comm,
-			   uint64_t now_ms)
+static void links_want(struct mesh_reroute *reroute, struct mesh_comm *comm, uint64_t now_ms)
 {
 	if (!comm->routeless_ms || mesh_clock_elapsed_ms(comm->routeless_ms, now_ms) < RELAYS_MS ||
 	    (reroute->links_ms && mesh_clock_elapsed_ms(reroute->links_ms, now_ms) < LINKS_MS))
 		return;
 	reroute->links_ms = now_ms;
-	links_want(reroute, MESH_TIER_DRAINED);
+	mesh_late_links_find(comm, &reroute->handle);
 }
 
 MESH_HOLDS(process)
@@ -316,7 +305,7 @@ static uint64_t beside_look(struct mesh_reroute *reroute, struct mesh_comm *comm
 		mesh_relay_try_again(reroute->relay);
 		reroute->look_ms = now_ms;
 		if (tier != MESH_TIER_DRAINED)
-			links_want(reroute, tier);
+			mesh_late_links_find(comm, &reroute->handle);
 	}
 	beside_learn(comm, beside);
 	beside->better = better_for(comm, tier);
@@ -372,7 +361,7 @@ static void reroute_expired(struct mesh_timer *timer, uint64_t now_ms)
 		return;
 	}
 	if (mesh_comm_lacks_route(comm))
-		links_want_any(reroute, comm, now_ms);
+		links_want(reroute, comm, now_ms);
 	if (!reroute->path)
 		next_ms = route_look(reroute, comm, now_ms);
 	mesh_engine_timer_set(&reroute->process->engine, timer, next_ms);

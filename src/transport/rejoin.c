@@ -280,31 +280,42 @@ static bool link_is_apart(const struct mesh_rejoin *rejoin, const struct mesh_co
 	return true;
 }
 
-/* The next comm that may get a path over the link that it never had; @previous: as path_next(). */
+/* True if the comm may get a path over the link that it never had. */
+MESH_HOLDS(process)
+static bool may_grow(const struct mesh_rejoin *rejoin, struct mesh_comm *comm)
+{
+	bool closing;
+
+	mesh_comm_lock(comm);
+	closing = comm->closing || comm->error;
+	mesh_comm_unlock(comm);
+	return comm->resumes && !closing && !comm->opener &&
+	       comm->num_paths >= comm->wanted_paths && mesh_attach_has_room(comm) &&
+	       link_serves(rejoin, comm) && link_is_apart(rejoin, comm);
+}
+
+/* The next of these comms; @previous: as path_next(). */
 MESH_HOLDS(process)
 static struct mesh_comm *grower_next(const struct mesh_rejoin *rejoin, struct mesh_comm *previous)
 {
 	struct mesh_comm *comm = previous ? LIST_NEXT(previous, entry)
 					  : LIST_FIRST(&rejoin->process->comms);
-	bool closing;
 
-	for (; rejoin->is_new && comm; comm = LIST_NEXT(comm, entry)) {
-		mesh_comm_lock(comm);
-		closing = comm->closing || comm->error;
-		mesh_comm_unlock(comm);
-		if (comm->resumes && !closing && !comm->opener &&
-		    comm->num_paths >= comm->wanted_paths && mesh_attach_has_room(comm) &&
-		    link_serves(rejoin, comm) && link_is_apart(rejoin, comm))
-			return comm;
-	}
-	return NULL;
+	while (rejoin->is_new && comm && !may_grow(rejoin, comm))
+		comm = LIST_NEXT(comm, entry);
+	return rejoin->is_new ? comm : NULL;
 }
 
-void mesh_rejoin_new(struct mesh_process *process, uint64_t process_id, const struct mesh_way *way)
+void mesh_rejoin_new(struct mesh_process *process, uint64_t process_id, const struct mesh_way *way,
+		     struct mesh_comm *comm)
 {
-	struct mesh_rejoin *rejoin = rejoin_get(process, process_id, way);
+	struct mesh_rejoin *rejoin,
+		probe = {.process = process, .process_id = process_id, .way = *way, .is_new = true};
 
 	mesh_process_assert_locked(process);
+	if (comm ? !may_grow(&probe, comm) : !grower_next(&probe, NULL))
+		return;
+	rejoin = rejoin_get(process, process_id, way);
 	if (!rejoin)
 		return; /* the comms do without it */
 	if (way->cookie != process_id)

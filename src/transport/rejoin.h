@@ -28,9 +28,11 @@ void mesh_rejoin_want(struct mesh_path *path);
  * long as one of them may.
  *
  * @way: its listener is not meant
+ * @comm: the one that it is for; NULL: any
  */
 MESH_HOLDS(process)
-void mesh_rejoin_new(struct mesh_process *process, uint64_t process_id, const struct mesh_way *way);
+void mesh_rejoin_new(struct mesh_process *process, uint64_t process_id, const struct mesh_way *way,
+		     struct mesh_comm *comm);
 
 /** The NIC has a carrier: its links that were lost are tried at once. */
 MESH_HOLDS(process)

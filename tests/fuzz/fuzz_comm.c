@@ -285,7 +285,7 @@ static void step_grow(void)
 
 	mesh_lock_take(&fixture.setup.process.lock);
 	if (run.sending)
-		mesh_rejoin_new(&fixture.setup.process, remote_process(), &way);
+		mesh_rejoin_new(&fixture.setup.process, remote_process(), &way, NULL);
 	mesh_lock_release(&fixture.setup.process.lock);
 }
 
