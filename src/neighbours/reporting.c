@@ -163,6 +163,7 @@ void mesh_forwarding_answer(struct mesh_forwarding *forwarding,
 	    mesh_clock_elapsed_ms(slot->sent_ms, now_ms) > MESH_FORWARDING_KEEP_MS)
 		return;
 	slot->token = 0;
+	forwarding->used_ms = now_ms;
 	answer_keep(forwarding, slot, answer, now_ms);
 	back.token = slot->asker_token;
 	back.number = slot->asker_number;

@@ -376,7 +376,8 @@ static bool idle_end(struct mesh_circuit *circuit, uint64_t now_ms)
 		mesh_circuit_free(circuit);
 		return true;
 	}
-	if (circuit->up.state == MESH_SIDE_RETIRED && circuit->down.peer) {
+	/* Not before circuit_stop(): *drained* goes over that link. */
+	if (circuit->up.state == MESH_SIDE_RETIRED && circuit->error && circuit->down.peer) {
 		shut_forward(circuit);
 		mesh_circuit_side_close(&circuit->down);
 		mesh_circuits_domains_learn(circuit->relay);
