@@ -521,7 +521,7 @@ bool mesh_link_is_drained(struct mesh_peer *peer, uint64_t since_ms, uint64_t no
 	mesh_process_assert_locked(peer->process);
 	if (!peer->link)
 		return true;
-	/* The verdict is ignored here: the next tick repeats it. */
+	/* The verdict is ignored here: the link's own look repeats it. */
 	mesh_link_look(peer->link, now_ms);
 	return peer->link->liveness.drained_ms >= since_ms;
 }

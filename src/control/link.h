@@ -82,6 +82,7 @@ struct mesh_link {
 	struct mesh_liveness liveness;
 	struct mesh_remote_sockets sockets;
 	uint64_t waited_until_ms; /* something waits for the process until then */
+	uint64_t judged_ms;	  /* when the engine looked at it last, for a verdict */
 	uint64_t idle_ms;	  /* when the keep-alive is looked at next, if nothing waits */
 	uint64_t searched_ms;	  /* last search for the sockets; 0: none */
 	uint64_t poked_ms;

@@ -242,7 +242,7 @@ static void idle_check(struct mesh_link *link, uint64_t now_ms)
 MESH_HOLDS(process)
 static uint64_t look_due_ms(const struct mesh_link *link)
 {
-	return link->liveness.looked_ms + MESH_LINK_LOOK_MS;
+	return link->judged_ms + MESH_LINK_LOOK_MS;
 }
 
 /* While the link is watched it is looked at often, and so is a frame that is not acknowledged. */
@@ -295,6 +295,7 @@ static void link_expired(struct mesh_timer *timer, uint64_t now_ms)
 	next_check_set(link, now_ms);
 	if (link->liveness.state == MESH_LIVENESS_IDLE || now_ms < look_due_ms(link))
 		return;
+	link->judged_ms = now_ms;
 	silence_poke(link, now_ms);
 	verdict_execute(link, mesh_link_look(link, now_ms)); /* last: it may free the link */
 }

@@ -19,7 +19,6 @@
 #include <sys/queue.h>
 
 #include "base/lock.h"
-#include "control/peer.h"
 #include "control/process.h"
 #include "fabric/remote.h"
 #include "fabric/sink.h"
@@ -295,7 +294,7 @@ const char *mesh_peer_text(const struct mesh_peer *peer, char *text);
 MESH_HOLDS(process)
 void mesh_peer_state_set(struct mesh_peer *peer, enum mesh_peer_state state);
 
-/** The same for a lost peer's fence. */
+/** The same for the fence of a peer, which is lost, without the assertion. */
 MESH_HOLDS(process)
 void mesh_peer_fenced_set(struct mesh_peer *peer, enum mesh_peer_fenced fenced);
 

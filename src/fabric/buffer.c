@@ -81,7 +81,7 @@ MESH_COLD static void post_failed(struct mesh_domain *domain, int error)
 {
 	char more[MESH_LOG_LIMIT_TEXT_MAX];
 
-	if (mesh_log_limit_pass(&domain->breakages, 1, mesh_clock_ms(), more))
+	if (mesh_log_limit_pass(&domain->receives, 1, mesh_clock_ms(), more))
 		mesh_warn_new(domain->failure, "%s: cannot post a receive: %s%s",
 			      domain->nic->netdev, fi_strerror(-error), more);
 }

@@ -135,6 +135,7 @@ struct mesh_domain {
 	size_t segment_bytes;		 /* of a usual large one; 0 if unknown */
 	size_t inject_max;		 /* bytes of the largest message that needs no buffer */
 	struct mesh_log_limit breakages; /* lines about failed operations; under lock */
+	struct mesh_log_limit receives;	 /* and about those that cannot be posted; under lock */
 	struct mesh_log_limit bad_names; /* endpoint names of peers; under transmit_lock */
 	/*
 	 * Of the immediate that an RMA write carries: 64, 32 or 0. On tcp;ofi_rxm it is 0, because

@@ -42,6 +42,11 @@
  * is not polled: that adds MESH_ANSWER_MS.
  */
 #define STEP_MS 500
+/*
+ * After a fence that timed out further ones wait for this only, for a while: comms with an endpoint
+ * that is gone are closed one after the other, and without recovery nothing else ends them.
+ */
+#define BRIEF_MS 20
 /* The longest wait until the provider has read what had come. */
 #define READ_MS 100
 /* No registration covers the first page of memory. */
@@ -85,8 +90,19 @@ static void fence_ended(struct mesh_op *op, int error)
 	fence->error = error;
 }
 
+/* True if a fence of the same peer has timed out within the time that two may take. */
+static bool is_brief(const struct mesh_verbs_fence *fence)
+{
+	uint64_t silent_ms = atomic_load(&fence->remote->flow->silent_ms);
+
+	return silent_ms &&
+	       mesh_clock_elapsed_ms(silent_ms, mesh_clock_ms()) < 2 * (STEP_MS + MESH_ANSWER_MS);
+}
+
 static void deadline_set(struct mesh_verbs_fence *fence, uint64_t limit_ms)
 {
+	if (is_brief(fence))
+		limit_ms = BRIEF_MS;
 	if (fence->limit_ms && limit_ms > fence->limit_ms)
 		limit_ms = fence->limit_ms;
 	fence->deadline_ms = mesh_clock_ms() + limit_ms;
@@ -217,8 +233,13 @@ static int fence_result(struct mesh_verbs_fence *fence)
 		fence_want(fence);
 		return -EAGAIN;
 	case FENCE_POSTED:
-		return late && !outdated ? -ETIMEDOUT : -EAGAIN; /* outdated: with our endpoint */
+		if (!late || outdated)
+			return -EAGAIN; /* outdated: it ends with our endpoint */
+		if (!is_brief(fence) && !fence->limit_ms)
+			atomic_store(&fence->remote->flow->silent_ms, mesh_clock_ms());
+		return -ETIMEDOUT;
 	case FENCE_ENDED:
+		atomic_store(&fence->remote->flow->silent_ms, 0);
 		/* A write without an error means that the peer's NIC does not check addresses. */
 		return fence->error ? 0 : -EIO;
 	case FENCE_LEFT:

@@ -303,10 +303,14 @@ const char *mesh_remote_silence_explain(struct mesh_domain *domain, struct mesh_
 	return text;
 }
 
+/* ready_fd: there is none, and it is not tried again. */
+#define READY_NEVER (-2)
+
 static int fail(struct mesh_domain *domain, const char *what, int error)
 {
 	mesh_info("%s: cannot %s to sleep on: %s; this NIC is polled instead", domain->nic->netdev,
 		  what, fi_strerror(-error));
+	atomic_store(&domain->ready_fd, READY_NEVER);
 	return error;
 }
 
@@ -324,6 +328,8 @@ int mesh_readiness_open(struct mesh_domain *domain)
 
 	if (domain->ready_cq)
 		return 0;
+	if (atomic_load(&domain->ready_fd) == READY_NEVER)
+		return -EMFILE; /* said once */
 	if (domain->provider != MESH_PROVIDER_TCP)
 		return -EOPNOTSUPP;
 	ret = fi_cq_open(domain->domain, &attr, &cq, NULL);

@@ -373,11 +373,13 @@ void mesh_circuits_domains_learn(struct mesh_relay *relay)
 		for (i = 0; i < MESH_MAIN_DOMAINS; i++) {
 			domain = process->domains[i];
 			if ((circuit->up.peer && circuit->up.domain == domain) ||
-			    (circuit->down.peer && circuit->down.domain == domain)) {
+			    (circuit->down.peer && circuit->down.domain == domain))
 				domains |= 1u << i;
-				mesh_readiness_open(domain); /* without it, it is polled */
-			}
 		}
+	}
+	for (i = 0; i < MESH_MAIN_DOMAINS; i++) {
+		if (domains >> i & 1)
+			mesh_readiness_open(process->domains[i]); /* without it, it is polled */
 	}
 	mesh_relay_domains_set(relay, domains);
 }

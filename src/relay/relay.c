@@ -118,14 +118,14 @@ static void domains_poll(struct mesh_relay *relay, uint32_t domains, struct wait
 	struct mesh_domain *domain;
 	int fd;
 
+	set->complete = true;
 	while (polled) {
 		domain = domain_next(relay, &polled);
-		if (domain)
-			mesh_domain_poll(domain);
+		if (domain && !mesh_domain_poll(domain))
+			set->complete = false; /* who polls may leave something that waits */
 	}
 	set->fds[0] = (struct pollfd){.fd = relay->thread.wake_fd, .events = POLLIN};
 	set->num = 1;
-	set->complete = true;
 	while (domains) {
 		domain = domain_next(relay, &domains);
 		fd = domain ? mesh_readiness_fd(domain) : -1;

@@ -6,6 +6,7 @@
 #include "control/peer_end.h"
 #include "relay/circuits.h"
 #include "setup/carriers.h"
+#include "setup/connecting.h"
 #include "setup/reroutes.h"
 #include "system/nic_table.h"
 #include "transport/rejoin.h"
@@ -77,4 +78,5 @@ void mesh_carriers_check(struct mesh_process *process)
 			links_lose(process, domain);
 		}
 	}
+	mesh_connects_hasten(process);
 }

@@ -41,6 +41,7 @@ static struct mesh_connect *connect_find(struct mesh_net *net, uint64_t id,
 	LIST_FOREACH(connect, bucket_of(net->setup, id), id_entry) {
 		/* The id comes from the buffer, so it is trusted only with the right listener. */
 		if (connect->id == id && connect->net == net &&
+		    connect->state != MESH_CONNECT_TAKEN &&
 		    connect->handle.cookie == handle->cookie &&
 		    connect->handle.listen_id == handle->listen_id)
 			return connect;
@@ -75,10 +76,10 @@ static void connect_expired(struct mesh_timer *timer, uint64_t now_ms)
 	mesh_connect_advance(connect, now_ms);
 	if (connect->state < MESH_CONNECT_DONE)
 		mesh_engine_timer_set(engine, timer, now_ms + advance_pause_ms(connect, now_ms));
-	else if (connect->over_looks++ < 2)
-		mesh_engine_timer_set(engine, timer, now_ms + ABANDONED_MS);
-	else
+	else if (connect->state == MESH_CONNECT_TAKEN || connect->over_looks++ == 2)
 		mesh_connect_free(connect);
+	else
+		mesh_engine_timer_set(engine, timer, now_ms + ABANDONED_MS);
 }
 
 /* Hands a new attempt to the engine. NULL if memory is short. */
@@ -104,7 +105,7 @@ static struct mesh_connect *connect_start(struct mesh_net *net, int dev,
 	return connect;
 }
 
-/* Returns the comm, or the error, and frees the connect. */
+/* Returns the comm, or the error. The engine frees the connect of a comm. */
 MESH_HOLDS(process)
 static int connect_finish(struct mesh_connect *connect, struct mesh_comm **comm)
 {
@@ -112,7 +113,14 @@ static int connect_finish(struct mesh_connect *connect, struct mesh_comm **comm)
 
 	if (connect->state == MESH_CONNECT_DONE) {
 		*comm = connect->comm;
+		(*comm)->opener = NULL;
+		(*comm)->use = MESH_COMM_USED;
+		connect->comm_key = (*comm)->key;
 		connect->comm = NULL;
+		connect->state = MESH_CONNECT_TAKEN;
+		mesh_engine_timer_set(&connect->net->process->engine, &connect->timer,
+				      mesh_clock_ms());
+		return 0;
 	} else if (connect->state == MESH_CONNECT_FAILED) {
 		ret = connect->error;
 	} else {

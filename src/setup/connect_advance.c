@@ -55,17 +55,17 @@ static void connect_state_set(struct mesh_connect *connect, enum mesh_connect_st
 MESH_HOLDS(process)
 static void comm_drop(struct mesh_connect *connect)
 {
-	struct mesh_peer *peer;
+	struct mesh_comm *comm = connect->comm;
+	int i;
 
-	if (!connect->comm)
+	if (!comm)
 		return;
-	peer = connect->comm->paths[0].peer;
 	/* The listener may have its end already, and an ACCEPT may be in flight. */
-	mesh_connect_withdraw(connect, peer, connect->comm);
-	if (connect->state == MESH_CONNECT_DONE)
-		mesh_connect_withdraw(connect, peer, NULL); /* its dials have ended */
-	connect->comm->opener = connect;		    /* NCCL does not get it */
-	mesh_comm_free(connect->comm);
+	mesh_connect_withdraw(connect, comm->paths[0].peer, comm);
+	for (i = 0; connect->state == MESH_CONNECT_DONE && i < comm->num_paths; i++)
+		mesh_connect_withdraw(connect, comm->paths[i].peer, NULL); /* no dial is left */
+	comm->use = MESH_COMM_OPENING; /* NCCL does not get it */
+	mesh_comm_free(comm);
 	connect->comm = NULL;
 	connect->num_accepted = 0;
 }
@@ -141,19 +141,35 @@ static void path_request(struct mesh_connect *connect)
 	mesh_connect_request(connect);
 }
 
-/*
- * All its paths are there: it lives as if NCCL had it, which may ask for it later, or never. NICs
- * that join give it paths, and so do links and routes that let nothing through until now.
- */
 MESH_HOLDS(process)
 static void connect_done(struct mesh_connect *connect)
 {
 	connect_state_set(connect, MESH_CONNECT_DONE);
-	connect->comm->opener = NULL;
-	atomic_store(&connect->net->process->late_nics, true);
-	mesh_late_links_want(connect->comm, &connect->handle, &connect->choice);
-	mesh_reroute_soon(connect->comm);
 	dials_end(connect); /* the comm's paths keep what they use */
+}
+
+/*
+ * NCCL has the comm: NICs that join give it paths, and so do links and routes that let nothing
+ * through until now. Not before: a comm that NCCL never fetches is withdrawn as it was made.
+ */
+MESH_HOLDS(process)
+static void taken_improve(const struct mesh_connect *connect)
+{
+	struct mesh_process *process = connect->net->process;
+	struct mesh_comm *comm;
+
+	LIST_FOREACH(comm, &process->comms, entry) {
+		if (comm->sending && comm->key == connect->comm_key)
+			break;
+	}
+	if (!comm)
+		return; /* it has been closed */
+	atomic_store(&process->late_nics, true);
+	if (mesh_comm_tier(comm) > MESH_TIER_ROUTED_RDMA)
+		mesh_late_links_find(comm, &connect->handle);
+	else
+		mesh_late_links_want(comm, &connect->handle, &connect->choice);
+	mesh_reroute_soon(comm); /* its circuit may have broken before NCCL asked for it */
 }
 
 MESH_HOLDS(process)
@@ -197,6 +213,7 @@ static void relay_refused(struct mesh_connect *connect, enum mesh_refusal refusa
 	comm_drop(connect);
 	mesh_relay_try_end(connect->relay);
 	connect_state_set(connect, MESH_CONNECT_PEERS);
+	mesh_engine_timer_set(&connect->net->process->engine, &connect->timer, mesh_clock_ms());
 }
 
 bool mesh_connect_accept_handle(struct mesh_peer *peer, const struct mesh_frame *frame)
@@ -528,6 +545,8 @@ static void foreign_advance(struct mesh_connect *connect, uint64_t now_ms)
 void mesh_connect_advance(struct mesh_connect *connect, uint64_t now_ms)
 {
 	mesh_process_assert_locked(connect->net->process);
+	if (connect->state == MESH_CONNECT_TAKEN)
+		taken_improve(connect);
 	if (connect->state == MESH_CONNECT_NEW)
 		connect_begin(connect, now_ms);
 	if (connect->state >= MESH_CONNECT_DONE)

@@ -139,6 +139,7 @@ int mesh_connect_comm_open(struct mesh_connect *connect, struct mesh_peer *peer,
 	ret = mesh_comm_open(connect->net, peer, &wish, &connect->comm);
 	if (ret)
 		return ret;
+	connect->comm->use = MESH_COMM_OPENING;
 	connect->comm->may_rdma =
 		mesh_endpoints_have_rdma(process->endpoints, process->num_endpoints) &&
 		mesh_endpoints_have_rdma(handle->endpoints, handle->num_endpoints);

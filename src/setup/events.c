@@ -93,8 +93,10 @@ static void opened_handle(struct mesh_peer *peer, const struct mesh_frame *frame
 MESH_HOLDS(process)
 static void circuit_handle(struct mesh_peer *peer, const struct mesh_frame *frame)
 {
-	if (!mesh_circuit_event(peer, frame))
-		mesh_path_circuit_event(peer, frame);
+	if (mesh_circuit_event(peer, frame))
+		return;
+	mesh_path_circuit_event(peer, frame);
+	mesh_connects_hasten(peer->process);
 }
 
 const struct mesh_peer_events mesh_setup_events = {

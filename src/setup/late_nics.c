@@ -119,6 +119,8 @@ void mesh_late_links_want(struct mesh_comm *comm, const struct mesh_handle *hand
 	int i;
 
 	mesh_process_assert_locked(comm->process);
+	if (handle->node_id == comm->process->node_id)
+		return; /* between two ranks of one node every path is the same memory */
 	for (i = 0; i < choice->num_candidates; i++)
 		pair_want(comm->process, mesh_process_id_of(handle->cookie), handle,
 			  &choice->candidates[i], tier, comm);

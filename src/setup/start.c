@@ -69,10 +69,7 @@ static void relay_open(struct mesh_process *process)
 		process->relay->neighbours = mesh_setup_of(process)->neighbours;
 }
 
-/*
- * What neither a listener nor a connect() waits for: the engine does it before anything else, as
- * its first timer, and not NCCL's thread.
- */
+/* What neither a listener nor a connect() waits for: the engine's first timer. */
 MESH_HOLDS(process)
 static void start_expired(struct mesh_timer *timer, uint64_t now_ms)
 {
@@ -153,6 +150,9 @@ void mesh_setup_stop(struct mesh_process *process)
 {
 	struct mesh_peer *peer;
 
+	mesh_process_lock(process);
+	mesh_engine_timer_cancel(&process->engine, &mesh_setup_of(process)->start_timer);
+	mesh_process_unlock(process); /* from now on process->relay is constant */
 	relay_await(process);
 	mesh_relay_stop(process);
 	mesh_engine_stop(&process->engine);
@@ -171,7 +171,6 @@ void mesh_setup_stop(struct mesh_process *process)
 		mesh_nic_neighbours_close(process);
 		mesh_controls_close(process);
 		mesh_drain_close(process);
-		mesh_engine_timer_cancel(&process->engine, &mesh_setup_of(process)->start_timer);
 		mesh_engine_close(&process->engine);
 		atomic_store(&process->started, false);
 		page_close(process);

@@ -268,9 +268,11 @@ enum mesh_end {
 	MESH_END_STATES
 };
 
-/* Whether NCCL has a comm that has all of its paths. */
+/* Whether NCCL has a comm. */
 enum mesh_comm_use {
-	MESH_COMM_USED,	     /* it does, or fetches it when it likes */
+	MESH_COMM_USED,	     /* it does */
+	MESH_COMM_OPENING,   /* sending: it has an opener, and the peer's NCCL cannot have it */
+	MESH_COMM_ACCEPTED,  /* the same with all its paths accepted: the peer's NCCL may have it */
 	MESH_COMM_WAITS,     /* receiving: for accept() */
 	MESH_COMM_ABANDONED, /* the same, but the peer has ended it while no path led there */
 };
@@ -291,12 +293,8 @@ struct mesh_comm {
 	LIST_ENTRY(mesh_comm) asked_entry;
 	struct mesh_lock lock;
 	struct mesh_process *process;
-	const void *owner; /* the mesh_net that closes it; constant */
-	/*
-	 * The mesh_connect that makes it. NULL once all its paths are accepted: the peer's NCCL may
-	 * have it, even if ours has not yet.
-	 */
-	void *opener MESH_GUARDED_BY(process);
+	const void *owner;		       /* the mesh_net that closes it; constant */
+	void *opener MESH_GUARDED_BY(process); /* the mesh_connect that makes it; else NULL */
 	/* Where src/setup/reroutes.c points to the comm: NULL is put there when it is freed. */
 	struct mesh_comm **seeker MESH_GUARDED_BY(process);
 	enum mesh_comm_use use MESH_GUARDED_BY(process);
@@ -391,7 +389,7 @@ bool mesh_path_lives(const struct mesh_path *path);
 MESH_HOLDS(process)
 static inline bool mesh_comm_is_opening(const struct mesh_comm *comm)
 {
-	return comm->opener;
+	return comm->use == MESH_COMM_OPENING;
 }
 
 /**

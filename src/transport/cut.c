@@ -108,8 +108,8 @@ static void link_lose(const struct mesh_process *process, const struct mesh_fenc
 	struct mesh_peer *peer;
 
 	while ((peer = affected_find(process, fence))) {
-		mesh_link_lose(peer, reasons[reason], 0);
 		peer->cut = MESH_PEER_CUT_WRITE; /* also where memory was short for a link */
+		mesh_link_lose(peer, reasons[reason], 0);
 		mesh_peer_bury(peer);
 	}
 }

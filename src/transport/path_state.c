@@ -200,6 +200,8 @@ void mesh_comm_tiers_learn(struct mesh_comm *comm)
 void mesh_path_accepted(struct mesh_path *path, const struct mesh_frame_accept *accept)
 {
 	path->known = true;
+	if (mesh_comm_is_opening(path->comm) && path->comm->num_paths == path->comm->wanted_paths)
+		path->comm->use = MESH_COMM_ACCEPTED;
 	mesh_comm_lock(path->comm);
 	if (path->comm->sending)
 		grants_renew(path->comm, accept->lives);
