@@ -33,20 +33,26 @@ static bool process_is_here(const struct mesh_peer *peer)
 	return false;
 }
 
+static void state_set(struct mesh_accept_wait *wait, enum mesh_accept_peer state)
+{
+	if (wait->state == MESH_ACCEPT_REFUSED)
+		return;
+	wait->state = state;
+	wait->gone_ms = mesh_clock_ms();
+}
+
 void mesh_accept_wait_heard(struct mesh_accept_wait *wait, const struct mesh_peer *peer)
 {
 	mesh_process_assert_locked(peer->process);
 	wait->process_id = peer->process_id;
 	mesh_peer_text(peer, wait->name);
-	wait->gone_ms = 0;
-	wait->gave_up = false;
+	state_set(wait, MESH_ACCEPT_HERE);
 }
 
 void mesh_accept_wait_given_up(struct mesh_accept_wait *wait, const struct mesh_peer *peer)
 {
 	mesh_accept_wait_heard(wait, peer);
-	wait->gave_up = true;
-	wait->gone_ms = mesh_clock_ms();
+	state_set(wait, MESH_ACCEPT_GAVE_UP);
 }
 
 void mesh_accept_wait_refused(struct mesh_accept_wait *wait, const struct mesh_peer *peer,
@@ -55,7 +61,7 @@ void mesh_accept_wait_refused(struct mesh_accept_wait *wait, const struct mesh_p
 	mesh_process_assert_locked(peer->process);
 	mesh_peer_text(peer, wait->name);
 	snprintf(wait->reason, sizeof(wait->reason), "%s", reason);
-	wait->refused = true;
+	state_set(wait, MESH_ACCEPT_REFUSED);
 }
 
 void mesh_accept_wait_peer_lost(struct mesh_accept_wait *wait, const struct mesh_peer *peer,
@@ -65,11 +71,10 @@ void mesh_accept_wait_peer_lost(struct mesh_accept_wait *wait, const struct mesh
 		mesh_peer_text(peer, wait->lost);
 		wait->warned = false;
 	}
-	if (!peer->process_id || wait->process_id != peer->process_id || wait->gave_up ||
-	    process_is_here(peer))
+	if (!peer->process_id || wait->process_id != peer->process_id ||
+	    wait->state >= MESH_ACCEPT_GAVE_UP || process_is_here(peer))
 		return;
-	wait->gone_ms = mesh_clock_ms();
-	wait->was_up = peer->state == MESH_PEER_UP;
+	state_set(wait, peer->state == MESH_PEER_UP ? MESH_ACCEPT_LOST_UP : MESH_ACCEPT_LOST);
 	snprintf(wait->reason, sizeof(wait->reason), "%s", peer->reason);
 }
 
@@ -94,21 +99,23 @@ static bool is_gone(const struct mesh_accept_wait *wait, uint64_t now_ms)
 	uint64_t since_ms = wait->gone_ms > wait->since_ms ? wait->gone_ms : wait->since_ms;
 	uint64_t limit_ms = wait->process->config.connect_timeout_s * 1000;
 
-	if (wait->gave_up || wait->was_up)
+	if (wait->state != MESH_ACCEPT_LOST)
 		limit_ms = GONE_MS;
-	return wait->gone_ms && mesh_clock_elapsed_ms(since_ms, now_ms) >= limit_ms;
+	return wait->state != MESH_ACCEPT_HERE &&
+	       mesh_clock_elapsed_ms(since_ms, now_ms) >= limit_ms;
 }
 
 MESH_HOLDS(process)
 static void gone_log(const struct mesh_accept_wait *wait)
 {
+	bool gave_up = wait->state == MESH_ACCEPT_GAVE_UP;
 	char local[ADDRESSES_TEXT_MAX];
 
 	mesh_warn("node %s: %s was connecting to the listener on %s, and %s%s. Its log has the "
 		  "reason.",
 		  wait->process->name, wait->name, addresses_text(wait, local),
-		  wait->gave_up ? "reports that it has given up" : "is gone: ",
-		  wait->gave_up ? "" : wait->reason);
+		  gave_up ? "reports that it has given up" : "is gone: ",
+		  gave_up ? "" : wait->reason);
 }
 
 /* Another attempt would fail as well. */
@@ -146,7 +153,7 @@ static void timeout_log(const struct mesh_accept_wait *wait, bool left)
 static const char *suspect_text(const struct mesh_accept_wait *wait, char *text, size_t size)
 {
 	text[0] = '\0';
-	if (wait->process_id && wait->gone_ms)
+	if (wait->process_id && wait->state != MESH_ACCEPT_HERE)
 		snprintf(text, size, " %s began to connect, and its connection ended: %s.",
 			 wait->name, wait->reason);
 	else if (wait->process_id)
@@ -179,7 +186,7 @@ static void slow_log(struct mesh_accept_wait *wait, uint64_t now_ms)
 void mesh_accept_wait_hold(struct mesh_accept_wait *wait, uint64_t now_ms)
 {
 	mesh_process_assert_locked(wait->process);
-	if (wait->gone_ms && !wait->gave_up)
+	if (wait->state == MESH_ACCEPT_LOST || wait->state == MESH_ACCEPT_LOST_UP)
 		wait->gone_ms = now_ms;
 }
 
@@ -197,7 +204,7 @@ int mesh_accept_wait_check(struct mesh_accept_wait *wait, bool left, uint64_t no
 		wait->since_ms = now_ms;
 		wait->deadline_ms = now_ms + timeout_s * 1000;
 	}
-	if (wait->refused) {
+	if (wait->state == MESH_ACCEPT_REFUSED) {
 		refused_log(wait);
 		return -EPROTONOSUPPORT;
 	}
