@@ -117,7 +117,7 @@ struct mesh_process {
 	struct mesh_engine engine;
 	const struct mesh_peer_events *events; /* constant */
 	/*
-	 * By dev; those from num_lasting on have joined since (src/setup/nic_join.c). Domains may
+	 * By dev; those from num_lasting on have joined since (src/setup/nic_watch.c). Domains may
 	 * be read without the lock; NULL: not open.
 	 */
 	_Atomic(int) num_devs;

@@ -23,7 +23,6 @@
 #include "setup/setup.h"
 #include "setup/spares.h"
 #include "setup/start.h"
-#include "setup/work.h"
 #include "system/nic_table.h"
 #include "system/node.h"
 #include "system/tuner_plan.h"

@@ -1,26 +1,255 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* nic_watch.c - reads the NICs again when a link or an address has changed. */
+/*
+ * nic_watch.c - reads the NICs again when a link or an address has changed, and what follows: NICs
+ * that join, and carriers that come and go.
+ */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
 
+#include "base/clock.h"
 #include "base/compiler.h"
 #include "base/descriptors.h"
 #include "base/log.h"
 #include "base/threads.h"
+#include "control/link.h"
+#include "control/link_watch.h"
+#include "control/peer_end.h"
+#include "fabric/provider.h"
 #include "nic/nic.h"
-#include "setup/carriers.h"
+#include "relay/circuits.h"
+#include "setup/connecting.h"
 #include "setup/neighbour_hints.h"
-#include "setup/nic_join.h"
 #include "setup/nic_neighbours.h"
 #include "setup/nic_watch.h"
+#include "setup/openings.h"
+#include "setup/reroutes.h"
 #include "setup/setup.h"
-#include "system/node.h"
 #include "system/nic_table.h"
+#include "system/node.h"
+#include "transport/comm_open.h"
+#include "transport/rejoin.h"
 
 /* From the start of one reading to the next. */
 #define PAUSE_MS 100
+/* A link is dead half a second after its limit at the latest. */
+#define SLACK_MS 2000
+
+/* ---- NICs that could not be used at init, and can now ---------------------------------------- */
+
+/*
+ * Sets @found for each dev that is bound to this address: the sockets below it depend on nothing
+ * else. Returns the first of them, or -1.
+ */
+static int devs_find(const struct mesh_process *process, const struct mesh_addr *source,
+		     bool *found)
+{
+	int dev, first = -1;
+
+	for (dev = 0; dev < process->num_devs; dev++) {
+		if (!mesh_addr_equal(&process->nics[dev]->source, source))
+			continue;
+		found[dev] = true;
+		if (first < 0)
+			first = dev;
+	}
+	return first;
+}
+
+MESH_HOLDS(process)
+static void dev_open(struct mesh_process *process, int dev)
+{
+	char address[MESH_ADDR_TEXT_MAX];
+	int ret = mesh_opening_join(process, dev);
+
+	if (!ret)
+		return;
+	/* It is not offered to peers; the next change of a link or an address tries it again. */
+	process->dev_states[dev] = MESH_DEV_FAILED;
+	mesh_info("%s cannot join: TCP port %u of %s, which all NICs of this process share: %s",
+		  process->nics[dev]->netdev, process->control_port,
+		  mesh_addr_text(&process->nics[dev]->source, address), strerror(-ret));
+}
+
+static void nic_add(struct mesh_process *process, const struct mesh_nic *nic,
+		    enum mesh_provider_id provider)
+{
+	struct mesh_nic *added = malloc(sizeof(*added));
+	int dev = process->num_devs;
+
+	if (!added)
+		return;
+	*added = *nic;
+	mesh_info("NIC %d: %s joins, %s", dev, nic->netdev, nic->reason);
+	mesh_process_lock(process);
+	process->nics[dev] = added;
+	mesh_process_provider_set(process, dev, provider);
+	process->dev_states[dev] = MESH_DEV_CLOSED;
+	process->controls[dev].watch.fd = -1;
+	process->dev_reserves[dev] = false;
+	process->num_devs = dev + 1;
+	dev_open(process, dev);
+	mesh_process_unlock(process);
+}
+
+/* Returns false if the NIC is skipped: then the table has another one in its place. */
+static bool nic_join(struct mesh_process *process, struct mesh_nic_table *table, int index)
+{
+	enum mesh_provider_id wanted = mesh_provider_id_parse(process->config.provider);
+	const struct mesh_nic *nic = &table->nics[index];
+	struct mesh_provider_verdict found;
+
+	if (process->num_devs == MESH_NICS_MAX) {
+		mesh_nic_leave(&table->nics[index], MESH_NIC_SKIPPED,
+			       "it came up when %d NICs were in use: no more can be",
+			       MESH_NICS_MAX);
+		mesh_nic_table_sort(table);
+		return false;
+	}
+	mesh_provider_rescan(nic);
+	if (mesh_provider_assign(wanted, table, index, &found))
+		return false;
+	if (found.note[0])
+		mesh_warn("%s came up late and joins with %s (before 2.2 libfabric lists the RDMA "
+			  "devices only when a process starts: one that starts now may use them): "
+			  "%s",
+			  nic->netdev, mesh_provider_id_text(found.id), found.note);
+	nic_add(process, nic, found.id);
+	return true;
+}
+
+/* What a comm has over a NIC that has become a reserve, or is none any longer, counts anew. */
+static void reserves_set(struct mesh_process *process, const bool *taken)
+{
+	struct mesh_comm *comm;
+	bool changed = false;
+	int dev;
+
+	mesh_process_lock(process);
+	for (dev = 0; dev < process->num_devs; dev++) {
+		changed |= process->dev_reserves[dev] == taken[dev];
+		process->dev_reserves[dev] = !taken[dev];
+	}
+	for (comm = changed ? LIST_FIRST(&process->comms) : NULL; comm;
+	     comm = LIST_NEXT(comm, entry))
+		mesh_comm_tiers_renew(comm);
+	mesh_process_unlock(process);
+}
+
+/*
+ * Adds the taken NICs of @table that the process does not have yet, and opens those again that it
+ * could not open. Skips, in @table, those for which libfabric has no provider. Sets dev_reserves.
+ * Called by one thread at a time, without locks; the process has started.
+ */
+MESH_EXCLUDES(process)
+static void nics_join(struct mesh_process *process, struct mesh_nic_table *table)
+{
+	bool taken[MESH_NICS_MAX] = {false};
+	int i = 0, dev;
+
+	while (i < table->num_taken) {
+		dev = devs_find(process, &table->nics[i].source, taken);
+		if (dev < 0 && !nic_join(process, table, i))
+			continue;
+		if (dev < 0)
+			devs_find(process, &table->nics[i].source, taken);
+		mesh_process_lock(process);
+		if (dev >= 0 && process->dev_states[dev] == MESH_DEV_FAILED)
+			dev_open(process, dev);
+		mesh_process_unlock(process);
+		i++;
+	}
+	reserves_set(process, taken);
+}
+
+void mesh_nics_forget(struct mesh_process *process)
+{
+	int dev;
+
+	mesh_process_assert_locked(process);
+	for (dev = process->num_lasting; dev < process->num_devs; dev++) {
+		free((struct mesh_nic *)process->nics[dev]);
+		process->nics[dev] = NULL;
+	}
+	process->num_devs = process->num_lasting;
+	for (dev = 0; dev < MESH_NICS_MAX; dev++)
+		process->dev_reserves[dev] = dev >= process->num_nics;
+}
+
+/* ---- carriers ------------------------------------------------------------------------------- */
+
+MESH_HOLDS(process)
+static bool link_is_resumed(const struct mesh_link *link)
+{
+	const struct mesh_peer *peer;
+
+	LIST_FOREACH(peer, &link->peers, link_entry) {
+		if (mesh_peer_is_resumed(peer))
+			return true;
+	}
+	return false;
+}
+
+/* The next link of the NIC whose comms go on over other paths. */
+MESH_HOLDS(process)
+static struct mesh_link *resumed_find(const struct mesh_process *process,
+				      const struct mesh_domain *domain)
+{
+	struct mesh_link *link;
+
+	LIST_FOREACH(link, &process->links, entry) {
+		if (link->domain == domain && link_is_resumed(link))
+			break;
+	}
+	return link;
+}
+
+/*
+ * Loses the links whose comms go on over other paths. The others are watched for longer than the
+ * verdict takes: while nothing waits for them, the kernel alone would detect later that they are
+ * dead.
+ */
+MESH_HOLDS(process)
+static void links_lose(struct mesh_process *process, const struct mesh_domain *domain)
+{
+	uint64_t until_ms = mesh_clock_ms() + process->config.dead_peer_timeout_s * 1000 + SLACK_MS;
+	struct mesh_link *link;
+
+	/* From the start each time: to report one may end others, whose peers do not read. */
+	while ((link = resumed_find(process, domain)))
+		mesh_link_lose(LIST_FIRST(&link->peers), "the NIC here has no carrier",
+			       MESH_REFUSAL_BROKEN);
+	mesh_circuits_carrier_lost(process, domain);
+	mesh_links_want(process, domain, until_ms);
+}
+
+/*
+ * Looks at each NIC: a cable that is pulled is known at once, and not only when nothing has been
+ * heard for long. Links whose comms have another path are lost; the others are only watched,
+ * because the cable may come back.
+ */
+MESH_HOLDS(process)
+static void carriers_check(struct mesh_process *process)
+{
+	const struct mesh_domain *domain;
+	int dev, i;
+
+	for (dev = 0; dev < process->num_devs; dev++)
+		mesh_process_carrier_look(process, dev);
+	for (i = 0; i < MESH_DOMAINS_MAX; i++) {
+		domain = process->domains[i];
+		if (!domain)
+			continue;
+		if (mesh_carrier_is_up(domain->nic)) {
+			mesh_rejoins_hasten(process, domain);
+			mesh_reroutes_hasten(process, domain);
+		} else {
+			links_lose(process, domain);
+		}
+	}
+	mesh_connects_hasten(process);
+}
 
 /* ---- reading, in a thread ------------------------------------------------------------------ */
 
@@ -82,7 +311,7 @@ static void table_read(struct mesh_process *process)
 	if (mesh_nic_table_load_with("/sys", &process->config, process->nics, process->num_devs,
 				     &table))
 		return;
-	mesh_nics_join(process, &table);
+	nics_join(process, &table);
 	mesh_process_lock(process);
 	mesh_nic_table_free(&watch->table);
 	watch->table = table;
@@ -103,7 +332,8 @@ static void reading_main(void *arg)
 					    watch->num_links);
 		mesh_neighbour_hints_forget(process);
 	}
-	watch->reading = false;
+	watch->state = watch->state == MESH_NIC_WATCH_AGAIN ? MESH_NIC_WATCH_DUE
+							    : MESH_NIC_WATCH_RESTS;
 	mesh_engine_wake(&process->engine); /* something may have changed meanwhile */
 	mesh_process_unlock(process);
 }
@@ -117,8 +347,9 @@ static void watch_ready(struct mesh_watch *ready, uint32_t events)
 
 	(void)events;
 	mesh_netlink_watch_drain(ready->fd);
-	watch->changed = true;
-	mesh_carriers_check(watch->process);
+	watch->state = watch->state < MESH_NIC_WATCH_READS ? MESH_NIC_WATCH_DUE
+							   : MESH_NIC_WATCH_AGAIN;
+	carriers_check(watch->process);
 }
 
 MESH_NOT_ANALYSED
@@ -135,7 +366,7 @@ void mesh_nic_watch_open(struct mesh_process *process, bool missed)
 	}
 	watch->watch = (struct mesh_watch){.fd = fd, .ready = watch_ready};
 	watch->process = process;
-	watch->changed = missed;
+	watch->state = missed ? MESH_NIC_WATCH_DUE : MESH_NIC_WATCH_RESTS;
 	mesh_setup_of(process)->nic_watch = watch;
 }
 
@@ -171,7 +402,7 @@ int mesh_nic_watch_timeout(struct mesh_process *process, uint64_t now_ms)
 	uint64_t due_ms;
 
 	mesh_process_assert_locked(process);
-	if (!watch || !watch->changed || watch->reading)
+	if (!watch || watch->state != MESH_NIC_WATCH_DUE)
 		return -1;
 	due_ms = watch->read_ms + PAUSE_MS;
 	return now_ms < due_ms ? (int)(due_ms - now_ms) : 0;
@@ -184,13 +415,12 @@ void mesh_nic_watch_tick(struct mesh_process *process, uint64_t now_ms)
 
 	if (mesh_nic_watch_timeout(process, now_ms))
 		return;
-	watch->changed = false;
-	watch->reading = true;
+	watch->state = MESH_NIC_WATCH_READS;
 	watch->read_ms = now_ms;
 	ret = mesh_thread_start(reading_main, process);
 	if (!ret)
 		return;
-	watch->reading = false;
+	watch->state = MESH_NIC_WATCH_RESTS;
 	mesh_info("cannot start a thread to read the NICs: %s", strerror(-ret));
 }
 

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * nic_watch.h - reads the NICs again when a link or an address has changed, so that NICs which
- * could not be used before join (nic_join.h), and links whose cable is out are watched.
+ * could not be used before join, and links whose cable is out are lost or watched. A NIC that joins
+ * gets a number behind NCCL's devices, which stay as they are, a domain and a control listener, and
+ * carries paths of the comms that are made from then on.
  *
  * The engine sleeps on a netlink socket. A thread does the reading, which takes milliseconds; while
  * changes continue, it reads every 100 ms. Nothing runs while nothing changes.
@@ -18,11 +20,17 @@
 
 struct mesh_process;
 
+enum mesh_nic_watch_state {
+	MESH_NIC_WATCH_RESTS,
+	MESH_NIC_WATCH_DUE,   /* something has changed */
+	MESH_NIC_WATCH_READS, /* a thread does */
+	MESH_NIC_WATCH_AGAIN, /* the same, and something has changed since it began */
+};
+
 struct mesh_nic_watch {
 	struct mesh_watch watch; /* the netlink socket; fd -1: there is none */
 	struct mesh_process *process;
-	bool changed MESH_GUARDED_BY(process);	   /* since the last reading began */
-	bool reading MESH_GUARDED_BY(process);	   /* a thread reads */
+	enum mesh_nic_watch_state state MESH_GUARDED_BY(process);
 	uint64_t read_ms MESH_GUARDED_BY(process); /* when the last reading began */
 	/* What the last reading found. Its thread alone uses links. */
 	struct mesh_nic *links; /* owned; num_links, as netlink.h lists them */
@@ -56,5 +64,9 @@ void mesh_nic_watch_tick(struct mesh_process *process, uint64_t now_ms);
 /** The NICs as they were read last. process->lock held. */
 MESH_HOLDS(process)
 const struct mesh_nic_table *mesh_nic_watch_table(struct mesh_process *process);
+
+/** Removes the NICs that have joined, after the domains are closed. process->lock held. */
+MESH_HOLDS(process)
+void mesh_nics_forget(struct mesh_process *process);
 
 #endif

@@ -17,10 +17,10 @@
 #include "base/clock.h"
 #include "control/peer.h"
 #include "control/peer_send.h"
+#include "neighbours/neighbours.h"
 #include "relay/relay.h"
 #include "setup/connect_judge.h"
 #include "setup/rank_ring.h"
-#include "setup/relay_search.h"
 #include "setup/relay_try.h"
 #include "setup/setup.h"
 #include "transport/comm.h"
@@ -31,6 +31,14 @@
 #define AGAIN_MS 300
 /* Routes inside the site, or with RDMA on each hop, have this time before others are used. */
 #define BEST_MS MESH_DIAL_MS
+/* The mesh is searched again while no route leads there, and what one search may take. */
+#define SEARCH_AGAIN_MS 500
+#define SEARCH_MS 1000
+/*
+ * What a search has found that begins sooner after the start of this process is not enough: another
+ * one follows.
+ */
+#define YOUNG_MS 1200
 
 /* What is remembered of a process on this link; NULL: nothing. */
 static struct mesh_relay_tried *tried_find(struct mesh_relays_tried *tried,
@@ -153,6 +161,39 @@ void mesh_relay_try_close(struct mesh_relay_try *relay)
 		return;
 	mesh_relay_try_end(relay);
 	free(relay);
+}
+
+/* ---- searches ------------------------------------------------------------------------------- */
+
+/* Searches the mesh, unless that was done a moment ago. */
+MESH_HOLDS(process)
+static void search(struct mesh_process *process, uint64_t now_ms)
+{
+	struct mesh_setup *setup = mesh_setup_of(process);
+
+	if (mesh_clock_elapsed_ms(setup->searched_ms, now_ms) < SEARCH_AGAIN_MS)
+		return;
+	setup->searched_ms = now_ms;
+	mesh_neighbours_search(setup->neighbours, 0, SEARCH_MS);
+}
+
+/*
+ * True if the result of the latest search counts. A node asks its neighbours once a second, so the
+ * first search may miss links of ranks that have started at the same time as this one.
+ */
+MESH_HOLDS(process)
+static bool search_counts(struct mesh_process *process, uint64_t target, uint64_t now_ms)
+{
+	struct mesh_setup *setup = mesh_setup_of(process);
+	uint64_t due_ms = setup->opened_ms + YOUNG_MS;
+
+	if (mesh_neighbours_searches(setup->neighbours, target))
+		return false;
+	if (setup->searched_ms >= due_ms)
+		return true;
+	if (now_ms >= due_ms)
+		search(process, now_ms);
+	return false;
 }
 
 /* ---- routes -------------------------------------------------------------------------------- */
@@ -399,9 +440,9 @@ static void routes_begin(struct mesh_relay_try *relay, uint64_t now_ms)
 
 	/* The mesh may have grown since the last search. */
 	if (!relay->asked)
-		mesh_relay_search(relay->process, now_ms);
+		search(relay->process, now_ms);
 	relay->asked = true;
-	if (!mesh_relay_search_counts(relay->process, relay->handle->node_id, now_ms))
+	if (!search_counts(relay->process, relay->handle->node_id, now_ms))
 		return;
 	if (relay->beside.goes_on) {
 		beside_begin(relay, now_ms);
@@ -417,7 +458,7 @@ static void routes_begin(struct mesh_relay_try *relay, uint64_t now_ms)
 		routes_take(relay, routes, num, 1, now_ms);
 	}
 	if (!relay->num_dials)
-		mesh_relay_search(relay->process, now_ms);
+		search(relay->process, now_ms);
 }
 
 /* ---- their first relays -------------------------------------------------------------------- */

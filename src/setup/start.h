@@ -6,6 +6,9 @@
 #include "base/lock.h"
 #include "control/process.h"
 
+/** What the engine does, whose owner is the mesh_process: the work of all objects that is due. */
+extern const struct mesh_engine_work mesh_setup_work;
+
 /**
  * Starts the engine and listens on the control port, once. Domains are opened when they are needed
  * (openings.h). process->lock held.

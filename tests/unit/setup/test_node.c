@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* test_node.c - how soon the engine wakes by itself: only while something is in progress. */
-#include "setup/work.h"
+#include "setup/start.h"
 
 #include "comm_fixture.h"
 

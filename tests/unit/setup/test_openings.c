@@ -42,7 +42,7 @@ static void reading_await(void)
 
 	while (!done) {
 		mesh_lock_take(&net->process->lock);
-		done = !watch->changed && !watch->reading;
+		done = watch->state == MESH_NIC_WATCH_RESTS;
 		mesh_lock_release(&net->process->lock);
 	}
 }
