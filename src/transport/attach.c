@@ -107,6 +107,7 @@ void mesh_attach_relays_leave(struct mesh_comm *comm)
 	enum mesh_path_tier tier = mesh_comm_tier(comm);
 	struct mesh_path *path;
 
+	mesh_process_assert_locked(comm->process);
 	for (path = comm->paths; path < comm->paths + comm->num_paths && comm->sending; path++) {
 		if (mesh_path_has_relay(path) && mesh_path_is(path, MESH_PATH_UP) &&
 		    path->tier > tier && path->tier != MESH_TIER_DRAINED)
@@ -180,6 +181,7 @@ void mesh_attach_request(const struct mesh_path *path)
 	const struct mesh_comm *comm = path->comm;
 	struct mesh_frame frame = request_of(path);
 
+	mesh_process_assert_locked(comm->process);
 	frame.connect.cookie = comm->cookie;
 	frame.connect.listen_id = comm->send.listen_id;
 	frame.connect.token = path->sink.token;
@@ -192,6 +194,7 @@ int mesh_attach_begin(struct mesh_path *path, struct mesh_peer *peer, bool relay
 	struct mesh_comm *comm = path->comm;
 	int ret;
 
+	mesh_process_assert_locked(comm->process);
 	if (!path_rests(path))
 		return -EAGAIN;
 	ret = mesh_registrations_prepare(comm, index_of(path), peer->domain);
@@ -228,6 +231,7 @@ static struct mesh_path *left_path(struct mesh_comm *comm, bool relay)
 
 bool mesh_attach_has_room(struct mesh_comm *comm)
 {
+	mesh_process_assert_locked(comm->process);
 	return comm->num_paths < comm->max_paths || left_path(comm, false);
 }
 
@@ -237,6 +241,7 @@ int mesh_attach_late(struct mesh_comm *comm, struct mesh_peer *peer, bool relay,
 	struct mesh_path *path = &comm->paths[comm->num_paths - 1];
 	int ret;
 
+	mesh_process_assert_locked(comm->process);
 	*late = path;
 	if (comm->num_paths > comm->wanted_paths && !path->remote_id)
 		return mesh_attach_begin(path, peer, relay); /* the peer does not have it either */
@@ -347,6 +352,7 @@ void mesh_attach_ask(const struct mesh_path *path, struct mesh_peer *peer)
 {
 	struct mesh_frame frame = request_of(path);
 
+	mesh_process_assert_locked(peer->process);
 	frame.connect.asks = 1;
 	mesh_peer_send(peer, &frame, MESH_FRAME_CONNECT);
 }
@@ -464,6 +470,7 @@ void mesh_attach_answer(const struct mesh_path *path, struct mesh_peer *peer,
 {
 	struct mesh_frame answer;
 
+	mesh_process_assert_locked(peer->process);
 	memset(&answer, 0, sizeof(answer));
 	answer.accept.to_comm = request->comm;
 	answer.accept.comm = path->sink.id;

@@ -138,6 +138,7 @@ void mesh_path_leave(struct mesh_path *path)
 {
 	const struct mesh_frame_circuit left = {.event = MESH_CIRCUIT_LEFT};
 
+	mesh_process_assert_locked(path->comm->process);
 	mesh_path_drain_ask(path); /* before the circuit is shut: else no relay reports that */
 	circuit_lost(path, &left);
 	left_send(path, &left);
@@ -294,6 +295,7 @@ void mesh_stopped_look(struct mesh_comm *comm, uint64_t waited_ms, uint64_t now_
 	uint32_t left = 0;
 	int i;
 
+	mesh_process_assert_locked(comm->process);
 	if (!comm->resumes || comm->error || comm->opener)
 		return;
 	for (i = 0; i < comm->num_paths; i++) {
@@ -375,6 +377,7 @@ void mesh_path_circuit_event(struct mesh_peer *peer, const struct mesh_frame *fr
 {
 	struct mesh_path *path = mesh_comm_path_find(peer, frame->to_comm);
 
+	mesh_process_assert_locked(peer->process);
 	if (!path)
 		return;
 	if (frame->circuit.event == MESH_CIRCUIT_LEFT)

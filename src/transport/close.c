@@ -488,6 +488,7 @@ bool mesh_comm_closed_is_acknowledged(struct mesh_comm *comm, uint64_t since_ms,
 	bool acknowledged;
 	int i;
 
+	mesh_process_assert_locked(comm->process);
 	mesh_comm_lock(comm);
 	acknowledged = !comm->end_in_doubt; /* else it is repeated in a moment */
 	mesh_comm_unlock(comm);
@@ -503,6 +504,7 @@ bool mesh_comm_close_is_over(struct mesh_comm *comm, uint64_t since_ms, uint64_t
 	uint64_t owes_ms = peer_owes_since(peer);
 	bool answered;
 
+	mesh_process_assert_locked(comm->process);
 	mesh_comm_lock(comm);
 	answered = is_answered(comm);
 	mesh_comm_unlock(comm);

@@ -16,6 +16,7 @@ bool mesh_comm_has_lost_path(const struct mesh_comm *comm)
 {
 	int i;
 
+	mesh_process_assert_locked(comm->process);
 	for (i = 0; i < comm->num_paths; i++) {
 		if (comm->paths[i].broken || comm->paths[i].peer->state == MESH_PEER_LOST)
 			return true;
@@ -28,6 +29,7 @@ bool mesh_peer_comms_go_on(const struct mesh_peer *peer)
 	struct mesh_peer_user *user;
 	const struct mesh_path *path;
 
+	mesh_process_assert_locked(peer->process);
 	LIST_FOREACH(user, &peer->user_list, entry) {
 		path = mesh_path_if_user(user);
 		if (path && !mesh_path_has_relay(path) && !path->comm->error &&
@@ -39,6 +41,7 @@ bool mesh_peer_comms_go_on(const struct mesh_peer *peer)
 
 bool mesh_path_lives(const struct mesh_path *path)
 {
+	mesh_process_assert_locked(path->comm->process);
 	return path->known && !path->broken && path->peer->state == MESH_PEER_UP;
 }
 
@@ -68,6 +71,7 @@ struct mesh_comm *mesh_comm_next(const struct mesh_process *process,
 	struct mesh_comm *next = previous ? LIST_NEXT(previous, entry)
 					  : LIST_FIRST(&process->comms);
 
+	mesh_process_assert_locked(process);
 	if (!next && (!previous || !previous->closed_ms))
 		next = LIST_FIRST(&process->lingering);
 	return next;
@@ -78,6 +82,7 @@ bool mesh_comm_is_acknowledged(const struct mesh_comm *comm, uint64_t since_ms, 
 	bool drained = true;
 	int i;
 
+	mesh_process_assert_locked(comm->process);
 	for (i = 0; i < comm->num_paths; i++)
 		drained &= mesh_link_is_drained(comm->paths[i].peer, since_ms, now_ms);
 	return drained;
@@ -170,6 +175,7 @@ const struct mesh_path *mesh_comm_frame_path(const struct mesh_comm *comm)
 {
 	const struct mesh_path *path = path_living(comm);
 
+	mesh_process_assert_locked(comm->process);
 	return path ? path : &comm->paths[0];
 }
 

@@ -66,6 +66,7 @@ bool mesh_comm_end(struct mesh_comm *comm, int error, const char *why)
 {
 	bool used;
 
+	mesh_process_assert_locked(comm->process);
 	mesh_comm_lock(comm);
 	mesh_comm_peer_end_learn(comm, MESH_END_UNCLEAN);
 	if (!mesh_end_is_over(comm->own_end))
@@ -107,6 +108,7 @@ void mesh_comm_end_step(struct mesh_comm *comm, enum mesh_end state)
 {
 	bool news;
 
+	mesh_process_assert_locked(comm->process);
 	mesh_comm_lock(comm);
 	news = !mesh_end_is_over(comm->own_end) && mesh_end_may_become(comm->own_end, state);
 	if (news)
@@ -123,6 +125,7 @@ void mesh_comm_end_repeat(struct mesh_comm *comm)
 	enum mesh_end state;
 	bool repeats;
 
+	mesh_process_assert_locked(comm->process);
 	mesh_comm_lock(comm);
 	repeats = comm->end_in_doubt && !mesh_comm_is_cut(comm);
 	if (repeats)
@@ -288,6 +291,7 @@ static int comm_timeout(struct mesh_comm *comm, uint64_t now_ms)
 
 void mesh_comm_asked_set(struct mesh_comm *comm, bool asked)
 {
+	mesh_process_assert_locked(comm->process);
 	if (asked == !!comm->asked_entry.le_prev)
 		return;
 	if (asked) {
@@ -339,6 +343,7 @@ void mesh_comms_asked_tick(struct mesh_process *process, uint64_t now_ms)
 	struct mesh_peer *peer, *next_peer;
 	struct mesh_comm *comm, *next;
 
+	mesh_process_assert_locked(process);
 	for (comm = LIST_FIRST(&process->asked); comm; comm = next) {
 		next = LIST_NEXT(comm, asked_entry);
 		comm_tick(comm);
@@ -357,6 +362,7 @@ int mesh_comms_asked_timeout(struct mesh_process *process, uint64_t now_ms)
 	int timeout = LIST_EMPTY(&process->strays) ? -1 : 0, one;
 	struct mesh_comm *comm;
 
+	mesh_process_assert_locked(process);
 	LIST_FOREACH(comm, &process->asked, asked_entry) {
 		one = comm_timeout(comm, now_ms);
 		if (one >= 0 && (timeout < 0 || one < timeout))

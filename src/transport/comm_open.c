@@ -90,6 +90,7 @@ static void path_park(struct mesh_peer_user *user)
 
 void mesh_comm_tiers_renew(struct mesh_comm *comm)
 {
+	mesh_process_assert_locked(comm->process);
 	mesh_comm_lock(comm);
 	mesh_comm_tiers_learn(comm);
 	if (comm->sending && !comm->opener)
@@ -168,6 +169,7 @@ int mesh_comm_path_add(struct mesh_comm *comm, struct mesh_peer *peer, bool rela
 	struct mesh_path *path = &comm->paths[comm->num_paths];
 	int ret;
 
+	mesh_process_assert_locked(comm->process);
 	if (comm->num_paths == comm->wanted_paths)
 		return -ENOSPC;
 	ret = mesh_path_open(path, comm, peer, relay);
@@ -281,6 +283,7 @@ void mesh_comm_free(struct mesh_comm *comm)
 	uint32_t unfinished;
 	int i;
 
+	mesh_process_assert_locked(comm->process);
 	/*
 	 * Read before the paths close, which waits for the thread that polls. The callback of an
 	 * operation that completes later may still be running, with a pointer to the comm.
@@ -354,6 +357,7 @@ static void linger_begin(struct mesh_comm *comm)
 
 void mesh_comm_linger_check(struct mesh_comm *comm)
 {
+	mesh_process_assert_locked(comm->process);
 	if (comm->closed_ms)
 		linger_end(comm, mesh_clock_ms());
 }

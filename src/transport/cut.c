@@ -37,6 +37,7 @@ static bool path_is_fenced(const struct mesh_path *path, const struct mesh_fence
 
 bool mesh_path_is_at_rest(const struct mesh_path *path)
 {
+	mesh_process_assert_locked(path->comm->process);
 	if (path->comm->sending)
 		return !path->unfinished;
 	return path->drained || path->state == MESH_PATH_DOWN;
@@ -208,6 +209,7 @@ bool mesh_comm_circuits_leave(struct mesh_comm *comm)
 	bool any = false;
 	int i;
 
+	mesh_process_assert_locked(comm->process);
 	mesh_comm_lock(comm);
 	mesh_comm_fail(comm, -ECANCELED, true, NULL); /* unless it has failed */
 	mesh_comm_unlock(comm);

@@ -223,6 +223,7 @@ int mesh_path_via_set(struct mesh_path *path, const char *via)
 {
 	char *named;
 
+	mesh_process_assert_locked(path->comm->process);
 	if (!strcmp(via, path->via ? path->via : ""))
 		return 0;
 	named = *via ? strdup(via) : NULL;
@@ -269,6 +270,7 @@ int mesh_path_open(struct mesh_path *path, struct mesh_comm *comm, struct mesh_p
 {
 	int ret;
 
+	mesh_process_assert_locked(comm->process);
 	path->comm = comm;
 	path->waiter.resume = comm->sending ? mesh_send_resume : mesh_receive_resume;
 	path->user.ops = &mesh_path_user_ops;
@@ -290,6 +292,7 @@ int mesh_path_move(struct mesh_path *path, struct mesh_peer *peer, bool relay)
 	struct mesh_domain *before = path->domain;
 	int ret, moved;
 
+	mesh_process_assert_locked(path->comm->process);
 	mesh_path_relayed_shut(path);
 	mesh_domain_lock(before);
 	mesh_path_wait_cancel(path);
@@ -347,6 +350,7 @@ int mesh_comm_path_add_late(struct mesh_comm *comm, struct mesh_peer *peer, bool
 	struct mesh_path *path = &comm->paths[comm->num_paths];
 	int ret;
 
+	mesh_process_assert_locked(comm->process);
 	if (comm->num_paths == comm->max_paths || comm->num_paths < comm->wanted_paths)
 		return -ENOSPC;
 	ret = mesh_path_open(path, comm, peer, relay);
@@ -371,6 +375,7 @@ void mesh_path_close(struct mesh_path *path)
 {
 	struct mesh_domain *domain = path->domain;
 
+	mesh_process_assert_locked(path->comm->process);
 	mesh_path_relayed_shut(path);
 	mesh_domain_lock(domain);
 	mesh_path_sink_remove(path);
@@ -388,6 +393,7 @@ struct mesh_path *mesh_comm_path_find(struct mesh_peer *peer, uint32_t id)
 	struct mesh_sink *sink;
 	struct mesh_path *path;
 
+	mesh_process_assert_locked(peer->process);
 	mesh_domain_lock(peer->domain);
 	sink = mesh_sink_find(peer->domain, id);
 	mesh_domain_unlock(peer->domain);

@@ -429,6 +429,7 @@ void mesh_path_relayed_shut(struct mesh_path *path)
 {
 	struct mesh_frame frame;
 
+	mesh_process_assert_locked(path->comm->process);
 	if (!path->relayed || !mesh_path_has_relay(path) || !path->known)
 		return; /* OPENED, if it comes, is answered with CIRCUIT */
 	path->known = false;
@@ -442,16 +443,19 @@ void mesh_path_relayed_shut(struct mesh_path *path)
 
 struct mesh_path_retry *mesh_path_retry_of(const struct mesh_path *path)
 {
+	mesh_process_assert_locked(path->comm->process);
 	return &path->relayed->retry;
 }
 
 const struct mesh_route *mesh_path_relayed_route(const struct mesh_path *path)
 {
+	mesh_process_assert_locked(path->comm->process);
 	return &path->relayed->route;
 }
 
 void mesh_path_relayed_route_set(struct mesh_path *path, const struct mesh_route *route, bool rdma)
 {
+	mesh_process_assert_locked(path->comm->process);
 	path->relayed->route = *route;
 	path->rdma_hops = rdma;
 }
@@ -478,6 +482,7 @@ int mesh_path_relayed_opened(struct mesh_path *path, const struct mesh_frame_ope
 	size_t bytes, most;
 	int ret;
 
+	mesh_process_assert_locked(comm->process);
 	mesh_comm_lock(comm);
 	ret = mesh_hop_open(&path->relayed->hop, opened);
 	mesh_comm_unlock(comm);
@@ -499,6 +504,7 @@ void mesh_path_drain_ask(struct mesh_path *path)
 	const struct mesh_comm *comm = path->comm;
 	struct mesh_frame frame;
 
+	mesh_process_assert_locked(comm->process);
 	path->drain_asked_ms = mesh_clock_ms();
 	memset(&frame, 0, sizeof(frame));
 	frame.circuit.to_comm = path->remote_id;

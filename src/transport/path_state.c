@@ -55,6 +55,7 @@ enum mesh_path_tier mesh_comm_tier(struct mesh_comm *comm)
 enum mesh_path_tier mesh_link_tier(const struct mesh_process *process, int dev,
 				   const struct mesh_endpoint_addr *remote, bool routed)
 {
+	mesh_process_assert_locked(process);
 	if (remote->reserve || process->dev_reserves[dev])
 		return MESH_TIER_RESERVE;
 	if (!routed)
@@ -191,6 +192,7 @@ void mesh_comm_tiers_learn(struct mesh_comm *comm)
 {
 	int i;
 
+	mesh_process_assert_locked(comm->process);
 	mesh_comm_assert_locked(comm);
 	for (i = 0; i < comm->num_paths; i++)
 		comm->paths[i].tier = tier_of(&comm->paths[i]);
@@ -199,6 +201,7 @@ void mesh_comm_tiers_learn(struct mesh_comm *comm)
 
 void mesh_path_accepted(struct mesh_path *path, const struct mesh_frame_accept *accept)
 {
+	mesh_process_assert_locked(path->comm->process);
 	path->known = true;
 	if (mesh_comm_is_opening(path->comm) && path->comm->num_paths == path->comm->wanted_paths)
 		path->comm->use = MESH_COMM_ACCEPTED;

@@ -46,6 +46,7 @@ void mesh_questions_look(const struct mesh_path *path)
 	const struct mesh_comm *comm = path->comm;
 	struct mesh_questions *questions = questions_of(comm);
 
+	mesh_process_assert_locked(comm->process);
 	if (!questions || !questions->num || !(questions->paths >> (path - comm->paths) & 1))
 		return;
 	mesh_engine_timer_set(&comm->process->engine, &questions->timer, mesh_clock_ms());
@@ -56,6 +57,7 @@ void mesh_questions_path_renewed(const struct mesh_path *path)
 	const struct mesh_comm *comm = path->comm;
 	struct mesh_questions *questions = questions_of(comm);
 
+	mesh_process_assert_locked(comm->process);
 	if (questions)
 		questions->paths &= ~(1u << (path - comm->paths));
 }
@@ -210,6 +212,7 @@ void mesh_questions_end(struct mesh_comm *comm)
 {
 	struct mesh_questions *questions = questions_of(comm);
 
+	mesh_process_assert_locked(comm->process);
 	if (questions)
 		mesh_engine_timer_cancel(&comm->process->engine, &questions->timer);
 }
@@ -301,6 +304,7 @@ void mesh_questions_answer(struct mesh_comm *comm)
 	struct mesh_questions *questions = questions_of(comm);
 	int i;
 
+	mesh_process_assert_locked(comm->process);
 	if (!questions || !questions->num || any_is_open(comm, questions->paths, false))
 		return;
 	mesh_engine_timer_cancel(&comm->process->engine, &questions->timer);

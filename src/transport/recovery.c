@@ -58,6 +58,7 @@ bool mesh_path_is_resumed(const struct mesh_path *path)
 {
 	const struct mesh_comm *comm = path->comm;
 
+	mesh_process_assert_locked(comm->process);
 	if (!comm->resumes || comm->num_paths < comm->wanted_paths)
 		return false;
 	if (path->peer->fenced == MESH_FENCED_FAILED)
@@ -275,6 +276,7 @@ void mesh_comms_recover(struct mesh_process *process)
 {
 	struct mesh_comm *comm;
 
+	mesh_process_assert_locked(process);
 	if (!atomic_exchange(&process->recover, false))
 		return;
 	if (any_is_suspect(process))

@@ -302,6 +302,7 @@ int mesh_registrations_prepare(struct mesh_comm *comm, int path, struct mesh_dom
 	const struct move move = {.comm = comm, .path = path, .domain = domain};
 	int ret;
 
+	mesh_process_assert_locked(comm->process);
 	mesh_comm_lock(comm);
 	ret = comm->move_error;
 	if (ret != -EINPROGRESS)
@@ -339,6 +340,7 @@ int mesh_registrations_move(struct mesh_comm *comm, int path)
 	struct mesh_registration *registration;
 	bool moved = true;
 
+	mesh_process_assert_locked(comm->process);
 	mesh_comm_lock(comm);
 	LIST_FOREACH(registration, &comm->registrations, entry)
 		moved &= registration_move(registration, path, domain);
@@ -357,6 +359,7 @@ int mesh_registrations_extend(struct mesh_comm *comm)
 	struct mesh_registration *registration;
 	int ret = 0;
 
+	mesh_process_assert_locked(comm->process);
 	mesh_comm_lock(comm);
 	if (comm->closing)
 		ret = -ECANCELED;

@@ -173,6 +173,7 @@ void mesh_send_announces(const struct mesh_path *path)
 	bool kept = true;
 	int i;
 
+	mesh_process_assert_locked(comm->process);
 	if (path->immediate_bits >= 64 || comm->announces)
 		return;
 	mesh_comm_lock(comm);
