@@ -70,9 +70,9 @@ struct mesh_setup {
 	uint64_t next_connect_id MESH_GUARDED_BY(process);
 	uint64_t stalls_ms MESH_GUARDED_BY(process); /* when it last looked for lost messages */
 	uint64_t seen_polls[MESH_DOMAINS_MAX];	     /* at the engine's last look */
-	uint64_t busy_ms MESH_GUARDED_BY(process); /* when it last saw that another thread polls */
-	bool was_awake MESH_GUARDED_BY(process);   /* engine.awake, at the same look */
-	struct mesh_nic_watch *nic_watch;	   /* owned; NULL: no NIC can join */
+	/* When it last saw that another thread polls, or was woken; 0: it is not awake. */
+	uint64_t busy_ms MESH_GUARDED_BY(process);
+	struct mesh_nic_watch *nic_watch;		   /* owned; NULL: no NIC can join */
 	struct mesh_drain *drain MESH_GUARDED_BY(process); /* owned; NULL: no NIC can be drained */
 	/* Owned; NULL: NCCL_MESH_NEIGHBOURS=off, or the engine does not run. */
 	struct mesh_neighbours *neighbours MESH_GUARDED_BY(process);

@@ -77,13 +77,16 @@ static uint64_t domain_polls(const struct mesh_domain *domain)
 MESH_HOLDS(process)
 static void rest_if_idle(struct mesh_setup *setup, bool busy, uint64_t now_ms)
 {
-	bool awake = atomic_load_explicit(&setup->process.engine.awake, memory_order_relaxed);
+	_Atomic(bool) *awake = &setup->process.engine.awake;
 
-	if (busy || (awake && !setup->was_awake))
+	if (!atomic_load_explicit(awake, memory_order_relaxed)) {
+		setup->busy_ms = 0;
+	} else if (busy || !setup->busy_ms) {
 		setup->busy_ms = now_ms;
-	setup->was_awake = awake && now_ms - setup->busy_ms < AWAKE_AFTER_MS;
-	if (awake && !setup->was_awake)
-		atomic_store_explicit(&setup->process.engine.awake, false, memory_order_relaxed);
+	} else if (now_ms - setup->busy_ms >= AWAKE_AFTER_MS) {
+		atomic_store_explicit(awake, false, memory_order_relaxed);
+		setup->busy_ms = 0;
+	}
 }
 
 /*
