@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* candidates.h - which NICs of two nodes a connection tries. */
+/* candidates.h - which NICs of two nodes a connection tries, and those that stand in for others. */
 #ifndef MESH_SETUP_CANDIDATES_H
 #define MESH_SETUP_CANDIDATES_H
 
@@ -7,6 +7,7 @@
 #include "nic/path_choice.h"
 #include "wire/handle.h"
 
+struct mesh_nic_table;
 struct mesh_process;
 
 /**
@@ -28,5 +29,22 @@ void mesh_candidates_find(struct mesh_process *process, int dev, const struct me
 MESH_HOLDS(process)
 void mesh_candidates_drained_last(const struct mesh_process *process,
 				  struct mesh_path_choice *choice);
+
+/**
+ * Adds NICs behind NCCL's devices, as reserves, that carry data only between nodes that no other
+ * NICs connect: those without RDMA beside others that have it, and, if NCCL_MESH_ROUTED says so,
+ * those of the management network. No other thread runs yet. Their memory is never freed, as that
+ * of the table.
+ */
+void mesh_spares_add(struct mesh_process *process);
+
+/**
+ * For the error of two nodes without a path: which NICs the setting would add. Empty if it is set,
+ * or if there are none.
+ *
+ * @text: @size bytes; returned
+ */
+const char *mesh_spares_hint(const struct mesh_process *process, const struct mesh_nic_table *table,
+			     char *text, size_t size);
 
 #endif

@@ -13,7 +13,7 @@
 #include "setup/connect_try.h"
 #include "setup/neighbour_hints.h"
 #include "setup/nic_watch.h"
-#include "setup/spares.h"
+#include "setup/candidates.h"
 
 /* If a connection takes longer, one WARN reports it. */
 #define SLOW_MS 5000

@@ -21,7 +21,7 @@
 #include "setup/nic_watch.h"
 #include "setup/openings.h"
 #include "setup/setup.h"
-#include "setup/spares.h"
+#include "setup/candidates.h"
 #include "setup/start.h"
 #include "system/nic_table.h"
 #include "system/node.h"

@@ -51,7 +51,7 @@ enum mesh_path_tier {
 	MESH_TIER_RELAYS_RDMA, /* relays; the receiver knows its own hop only */
 	MESH_TIER_ROUTED,
 	MESH_TIER_RELAYS,
-	MESH_TIER_RESERVE, /* one NIC is a reserve (setup/spares.h) */
+	MESH_TIER_RESERVE, /* one NIC is a reserve (setup/candidates.h) */
 	MESH_TIER_DRAINED, /* its link is out of use (control/peer_send.h) */
 };
 
