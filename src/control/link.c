@@ -17,6 +17,8 @@
 #define TICK_MS 20
 /* A peer is fresh if its last sign of life is not older than this, which is a round trip. */
 #define FRESH_MS 300
+/* Where messages go on without the link; docs/protocol/failures.md. */
+#define RESUMED_MS 3000
 /* Data is stuck if it was retransmitted this often while the link was audible. */
 #define STUCK_RESENT 2
 
@@ -524,4 +526,11 @@ bool mesh_link_is_drained(struct mesh_peer *peer, uint64_t since_ms, uint64_t no
 	/* The verdict is ignored here: the link's own look repeats it. */
 	mesh_link_look(peer->link, now_ms);
 	return peer->link->liveness.drained_ms >= since_ms;
+}
+
+uint64_t mesh_link_resumed_limit_ms(const struct mesh_process *process)
+{
+	uint64_t limit_ms = process->config.dead_peer_timeout_s * 1000;
+
+	return limit_ms < RESUMED_MS ? limit_ms : RESUMED_MS;
 }

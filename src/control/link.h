@@ -153,4 +153,10 @@ enum mesh_liveness_verdict mesh_link_look(struct mesh_link *link, uint64_t now_m
 MESH_HOLDS(process)
 void mesh_link_keepalives_set(const struct mesh_link *link);
 
+/**
+ * The longest silence, in milliseconds, of a link or a relay without which its messages go on: a
+ * wrong verdict costs little.
+ */
+uint64_t mesh_link_resumed_limit_ms(const struct mesh_process *process);
+
 #endif

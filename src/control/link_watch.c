@@ -18,8 +18,6 @@
 
 /* Looks at the keep-alive of a link that nothing waits for, within its limit of silence. */
 #define IDLE_LOOKS 2
-/* The longest silence of a link whose messages go on without it: a wrong verdict costs little. */
-#define RESUMED_MS 3000
 
 /* ---- verdicts -------------------------------------------------------------------------------- */
 
@@ -265,16 +263,15 @@ static void next_check_set(struct mesh_link *link, uint64_t now_ms)
 MESH_HOLDS(process)
 static uint64_t link_limit_ms(const struct mesh_link *link, uint64_t now_ms)
 {
-	uint64_t limit_ms = link->process->config.dead_peer_timeout_s * 1000;
 	const struct mesh_peer *peer;
 
-	if (now_ms >= link->waited_until_ms)
-		return limit_ms;
-	LIST_FOREACH(peer, &link->peers, link_entry) {
-		if (limit_ms > RESUMED_MS && mesh_peer_is_resumed(peer))
-			return RESUMED_MS;
+	if (now_ms < link->waited_until_ms) {
+		LIST_FOREACH(peer, &link->peers, link_entry) {
+			if (mesh_peer_is_resumed(peer))
+				return mesh_link_resumed_limit_ms(link->process);
+		}
 	}
-	return limit_ms;
+	return link->process->config.dead_peer_timeout_s * 1000;
 }
 
 /* Checks a link, loses it if it is dead, and sets the next check. */

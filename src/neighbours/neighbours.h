@@ -93,6 +93,9 @@ const char *mesh_neighbours_words(const struct mesh_neighbours *neighbours, char
 MESH_HOLDS(process)
 uint64_t mesh_neighbours_waited_ms(const struct mesh_neighbours *neighbours, uint64_t now_ms);
 
+/* What a search for a connection may take. */
+#define MESH_SEARCH_MS 1000
+
 /**
  * Looks for routes to a node: asks our neighbours, and from node to node those behind them. A
  * search that goes on is replaced. mesh_neighbours_searches() says when it is over.

@@ -15,9 +15,6 @@
 #include "relay/opening.h"
 #include "relay/relay.h"
 
-/* The listener's answer to CONNECT, or the next relay's to OPEN. */
-#define ANSWER_MS 15000
-
 /* ---- the answer ---------------------------------------------------------------------------- */
 
 /*
@@ -262,7 +259,7 @@ static void opening_expired(struct mesh_timer *timer, uint64_t now_ms)
 	if (!opening->asked_ms) {
 		way_look(circuit, now_ms);
 	} else if (circuit->down.lost ||
-		   mesh_clock_elapsed_ms(opening->asked_ms, now_ms) >= ANSWER_MS) {
+		   mesh_clock_elapsed_ms(opening->asked_ms, now_ms) >= MESH_OPEN_ANSWER_MS) {
 		way_withdraw(circuit);
 		way_next(circuit, now_ms);
 	}

@@ -8,6 +8,12 @@
 #include "base/lock.h"
 #include "control/peer.h"
 
+/*
+ * A relay answers OPEN within this, and the listener CONNECT: each relay has it for what lies
+ * behind it.
+ */
+#define MESH_OPEN_ANSWER_MS 15000
+
 /** Handles OPEN: makes a circuit, or refuses it. process->lock held. */
 MESH_HOLDS(process)
 void mesh_circuit_open_came(struct mesh_peer *peer, const struct mesh_frame *frame);

@@ -4,19 +4,10 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "control/link.h"
 #include "control/peer_send.h"
 #include "control/process.h"
 #include "relay/silence.h"
-
-/* As long as a link may be silent whose messages go on without it (control/link_watch.c). */
-#define LIMIT_MS 3000
-
-uint64_t mesh_silence_limit_ms(const struct mesh_process *process)
-{
-	uint64_t limit_ms = process->config.dead_peer_timeout_s * 1000;
-
-	return limit_ms < LIMIT_MS ? limit_ms : LIMIT_MS;
-}
 
 void mesh_silence_clear(struct mesh_silence *silence)
 {
@@ -76,7 +67,7 @@ bool mesh_silence_is_long(const struct mesh_silence *silence, const struct mesh_
 	behind = silence->behind_ms &&
 		 mesh_clock_elapsed_ms(silence->behind_ms, now_ms) < MESH_SILENCE_FRESH_MS;
 	is_long = silence->asked_ms && mesh_clock_elapsed_ms(silence->asked_ms, now_ms) >=
-					       mesh_silence_limit_ms(process);
+					       mesh_link_resumed_limit_ms(process);
 	if (!is_long && !behind)
 		return false;
 	memcpy(own.lost, relay->name, sizeof(own.lost));

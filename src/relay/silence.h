@@ -30,9 +30,6 @@ struct mesh_silence {
 	struct mesh_frame_circuit *behind; /* that one; owned: few paths ever have it */
 };
 
-/** A process that has not answered for so long is stopped, in milliseconds. */
-uint64_t mesh_silence_limit_ms(const struct mesh_process *process);
-
 /** Nothing was asked; frees what was answered. */
 void mesh_silence_clear(struct mesh_silence *silence);
 

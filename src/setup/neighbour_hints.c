@@ -19,8 +19,6 @@
  */
 #define FOUND_MS 100
 #define MISSING_MS 300
-/* A search for a node that has no link to us. */
-#define SEARCH_MS 1000
 
 /* What our NIC @dev has heard, or NULL. */
 MESH_HOLDS(process)
@@ -290,7 +288,7 @@ bool mesh_neighbour_hints_route_ask(struct mesh_process *process, const struct m
 	mesh_process_assert_locked(process);
 	if (!neighbours || handle->node_id == process->node_id)
 		return false;
-	return !mesh_neighbours_search(neighbours, handle->node_id, SEARCH_MS);
+	return !mesh_neighbours_search(neighbours, handle->node_id, MESH_SEARCH_MS);
 }
 
 bool mesh_neighbour_hints_route_wait(struct mesh_process *process, const struct mesh_handle *handle)

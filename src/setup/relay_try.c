@@ -29,11 +29,8 @@
 
 /* One that has refused is asked again after this. */
 #define AGAIN_MS 300
-/* Routes inside the site, or with RDMA on each hop, have this time before others are used. */
-#define BEST_MS MESH_DIAL_MS
-/* The mesh is searched again while no route leads there, and what one search may take. */
+/* The mesh is searched again while no route leads there. */
 #define SEARCH_AGAIN_MS 500
-#define SEARCH_MS 1000
 /*
  * What a search has found that begins sooner after the start of this process is not enough: another
  * one follows.
@@ -174,7 +171,7 @@ static void search(struct mesh_process *process, uint64_t now_ms)
 	if (mesh_clock_elapsed_ms(setup->searched_ms, now_ms) < SEARCH_AGAIN_MS)
 		return;
 	setup->searched_ms = now_ms;
-	mesh_neighbours_search(setup->neighbours, 0, SEARCH_MS);
+	mesh_neighbours_search(setup->neighbours, 0, MESH_SEARCH_MS);
 }
 
 /*
@@ -199,9 +196,9 @@ static bool search_counts(struct mesh_process *process, uint64_t target, uint64_
 /* ---- routes -------------------------------------------------------------------------------- */
 
 /* True if what is wanted most had no time yet: the ranks that it needs may be starting. */
-static bool is_early(const struct mesh_relay_try *relay, uint64_t limit_ms, uint64_t now_ms)
+static bool is_early(const struct mesh_relay_try *relay, uint64_t now_ms)
 {
-	return mesh_clock_elapsed_ms(relay->found_ms, now_ms) < limit_ms;
+	return mesh_clock_elapsed_ms(relay->found_ms, now_ms) < MESH_DIAL_MS;
 }
 
 /* Those of these that are not over RDMA; 0 if none is. */
@@ -238,8 +235,8 @@ static void first_hop_dial(struct mesh_relay_try *relay, const struct mesh_route
 		return; /* a moment ago: other nodes come first */
 	num = mesh_nexts_of_node(process, process->relay->neighbours, route->hops[0],
 				 process->relay->job, nexts, MESH_NEXTS_MAX);
-	drained = !is_early(relay, MESH_DIAL_MS, now_ms); /* the others have not answered */
-	if (route->rdma && (only || is_early(relay, BEST_MS, now_ms)))
+	drained = !is_early(relay, now_ms); /* the others have not answered */
+	if (route->rdma && (only || is_early(relay, now_ms)))
 		later = without_rdma(nexts, num);
 	while ((i = least_recent(&relay->tried, nexts, num, unusable | later, drained)) >= 0 ||
 	       later) {
@@ -286,7 +283,7 @@ static bool is_allowed(const struct mesh_relay_try *relay, const struct mesh_rou
 static struct allowance allowance_of(const struct mesh_relay_try *relay,
 				     const struct mesh_route *routes, int num, uint64_t now_ms)
 {
-	bool late = !is_early(relay, BEST_MS, now_ms);
+	bool late = !is_early(relay, now_ms);
 	struct allowance allowance = {true, true};
 	const struct mesh_route *route;
 	int i;
@@ -451,7 +448,7 @@ static void routes_begin(struct mesh_relay_try *relay, uint64_t now_ms)
 	num = mesh_neighbours_routes(neighbours, target, MESH_RELAYS_MAX, routes, MESH_ROUTES_MAX);
 	if (num > 0) {
 		routes_take(relay, routes, num, relay->most, now_ms);
-		if (!relay->num_dials && !is_early(relay, BEST_MS, now_ms))
+		if (!relay->num_dials && !is_early(relay, now_ms))
 			others_take(relay, routes, num, now_ms);
 	} else {
 		num = neighbours_list(relay, routes, MESH_ROUTES_MAX);

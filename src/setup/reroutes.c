@@ -17,6 +17,7 @@
 
 #include "base/clock.h"
 #include "base/compiler.h"
+#include "relay/opening.h"
 #include "setup/late_nics.h"
 #include "setup/relay_try.h"
 #include "setup/reroutes.h"
@@ -31,8 +32,6 @@
 
 /* Between two looks. */
 #define LOOK_MS 20
-/* A relay answers OPEN within this: opening.c has limits of its own for what lies behind it. */
-#define ANSWER_MS 15000
 /* Between two steps of a look of a comm that goes on, and what one may take. */
 #define BESIDE_STEP_MS 50
 #define BESIDE_MS 5000
@@ -227,7 +226,7 @@ static void attempt_look(struct mesh_reroute *reroute, uint64_t now_ms)
 		reroute->looked_ms = now_ms;
 	} else if (!mesh_path_is(path, MESH_PATH_JOINING)) {
 		attempt_fail(reroute, path->refusal ? path->refusal : MESH_REFUSAL_BROKEN, now_ms);
-	} else if (mesh_clock_elapsed_ms(reroute->asked_ms, now_ms) >= ANSWER_MS) {
+	} else if (mesh_clock_elapsed_ms(reroute->asked_ms, now_ms) >= MESH_OPEN_ANSWER_MS) {
 		mesh_path_down(path, MESH_PATH_JOINING);
 		attempt_fail(reroute, MESH_REFUSAL_NO_ANSWER, now_ms);
 	}

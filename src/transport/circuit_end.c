@@ -10,6 +10,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "control/link.h"
 #include "control/link_watch.h"
 #include "control/peer_end.h"
 #include "control/peer_send.h"
@@ -171,7 +172,7 @@ static bool goes_on(const struct mesh_path *path, uint64_t now_ms)
 	/* Two that stop together are not left for each other. */
 	return is_up(path) && !silence->behind_ms &&
 	       (!silence->asked_ms || mesh_clock_elapsed_ms(silence->asked_ms, now_ms) <
-					      mesh_silence_limit_ms(path->comm->process) / 2);
+					      mesh_link_resumed_limit_ms(path->comm->process) / 2);
 }
 
 MESH_HOLDS(process)

@@ -9,6 +9,7 @@
 
 #include "base/clock.h"
 #include "base/compiler.h"
+#include "control/link.h"
 #include "control/link_watch.h"
 #include "control/peer_end.h"
 #include "control/peer_life.h"
@@ -122,7 +123,7 @@ static void circuit_fence(struct mesh_path *path)
 	else if (!path->drain_asked_ms)
 		mesh_path_drain_ask(path);
 	else if (mesh_clock_elapsed_ms(path->drain_asked_ms, mesh_clock_ms()) >=
-		 mesh_silence_limit_ms(path->comm->process))
+		 mesh_link_resumed_limit_ms(path->comm->process))
 		mesh_path_fence(path);
 }
 
@@ -260,7 +261,7 @@ static uint64_t report_limit_ms(const struct mesh_comm *comm, uint32_t paths)
 		if (paths >> i & 1 && asked_ms && asked_ms < since_ms)
 			since_ms = asked_ms;
 	}
-	return since_ms + mesh_silence_limit_ms(comm->process);
+	return since_ms + mesh_link_resumed_limit_ms(comm->process);
 }
 
 /* Keeps a question, unless a later loss has made a newer one of it. */
