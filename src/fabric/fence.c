@@ -99,6 +99,12 @@ static bool is_brief(const struct mesh_verbs_fence *fence)
 	       mesh_clock_elapsed_ms(silent_ms, mesh_clock_ms()) < 2 * (STEP_MS + MESH_ANSWER_MS);
 }
 
+static void silence_note(const struct mesh_verbs_fence *fence)
+{
+	if (!is_brief(fence) && !fence->limit_ms)
+		atomic_store(&fence->remote->flow->silent_ms, mesh_clock_ms());
+}
+
 static void deadline_set(struct mesh_verbs_fence *fence, uint64_t limit_ms)
 {
 	if (is_brief(fence))
@@ -228,15 +234,16 @@ static int fence_result(struct mesh_verbs_fence *fence)
 	case FENCE_FAILED:
 		if (outdated || fence->error != -FI_EAGAIN)
 			return outdated ? -ENOTCONN : fence->error;
-		if (late)
+		if (late) {
+			silence_note(fence);
 			return -ENOTCONN;
+		}
 		fence_want(fence);
 		return -EAGAIN;
 	case FENCE_POSTED:
 		if (!late || outdated)
 			return -EAGAIN; /* outdated: it ends with our endpoint */
-		if (!is_brief(fence) && !fence->limit_ms)
-			atomic_store(&fence->remote->flow->silent_ms, mesh_clock_ms());
+		silence_note(fence);
 		return -ETIMEDOUT;
 	case FENCE_ENDED:
 		atomic_store(&fence->remote->flow->silent_ms, 0);

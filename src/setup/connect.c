@@ -8,8 +8,12 @@
 #include "base/version.h"
 #include "setup/connect.h"
 #include "setup/connect_advance.h"
+#include "setup/late_nics.h"
 #include "setup/start.h"
 #include "transport/comm_open.h"
+#include "transport/path_state.h"
+#include "transport/rejoin.h"
+#include "transport/route_wait.h"
 #include "wire/protocol.h"
 
 /*
@@ -67,6 +71,36 @@ static uint64_t advance_pause_ms(const struct mesh_connect *connect, uint64_t no
 	return pause_ms < ADVANCE_MAX_MS ? pause_ms : ADVANCE_MAX_MS;
 }
 
+/*
+ * NCCL has the comm: NICs that join give it paths, and so do links and routes that let nothing
+ * through until now. Not before: a comm that NCCL never fetches is withdrawn as it was made.
+ */
+MESH_HOLDS(process)
+static void taken_improve(const struct mesh_connect *connect)
+{
+	struct mesh_process *process = connect->net->process;
+	struct mesh_comm *comm;
+	int i;
+
+	LIST_FOREACH(comm, &process->comms, entry) {
+		if (comm->sending && comm->key == connect->comm_key)
+			break;
+	}
+	if (!comm)
+		return; /* it has been closed */
+	for (i = 0; i < comm->num_paths; i++) {
+		if (!mesh_path_has_relay(&comm->paths[i]) &&
+		    !mesh_path_is(&comm->paths[i], MESH_PATH_UP))
+			mesh_rejoin_want(&comm->paths[i]); /* lost since it was accepted */
+	}
+	atomic_store(&process->late_nics, true);
+	if (mesh_comm_tier(comm) > MESH_TIER_ROUTED_RDMA)
+		mesh_late_links_find(comm, &connect->handle);
+	else
+		mesh_late_links_want(comm, &connect->handle, &connect->choice);
+	mesh_reroute_soon(comm); /* its circuit may have broken before NCCL asked for it */
+}
+
 MESH_HOLDS(process)
 static void connect_expired(struct mesh_timer *timer, uint64_t now_ms)
 {
@@ -74,6 +108,8 @@ static void connect_expired(struct mesh_timer *timer, uint64_t now_ms)
 	struct mesh_engine *engine = &connect->net->process->engine;
 
 	mesh_connect_advance(connect, now_ms);
+	if (connect->state == MESH_CONNECT_TAKEN)
+		taken_improve(connect);
 	if (connect->state < MESH_CONNECT_DONE)
 		mesh_engine_timer_set(engine, timer, now_ms + advance_pause_ms(connect, now_ms));
 	else if (connect->state == MESH_CONNECT_TAKEN || connect->over_looks++ == 2)

@@ -15,12 +15,10 @@
 #include "setup/connect_log.h"
 #include "setup/connect_relay.h"
 #include "setup/connect_try.h"
-#include "setup/late_nics.h"
 #include "setup/neighbour_hints.h"
 #include "transport/comm_open.h"
 #include "transport/path_relayed.h"
 #include "transport/path_state.h"
-#include "transport/route_wait.h"
 
 /*
  * For the exchange of HELLO with another version: the listener may also be out of reach. While
@@ -61,9 +59,11 @@ static void comm_drop(struct mesh_connect *connect)
 	if (!comm)
 		return;
 	/* The listener may have its end already, and an ACCEPT may be in flight. */
-	mesh_connect_withdraw(connect, comm->paths[0].peer, comm);
-	for (i = 0; connect->state == MESH_CONNECT_DONE && i < comm->num_paths; i++)
-		mesh_connect_withdraw(connect, comm->paths[i].peer, NULL); /* no dial is left */
+	for (i = 0; i < comm->num_paths; i++) {
+		mesh_connect_withdraw(connect, comm->paths[i].peer, comm);
+		if (connect->state == MESH_CONNECT_DONE) /* no dial is left */
+			mesh_connect_withdraw(connect, comm->paths[i].peer, NULL);
+	}
 	comm->use = MESH_COMM_OPENING; /* NCCL does not get it */
 	mesh_comm_free(comm);
 	connect->comm = NULL;
@@ -146,30 +146,6 @@ static void connect_done(struct mesh_connect *connect)
 {
 	connect_state_set(connect, MESH_CONNECT_DONE);
 	dials_end(connect); /* the comm's paths keep what they use */
-}
-
-/*
- * NCCL has the comm: NICs that join give it paths, and so do links and routes that let nothing
- * through until now. Not before: a comm that NCCL never fetches is withdrawn as it was made.
- */
-MESH_HOLDS(process)
-static void taken_improve(const struct mesh_connect *connect)
-{
-	struct mesh_process *process = connect->net->process;
-	struct mesh_comm *comm;
-
-	LIST_FOREACH(comm, &process->comms, entry) {
-		if (comm->sending && comm->key == connect->comm_key)
-			break;
-	}
-	if (!comm)
-		return; /* it has been closed */
-	atomic_store(&process->late_nics, true);
-	if (mesh_comm_tier(comm) > MESH_TIER_ROUTED_RDMA)
-		mesh_late_links_find(comm, &connect->handle);
-	else
-		mesh_late_links_want(comm, &connect->handle, &connect->choice);
-	mesh_reroute_soon(comm); /* its circuit may have broken before NCCL asked for it */
 }
 
 MESH_HOLDS(process)
@@ -545,8 +521,6 @@ static void foreign_advance(struct mesh_connect *connect, uint64_t now_ms)
 void mesh_connect_advance(struct mesh_connect *connect, uint64_t now_ms)
 {
 	mesh_process_assert_locked(connect->net->process);
-	if (connect->state == MESH_CONNECT_TAKEN)
-		taken_improve(connect);
 	if (connect->state == MESH_CONNECT_NEW)
 		connect_begin(connect, now_ms);
 	if (connect->state >= MESH_CONNECT_DONE)

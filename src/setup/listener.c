@@ -250,8 +250,7 @@ static struct mesh_comm *comm_of_key(const struct mesh_peer *peer, uint64_t key)
 
 	LIST_FOREACH(user, &peer->user_list, entry) {
 		path = mesh_path_if_user(user);
-		if (path && !path->comm->sending && path->comm->key == key &&
-		    path == &path->comm->paths[0])
+		if (path && !path->comm->sending && path->comm->key == key)
 			return path->comm;
 	}
 	return NULL;

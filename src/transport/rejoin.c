@@ -215,8 +215,8 @@ static struct mesh_path *path_next(const struct mesh_rejoin *rejoin,
 	int i = previous ? (int)(previous - comm->paths) + 1 : 0;
 
 	for (; comm; comm = mesh_comm_next(process, comm), i = 0) {
-		if (!comm->resumes || comm->error || mesh_comm_is_opening(comm))
-			continue;
+		if (!comm->resumes || comm->error || comm->opener)
+			continue; /* one that NCCL does not have yet may be withdrawn */
 		for (; i < comm->num_paths; i++) {
 			if (!mesh_path_has_relay(&comm->paths[i]) &&
 			    peer_is_links(comm->paths[i].peer, rejoin) &&
