@@ -125,7 +125,7 @@ static const struct test_case cases[] = {
 	/* A second later both carry what they can. */
 	{"drop-to-a-tenth", "pair", 5000, .message_kib = 1000,
 	 .events = {IS_USED(1000, 0), CARRIES(3000, 0, 100), CARRIES(3000, 1, 100),
-		    MBPS(3000, 1, 10), IS_USED(4000, 0), CARRIES(6000, 0, 100), CARRIES(6000, 1, 8),
+		    MBPS(3000, 1, 10), IS_USED(4000, 0), CARRIES(6000, 0, 80), CARRIES(6000, 1, 8),
 		    MBPS(6000, 1, 100), IS_USED(7000, 0), CARRIES(9000, 0, 100),
 		    CARRIES(9000, 1, 100), ENDS(9000)}},
 	{"ring-of-ranks", "triangle", 1000,

@@ -38,7 +38,7 @@ static const struct test_case cases[] = {
 		    IS_USED(17000, 3), ENDS(17000)}},
 	{"black-hole", "diamond", 4000, .events = {HOLE(1000, 1), UP(9000, 1), ENDS(12000)}},
 	{"reset", "chain", 2000, .events = {RESETS(1000, 1), RESETS(2000, 0), ENDS(4000)}},
-	{"small-memory", "chain", 2000, .message_kib = 3000,
+	{"small-memory", "chain", 2000, .message_kib = 2000,
 	 .settings = "NCCL_MESH_RELAY_MEMORY=1M", .events = {RESETS(1000, 1), ENDS(6000)}},
 	{"small-segments", "chain", 2000,
 	 .settings = "NCCL_MESH_DEBUG_SEGMENT_SIZE=4K NCCL_MESH_DEBUG_EAGER_LIMIT=0",
