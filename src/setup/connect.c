@@ -141,28 +141,18 @@ static struct mesh_connect *connect_start(struct mesh_net *net, int dev,
 	return connect;
 }
 
-/* Returns the comm, or the error. The engine frees the connect of a comm. */
+/* Returns the comm, or the error, of one that is over. */
 MESH_HOLDS(process)
 static int connect_finish(struct mesh_connect *connect, struct mesh_comm **comm)
 {
 	int ret = 0;
 
 	if (connect->state == MESH_CONNECT_DONE) {
-		*comm = connect->comm;
-		(*comm)->opener = NULL;
-		(*comm)->use = MESH_COMM_USED;
-		connect->comm_key = (*comm)->key;
-		connect->comm = NULL;
-		connect->state = MESH_CONNECT_TAKEN;
-		mesh_engine_timer_set(&connect->net->process->engine, &connect->timer,
-				      mesh_clock_ms());
-		return 0;
+		*comm = mesh_connect_take(connect);
 	} else if (connect->state == MESH_CONNECT_FAILED) {
 		ret = connect->error;
-	} else {
-		return 0;
+		mesh_connect_free(connect);
 	}
-	mesh_connect_free(connect);
 	return ret;
 }
 

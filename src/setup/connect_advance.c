@@ -37,6 +37,7 @@ static const uint8_t connect_may_follow[MESH_CONNECT_STATES] = {
 	[MESH_CONNECT_DONE] = 1 << MESH_CONNECT_SENT | 1 << MESH_CONNECT_OPEN_SENT,
 	[MESH_CONNECT_FAILED] = 1 << MESH_CONNECT_ASKING | 1 << MESH_CONNECT_PEERS |
 				1 << MESH_CONNECT_SENT | 1 << MESH_CONNECT_OPEN_SENT,
+	[MESH_CONNECT_TAKEN] = 1 << MESH_CONNECT_DONE,
 };
 
 MESH_HOLDS(process)
@@ -81,9 +82,7 @@ static void dials_end(struct mesh_connect *connect)
 MESH_HOLDS(process)
 static void connect_fail(struct mesh_connect *connect, int error)
 {
-	comm_drop(connect);
-	mesh_connect_give_up(connect);
-	dials_end(connect);
+	mesh_connect_end(connect);
 	connect_state_set(connect, MESH_CONNECT_FAILED);
 	connect->error = error;
 }
@@ -189,7 +188,7 @@ static void relay_refused(struct mesh_connect *connect, enum mesh_refusal refusa
 	comm_drop(connect);
 	mesh_relay_try_end(connect->relay);
 	connect_state_set(connect, MESH_CONNECT_PEERS);
-	mesh_engine_timer_set(&connect->net->process->engine, &connect->timer, mesh_clock_ms());
+	mesh_connect_hasten(connect);
 }
 
 bool mesh_connect_accept_handle(struct mesh_peer *peer, const struct mesh_frame *frame)
@@ -434,6 +433,7 @@ static void candidates_try(struct mesh_connect *connect, uint64_t now_ms)
 			try_go_on(connect, mesh_connect_try_next(connect, now_ms), now_ms);
 	}
 }
+
 /* ---- a listener of another protocol version -------------------------------------------------- */
 
 /*
@@ -558,6 +558,20 @@ void mesh_connect_advance(struct mesh_connect *connect, uint64_t now_ms)
 	if (connect->state == MESH_CONNECT_PEERS)
 		relays_try(connect, now_ms);
 }
+
+struct mesh_comm *mesh_connect_take(struct mesh_connect *connect)
+{
+	struct mesh_comm *comm = connect->comm;
+
+	comm->opener = NULL;
+	comm->use = MESH_COMM_USED;
+	connect->comm_key = comm->key;
+	connect->comm = NULL;
+	connect_state_set(connect, MESH_CONNECT_TAKEN);
+	mesh_connect_hasten(connect);
+	return comm;
+}
+
 void mesh_connect_end(struct mesh_connect *connect)
 {
 	bool gives_up = connect->comm || connect->state < MESH_CONNECT_DONE;

@@ -14,6 +14,10 @@
 MESH_HOLDS(process)
 void mesh_connect_advance(struct mesh_connect *connect, uint64_t now_ms);
 
+/** NCCL gets the comm of one that is DONE. The engine frees the attempt. */
+MESH_HOLDS(process)
+struct mesh_comm *mesh_connect_take(struct mesh_connect *connect);
+
 /** Gives it up, unless NCCL has its result, and frees what it holds. */
 MESH_HOLDS(process)
 void mesh_connect_end(struct mesh_connect *connect);

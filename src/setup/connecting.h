@@ -67,17 +67,23 @@ struct mesh_connect {
 	int error;	     /* FAILED: negative errno */
 };
 
-/** Something has happened that attempts may wait for: the engine looks at them in this turn. */
+/** The engine looks at it in this turn. */
+MESH_HOLDS(process)
+static inline void mesh_connect_hasten(struct mesh_connect *connect)
+{
+	mesh_engine_timer_set(&connect->net->process->engine, &connect->timer, mesh_clock_ms());
+}
+
+/** Something has happened that attempts may wait for. */
 MESH_HOLDS(process)
 static inline void mesh_connects_hasten(struct mesh_process *process)
 {
 	struct mesh_connect *connect;
-	uint64_t now_ms = mesh_clock_ms();
 
 	mesh_process_assert_locked(process);
 	LIST_FOREACH(connect, &mesh_setup_of(process)->connects, entry) {
 		if (connect->state < MESH_CONNECT_DONE)
-			mesh_engine_timer_set(&process->engine, &connect->timer, now_ms);
+			mesh_connect_hasten(connect);
 	}
 }
 
