@@ -34,14 +34,16 @@ static const struct {
 					     1 << MESH_END_CLOSED | 1 << MESH_END_UNCLEAN},
 };
 
-bool mesh_end_may_become(enum mesh_end end, enum mesh_end state)
+static bool end_may_become(enum mesh_end end, enum mesh_end state)
 {
 	return ends[state].may_follow & 1 << end;
 }
 
-void mesh_comm_end_set(struct mesh_comm *comm, enum mesh_end *end, enum mesh_end state)
+/* @end: &comm->own_end or &comm->peer_end */
+MESH_HOLDS(comm)
+static void end_set(struct mesh_comm *comm, enum mesh_end *end, enum mesh_end state)
 {
-	bool legal = mesh_end_may_become(*end, state);
+	bool legal = end_may_become(*end, state);
 
 	mesh_comm_assert_locked(comm);
 	assert(legal);
@@ -58,8 +60,8 @@ void mesh_comm_end_set(struct mesh_comm *comm, enum mesh_end *end, enum mesh_end
 void mesh_comm_peer_end_learn(struct mesh_comm *comm, enum mesh_end state)
 {
 	mesh_comm_assert_locked(comm);
-	if (mesh_end_may_become(comm->peer_end, state))
-		mesh_comm_end_set(comm, &comm->peer_end, state);
+	if (end_may_become(comm->peer_end, state))
+		end_set(comm, &comm->peer_end, state);
 }
 
 bool mesh_comm_end(struct mesh_comm *comm, int error, const char *why)
@@ -70,7 +72,7 @@ bool mesh_comm_end(struct mesh_comm *comm, int error, const char *why)
 	mesh_comm_lock(comm);
 	mesh_comm_peer_end_learn(comm, MESH_END_UNCLEAN);
 	if (!mesh_end_is_over(comm->own_end))
-		mesh_comm_end_set(comm, &comm->own_end, MESH_END_UNCLEAN);
+		end_set(comm, &comm->own_end, MESH_END_UNCLEAN);
 	mesh_doubts_end(comm);
 	used = !comm->error && !comm->closing;
 	if (used)
@@ -110,9 +112,9 @@ void mesh_comm_end_step(struct mesh_comm *comm, enum mesh_end state)
 
 	mesh_process_assert_locked(comm->process);
 	mesh_comm_lock(comm);
-	news = !mesh_end_is_over(comm->own_end) && mesh_end_may_become(comm->own_end, state);
+	news = !mesh_end_is_over(comm->own_end) && end_may_become(comm->own_end, state);
 	if (news)
-		mesh_comm_end_set(comm, &comm->own_end, state);
+		end_set(comm, &comm->own_end, state);
 	if (news && comm->resumes && mesh_comm_is_cut(comm))
 		comm->end_in_doubt = true; /* the first path that is back carries it */
 	mesh_comm_unlock(comm);

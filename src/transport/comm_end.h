@@ -12,18 +12,6 @@
 #include "base/lock.h"
 #include "transport/comm.h"
 
-/** True if this step is legal. */
-bool mesh_end_may_become(enum mesh_end end, enum mesh_end state);
-
-/**
- * Changes the state of an end, which no other code may do; asserts the legal steps. comm->lock
- * held.
- *
- * @end: &comm->own_end or &comm->peer_end
- */
-MESH_HOLDS(comm)
-void mesh_comm_end_set(struct mesh_comm *comm, enum mesh_end *end, enum mesh_end state);
-
 /** Notes what the peer reports about its end; a late report is ignored. comm->lock held. */
 MESH_HOLDS(comm)
 void mesh_comm_peer_end_learn(struct mesh_comm *comm, enum mesh_end state);

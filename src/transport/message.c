@@ -85,9 +85,15 @@ static inline void data_count(const struct mesh_path *path, size_t size)
 	mesh_count(&counters->bytes, size);
 }
 
-struct mesh_buffer *mesh_message_prepare(struct mesh_path *path,
-					 const struct mesh_outgoing *message,
-					 struct mesh_request *request)
+/*
+ * Prepares a message for @path in a buffer, which the caller sends with mesh_remote_send() or gives
+ * back, and counts as an operation of @request. Returns NULL if there is no buffer now: the next
+ * poll calls comm's resume function.
+ */
+MESH_HOLDS(comm)
+static struct mesh_buffer *message_prepare(struct mesh_path *path,
+					   const struct mesh_outgoing *message,
+					   struct mesh_request *request)
 {
 	struct mesh_message_header *header;
 	struct mesh_buffer *buffer;
@@ -117,7 +123,7 @@ __attribute__((noinline)) static bool buffer_send(struct mesh_path *path,
 						  const struct mesh_outgoing *message,
 						  struct mesh_request *request, uint64_t now_ns)
 {
-	struct mesh_buffer *buffer = mesh_message_prepare(path, message, request);
+	struct mesh_buffer *buffer = message_prepare(path, message, request);
 
 	if (!buffer)
 		return false;
@@ -221,7 +227,7 @@ relayed_make(struct mesh_request *request, struct mesh_path *path,
 		message_of(request, MESH_MESSAGE_RELAYED, &payload, sizeof(payload));
 
 	message.sent = sent;
-	return mesh_message_prepare(path, &message, request);
+	return message_prepare(path, &message, request);
 }
 
 /* Prepares the message behind a write; NULL if there is no buffer. */
@@ -240,7 +246,7 @@ written_make(struct mesh_request *request, struct mesh_path *path,
 		message_of(request, MESH_MESSAGE_WRITTEN, &payload, sizeof(payload));
 
 	message.sent = sent;
-	return mesh_message_prepare(path, &message, request);
+	return message_prepare(path, &message, request);
 }
 
 bool mesh_announce(struct mesh_request *request, struct mesh_path *path,

@@ -36,17 +36,6 @@ bool mesh_comm_message_send(struct mesh_comm *comm, const struct mesh_outgoing *
 			    struct mesh_request *request);
 
 /**
- * Prepares a message for @path in a buffer, which the caller sends with mesh_remote_send() or gives
- * back. The caller counts it as an operation of @request. comm->lock held.
- *
- * Returns NULL if there is no buffer now: the next poll calls comm's resume function.
- */
-MESH_HOLDS(comm)
-struct mesh_buffer *mesh_message_prepare(struct mesh_path *path,
-					 const struct mesh_outgoing *message,
-					 struct mesh_request *request);
-
-/**
  * Sends the small message of @request, if it can leave at once and there is no choice of paths: the
  * short form of mesh_comm_message_send(), without an unfinished operation. comm->lock held.
  *
