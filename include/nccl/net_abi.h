@@ -162,6 +162,26 @@ typedef enum nccl_result nccl_set_attributes_v11(void *context,
 	NCCL_ASSERT_MEMBER(object, device.type, (link_offset) + 20, 4);                            \
 	NCCL_ASSERT_MEMBER(object, device.version, (link_offset) + 24, 4)
 
+/* The properties of version 9, which the later ones begin with, but for the type of members. */
+#define NCCL_PROPERTIES_V9(members_type)                                                           \
+	struct nccl_net_identity identity;                                                         \
+	int pointer_support; /* NCCL_POINTER_* */                                                  \
+	int registration_is_global;                                                                \
+	int force_flush;                                                                           \
+	struct nccl_net_link link;                                                                 \
+	struct nccl_net_device device;                                                             \
+	members_type members;                                                                      \
+	struct nccl_net_limits limits
+
+/** As above, for those; @members_size: an odd number of ints, before the limits' size_t. */
+#define NCCL_ASSERT_PROPERTIES_V9(object, members_size)                                            \
+	NCCL_ASSERT_PROPERTIES_V7(object, 36);                                                     \
+	NCCL_ASSERT_MEMBER(object, registration_is_global, 28, 4);                                 \
+	NCCL_ASSERT_MEMBER(object, force_flush, 32, 4);                                            \
+	NCCL_ASSERT_MEMBER(object, members, 64, (members_size));                                   \
+	NCCL_ASSERT_MEMBER(object, limits.max_p2p_bytes, 68 + (members_size), 8);                  \
+	NCCL_ASSERT_MEMBER(object, limits.max_coll_bytes, 76 + (members_size), 8)
+
 /* Version 6: NCCL 2.14 and later look for it. */
 
 struct nccl_net_properties_v6 {
@@ -228,21 +248,9 @@ NCCL_EXPORT(nccl_net_v8, ncclNetPlugin_v8);
 /* Version 9: size_t messages, virtual devices (NCCL 2.24). */
 
 struct nccl_net_properties_v9 {
-	struct nccl_net_identity identity;
-	int pointer_support;
-	int registration_is_global;
-	int force_flush;
-	struct nccl_net_link link;
-	struct nccl_net_device device;
-	struct nccl_net_vdevice_v9 members;
-	struct nccl_net_limits limits;
+	NCCL_PROPERTIES_V9(struct nccl_net_vdevice_v9);
 };
-NCCL_ASSERT_PROPERTIES_V7(struct nccl_net_properties_v9, 36);
-NCCL_ASSERT_MEMBER(struct nccl_net_properties_v9, registration_is_global, 28, 4);
-NCCL_ASSERT_MEMBER(struct nccl_net_properties_v9, force_flush, 32, 4);
-NCCL_ASSERT_MEMBER(struct nccl_net_properties_v9, members, 64, 20);
-NCCL_ASSERT_MEMBER(struct nccl_net_properties_v9, limits.max_p2p_bytes, 88, 8);
-NCCL_ASSERT_MEMBER(struct nccl_net_properties_v9, limits.max_coll_bytes, 96, 8);
+NCCL_ASSERT_PROPERTIES_V9(struct nccl_net_properties_v9, 20);
 NCCL_ASSERT_SIZE(struct nccl_net_properties_v9, 104);
 
 struct nccl_net_v9 {
@@ -273,22 +281,10 @@ NCCL_EXPORT(nccl_net_v10, ncclNetPlugin_v10);
 /* Version 11: a context for each communicator (NCCL 2.28). */
 
 struct nccl_net_properties_v11 {
-	struct nccl_net_identity identity;
-	int pointer_support;
-	int registration_is_global;
-	int force_flush;
-	struct nccl_net_link link;
-	struct nccl_net_device device;
-	struct nccl_net_vdevice_v9 members;
-	struct nccl_net_limits limits;
+	NCCL_PROPERTIES_V9(struct nccl_net_vdevice_v9);
 	int max_multi_request_size;
 };
-NCCL_ASSERT_PROPERTIES_V7(struct nccl_net_properties_v11, 36);
-NCCL_ASSERT_MEMBER(struct nccl_net_properties_v11, registration_is_global, 28, 4);
-NCCL_ASSERT_MEMBER(struct nccl_net_properties_v11, force_flush, 32, 4);
-NCCL_ASSERT_MEMBER(struct nccl_net_properties_v11, members, 64, 20);
-NCCL_ASSERT_MEMBER(struct nccl_net_properties_v11, limits.max_p2p_bytes, 88, 8);
-NCCL_ASSERT_MEMBER(struct nccl_net_properties_v11, limits.max_coll_bytes, 96, 8);
+NCCL_ASSERT_PROPERTIES_V9(struct nccl_net_properties_v11, 20);
 NCCL_ASSERT_MEMBER(struct nccl_net_properties_v11, max_multi_request_size, 104, 4);
 NCCL_ASSERT_SIZE(struct nccl_net_properties_v11, 112);
 
@@ -316,24 +312,12 @@ NCCL_ASSERT_MEMBER(struct nccl_net_vdevice_v12, devs, 4, 32);
 NCCL_ASSERT_SIZE(struct nccl_net_vdevice_v12, 36);
 
 struct nccl_net_properties_v12 {
-	struct nccl_net_identity identity;
-	int pointer_support; /* NCCL_POINTER_* */
-	int registration_is_global;
-	int force_flush;
-	struct nccl_net_link link;
-	struct nccl_net_device device;
-	struct nccl_net_vdevice_v12 members;
-	struct nccl_net_limits limits;
+	NCCL_PROPERTIES_V9(struct nccl_net_vdevice_v12);
 	int max_multi_request_size;
 	int16_t rail_id; /* NCCL_UNDEFINED, or a number that NICs on one rail share */
 	int16_t plane_id;
 };
-NCCL_ASSERT_PROPERTIES_V7(struct nccl_net_properties_v12, 36);
-NCCL_ASSERT_MEMBER(struct nccl_net_properties_v12, registration_is_global, 28, 4);
-NCCL_ASSERT_MEMBER(struct nccl_net_properties_v12, force_flush, 32, 4);
-NCCL_ASSERT_MEMBER(struct nccl_net_properties_v12, members, 64, 36);
-NCCL_ASSERT_MEMBER(struct nccl_net_properties_v12, limits.max_p2p_bytes, 104, 8);
-NCCL_ASSERT_MEMBER(struct nccl_net_properties_v12, limits.max_coll_bytes, 112, 8);
+NCCL_ASSERT_PROPERTIES_V9(struct nccl_net_properties_v12, 36);
 NCCL_ASSERT_MEMBER(struct nccl_net_properties_v12, max_multi_request_size, 120, 4);
 NCCL_ASSERT_MEMBER(struct nccl_net_properties_v12, rail_id, 124, 2);
 NCCL_ASSERT_MEMBER(struct nccl_net_properties_v12, plane_id, 126, 2);
