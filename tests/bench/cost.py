@@ -156,20 +156,28 @@ def namespace(command):
     return enter + ["sh", "-c", script, "sh"] + command
 
 
+def callgrind(out, *more):
+    """The beginning of a command whose costs by line go to the file @out."""
+    return ["valgrind", "--tool=callgrind", "--callgrind-out-file=" + out, "--dump-line=yes",
+            "--fair-sched=try", "--compress-strings=no", "--compress-pos=no"] + list(more)
+
+
+def source_name(fl):
+    return os.path.relpath(fl, TOP) if fl[:1] == "/" else fl
+
+
 def run(args, runs, folder):
     """One callgrind run of figures that share window and comms: a Profile for each, in order."""
     window, comms = runs[0][3], runs[0][4]
     sizes = [f for f in runs if f[1] is not None]
     idle = [f for f in runs if f[1] is None]
     out = os.path.join(folder, "out")
-    command = ["valgrind", "--tool=callgrind", "--callgrind-out-file=" + out, "--dump-line=yes",
-               "--fair-sched=try",
-               "--compress-strings=no", "--compress-pos=no", "--collect-atstart=no",
-               "--toggle-collect=cost_measure", "--dump-after=cost_measure",
-               args.program, "--plugin", args.plugin, "--inflight", str(window),
-               "--comms", str(comms), "--idle", str(idle[0][2] if idle else 0),
-               "--sizes", ",".join(str(f[1]) for f in sizes),
-               "--messages", ",".join(str(f[2]) for f in sizes)]
+    command = callgrind(out, "--collect-atstart=no", "--toggle-collect=cost_measure",
+                        "--dump-after=cost_measure")
+    command += [args.program, "--plugin", args.plugin, "--inflight", str(window),
+                "--comms", str(comms), "--idle", str(idle[0][2] if idle else 0),
+                "--sizes", ",".join(str(f[1]) for f in sizes),
+                "--messages", ",".join(str(f[2]) for f in sizes)]
     done = subprocess.run(namespace(command), stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
                           timeout=LIMIT_S, env=dict(os.environ, NCCL_MESH_NICS="=lo"))
     if done.returncode:
@@ -183,9 +191,7 @@ def relay_stream(args, seconds):
     out = os.path.join(bench.folder, "callgrind")
     try:
         bench.nodes("ab bc")
-        bench.serve("b", under=["valgrind", "--tool=callgrind", "--callgrind-out-file=" + out,
-                                "--dump-line=yes", "--fair-sched=try", "--compress-strings=no",
-                                "--compress-pos=no"])
+        bench.serve("b", under=callgrind(out))
         bench.pair("ac", "stream", "--sizes", "1M", "--pause", "20", "--seconds", str(seconds))
         moved = bench.relayed_bytes("b") / relay.MIB
         bench.services_end()
@@ -351,8 +357,7 @@ def command_functions(args):
                 functions[fn] += cost / figure[2]
         for (ob, fl, line), cost in profile.lines.items():
             if is_plugin(ob, args.plugin):
-                lines["%s:%d" % (os.path.relpath(fl, TOP) if fl[:1] == "/" else fl, line)] += \
-                    cost / figure[2]
+                lines["%s:%d" % (source_name(fl), line)] += cost / figure[2]
         for title, counter in (("function", functions), ("line", lines)):
             print("-- by %s" % title)
             for what, cost in counter.most_common(args.top):
@@ -384,18 +389,16 @@ def command_calls(args):
 def command_connect(args):
     with tempfile.TemporaryDirectory() as folder:
         out = os.path.join(folder, "out")
-        command = ["valgrind", "--tool=callgrind", "--callgrind-out-file=" + out,
-                   "--separate-threads=yes", "--dump-line=yes", "--fair-sched=try",
-                   "--compress-strings=no", "--compress-pos=no", "--collect-atstart=no",
-                   "--toggle-collect=mesh_plugin_connect*", args.program,
-                   "--plugin", args.plugin, "--messages", "1,1"]
+        command = callgrind(out, "--separate-threads=yes", "--collect-atstart=no",
+                            "--toggle-collect=mesh_plugin_connect*")
+        command += [args.program, "--plugin", args.plugin, "--messages", "1,1"]
         subprocess.run(namespace(command), check=True, stdout=subprocess.DEVNULL,
                        stderr=subprocess.DEVNULL, timeout=LIMIT_S,
                        env=dict(os.environ, NCCL_MESH_NICS="=lo"))
         profile = Profile(out + "-01")
     costs = collections.Counter()
     for (_, fl, _), cost in profile.lines.items():
-        name = os.path.relpath(fl, TOP) if fl[:1] == "/" else fl
+        name = source_name(fl)
         costs[name] += cost if name.startswith("src/") else 0
     costs = +costs
     for name, cost in sorted(costs.items()):
