@@ -13,13 +13,19 @@ static void send_to_peer(struct session *s, enum frame_type type, const void *bo
 		    frame_new(type, (uint16_t)s->self, (uint16_t)s->peer, s->pair, body, size));
 }
 
+/* True if the plugin has warned since the session began, also from a thread of its own. */
+static bool plugin_has_warned(const struct session *s, char *warning)
+{
+	return plugin_last_warning(warning) != s->warnings_before;
+}
+
 /* What the plugin logged since the session began is the best reason that there is. */
 static void add_plugin_reason(struct session *s)
 {
 	char warning[PLUGIN_WARNING_MAX];
 	size_t used = strlen(s->error);
 
-	if (plugin_last_warning(warning) != s->warnings_before && !strstr(s->error, warning))
+	if (plugin_has_warned(s, warning) && !strstr(s->error, warning))
 		snprintf(s->error + used, sizeof(s->error) - used,
 			 ". The plugin's last warning: %s", warning);
 }
@@ -267,8 +273,7 @@ static void describe_setup(const struct session *s, char *text, size_t size)
 	uint32_t accepts = count_waiting(s, s->receives, &words);
 	uint32_t connects = count_waiting(s, s->sends, &words);
 
-	/* A plugin may connect in a thread of its own. */
-	if (!words && plugin_last_warning(warning) != s->warnings_before)
+	if (!words && plugin_has_warned(s, warning))
 		words = warning;
 	snprintf(counts, sizeof(counts), "%u connections to rank %u and %u from it are not made",
 		 connects, s->peer, accepts);
