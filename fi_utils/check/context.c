@@ -17,7 +17,7 @@
 static void marks_add(void *arg, const char *path, int folder_fd, uid_t owner)
 {
 	struct check_context *context = arg;
-	struct mesh_drain_marks marks;
+	struct mesh_drain_marks marks = {.num = 0};
 	int i;
 
 	(void)path;

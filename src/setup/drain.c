@@ -1,16 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* drain.c - takes the links of NICs out of use that a user has marked. */
 #include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
-#include <unistd.h>
 
 #include "base/compiler.h"
-#include "base/descriptors.h"
 #include "base/log.h"
-#include "base/threads.h"
 #include "control/peer_send.h"
 #include "setup/drain.h"
 #include "setup/nic_neighbours.h"
@@ -69,7 +65,8 @@ static void marks_follow(struct mesh_drain *drain)
 	struct mesh_drain_marks before = drain->marks;
 	struct mesh_peer *peer;
 
-	mesh_drain_marks_read(process->stats.folder_fd, &drain->marks);
+	if (mesh_drain_marks_read(process->stats.folder_fd, &drain->marks))
+		return; /* without a descriptor for that the marks stay as they are */
 	changes_log(process, &before, &drain->marks);
 	mesh_nic_neighbours_drained(process);
 	LIST_FOREACH(peer, &process->peers, entry) {
@@ -86,50 +83,44 @@ static void marks_changed(struct mesh_watch *watch, uint32_t events)
 	marks_follow(mesh_container_of(watch, struct mesh_drain, watch));
 }
 
+/*
+ * The descriptor stays open for the process's life, and the next use of the plugin has it again:
+ * the kernel may take seconds to close one of inotify (10 s were seen on a busy machine).
+ */
+MESH_HOLDS(process)
+static int watch_start(struct mesh_process *process, struct mesh_watch *watch)
+{
+	int *fd = &mesh_setup_of(process)->drain_fd, ret;
+
+	mesh_process_assert_locked(process);
+	if (*fd <= 0)
+		*fd = mesh_drain_watch_open();
+	ret = *fd < 0 ? *fd : mesh_drain_watch_add(*fd, process->stats.folder_fd);
+	if (ret)
+		return ret;
+	*watch = (struct mesh_watch){.fd = *fd, .ready = marks_changed};
+	return mesh_engine_watch(&process->engine, watch, EPOLLIN);
+}
+
 void mesh_drain_open(struct mesh_process *process)
 {
 	struct mesh_drain *drain;
-	int fd, ret;
+	int ret;
 
 	mesh_process_assert_locked(process);
 	if (process->stats.folder_fd < 0)
 		return;
 	drain = calloc(1, sizeof(*drain));
-	fd = drain ? mesh_drain_watch_open(process->stats.folder_fd) : -ENOMEM;
-	ret = fd;
-	if (fd >= 0) {
-		drain->watch = (struct mesh_watch){.fd = fd, .ready = marks_changed};
-		drain->process = process;
-		ret = mesh_engine_watch(&process->engine, &drain->watch, EPOLLIN);
-		if (ret)
-			mesh_descriptor_close(fd);
-	}
+	ret = drain ? watch_start(process, &drain->watch) : -ENOMEM;
 	if (ret) {
 		mesh_info("`fi_mesh drain` has no effect on this process: %s", strerror(-ret));
 		free(drain);
 		return;
 	}
+	drain->process = process;
 	mesh_setup_of(process)->drain = drain;
 	process->drain_marks = &drain->marks;
 	marks_follow(drain);
-}
-
-static void last_close(void *arg)
-{
-	close((int)(intptr_t)arg);
-}
-
-/*
- * In a thread: the kernel frees an inotify descriptor after a pause of its own, which lasts for
- * seconds if the machine is busy. Nobody waits for that, nor for mesh_descriptor_close()'s lock.
- */
-static void watch_close(int fd)
-{
-	int last = fcntl(fd, F_DUPFD_CLOEXEC, 0);
-
-	mesh_descriptor_close(fd);
-	if (last >= 0 && mesh_thread_start(last_close, (void *)(intptr_t)last))
-		close(last);
 }
 
 void mesh_drain_close(struct mesh_process *process)
@@ -139,10 +130,7 @@ void mesh_drain_close(struct mesh_process *process)
 	mesh_process_assert_locked(process);
 	mesh_setup_of(process)->drain = NULL;
 	process->drain_marks = NULL;
-	if (!drain)
-		return;
-	watch_close(drain->watch.fd); /* the engine's event queue ends as well */
-	free(drain);
+	free(drain); /* the engine's event queue ends as well */
 }
 
 void mesh_drain_peer_up(struct mesh_peer *peer)

@@ -74,6 +74,7 @@ struct mesh_setup {
 	uint64_t busy_ms MESH_GUARDED_BY(process);
 	struct mesh_nic_watch *nic_watch;		   /* owned; NULL: no NIC can join */
 	struct mesh_drain *drain MESH_GUARDED_BY(process); /* owned; NULL: no NIC can be drained */
+	int drain_fd MESH_GUARDED_BY(process); /* owned; 0 or less: not opened yet (drain.c) */
 	/* Owned; NULL: NCCL_MESH_NEIGHBOURS=off, or the engine does not run. */
 	struct mesh_neighbours *neighbours MESH_GUARDED_BY(process);
 	uint64_t neighbours_asked_ms MESH_GUARDED_BY(process); /* when a connection last did */

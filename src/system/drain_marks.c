@@ -32,19 +32,20 @@ bool mesh_drain_netdev_is_valid(const char *netdev)
 	       strcmp(netdev, ".") && strcmp(netdev, "..");
 }
 
-void mesh_drain_marks_read(int folder_fd, struct mesh_drain_marks *marks)
+int mesh_drain_marks_read(int folder_fd, struct mesh_drain_marks *marks)
 {
 	int fd = openat(folder_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	DIR *folder = fd < 0 ? NULL : fdopendir(fd);
 	const struct dirent *entry;
 	const char *netdev;
+	int ret = -errno;
 
-	marks->num = 0;
 	if (!folder) {
 		if (fd >= 0)
 			close(fd);
-		return;
+		return ret;
 	}
+	marks->num = 0;
 	while (marks->num < MESH_DRAIN_MARKS_MAX && (entry = readdir(folder))) {
 		netdev = entry->d_name + strlen(MARK_PREFIX);
 		if (strncmp(entry->d_name, MARK_PREFIX, strlen(MARK_PREFIX)) ||
@@ -53,6 +54,7 @@ void mesh_drain_marks_read(int folder_fd, struct mesh_drain_marks *marks)
 		snprintf(marks->netdevs[marks->num++], IF_NAMESIZE, "%s", netdev);
 	}
 	closedir(folder);
+	return 0;
 }
 
 int mesh_drain_mark_set(int folder_fd, const char *netdev, bool marked)
@@ -73,22 +75,23 @@ int mesh_drain_mark_set(int folder_fd, const char *netdev, bool marked)
 	return 0;
 }
 
-int mesh_drain_watch_open(int folder_fd)
+int mesh_drain_watch_open(void)
 {
-	char path[sizeof("/proc/self/fd/") + 3 * sizeof(int)];
-	int fd = inotify_init1(IN_NONBLOCK | IN_CLOEXEC), ret;
+	int fd = inotify_init1(IN_NONBLOCK | IN_CLOEXEC);
 
 	if (fd < 0)
 		return -errno;
-	/* The kernel finds the folder by this name, wherever it is now. */
-	snprintf(path, sizeof(path), "/proc/self/fd/%d", folder_fd);
-	if (inotify_add_watch(fd, path, IN_CREATE | IN_DELETE | IN_MOVE) < 0) {
-		ret = -errno;
-		close(fd);
-		return ret;
-	}
 	fd = mesh_descriptor_hide(fd);
 	return fd < 0 ? -ENOMEM : fd;
+}
+
+int mesh_drain_watch_add(int fd, int folder_fd)
+{
+	char path[sizeof("/proc/self/fd/") + 3 * sizeof(int)];
+
+	/* The kernel finds the folder by this name, wherever it is now. */
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", folder_fd);
+	return inotify_add_watch(fd, path, IN_CREATE | IN_DELETE | IN_MOVE) < 0 ? -errno : 0;
 }
 
 void mesh_drain_watch_clear(int fd)

@@ -25,17 +25,21 @@ bool mesh_drain_marks_have(const struct mesh_drain_marks *marks, const char *net
 /** True if this may be the name of a NIC: it fits, and it is no path. */
 bool mesh_drain_netdev_is_valid(const char *netdev);
 
-/** Reads the marks of an open folder. A folder that cannot be read has none. */
-void mesh_drain_marks_read(int folder_fd, struct mesh_drain_marks *marks);
+/**
+ * Reads the marks of an open folder. Returns 0, or a negative errno, and then @marks is unchanged.
+ */
+int mesh_drain_marks_read(int folder_fd, struct mesh_drain_marks *marks);
 
 /** Makes or removes the mark of a NIC in an open folder. Returns 0 or a negative errno. */
 int mesh_drain_mark_set(int folder_fd, const char *netdev, bool marked);
 
 /**
- * Opens a descriptor that becomes readable when a mark in the open folder is made or removed.
- * mesh_drain_watch_clear() reads what it has. Returns it, or a negative errno.
+ * Opens a descriptor that becomes readable when a mark in a folder is made or removed that
+ * mesh_drain_watch_add() has added; mesh_drain_watch_clear() reads what it has. Both return 0 or
+ * more, or a negative errno.
  */
-int mesh_drain_watch_open(int folder_fd);
+int mesh_drain_watch_open(void);
+int mesh_drain_watch_add(int fd, int folder_fd);
 void mesh_drain_watch_clear(int fd);
 
 #endif

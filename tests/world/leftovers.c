@@ -209,22 +209,16 @@ static int memory_left(const struct world_node *node, const void *plugin)
 
 /* ---- all of it ----------------------------------------------------------------------------- */
 
-static bool threads_have_ended(void *node)
-{
-	return !world_threads(node);
-}
-
 void leftovers_check(const struct world_node *node, const void *plugin)
 {
-	int i, threads, blocks, files = 0;
+	int i, threads = world_threads(node), blocks = memory_left(node, plugin), files = 0;
 
-	/* The last thread closes a descriptor for which nobody waits (setup/drain.c). */
-	world_wait(threads_have_ended, (void *)(uintptr_t)node, world.now_ns + WORLD_S);
-	threads = world_threads(node);
-	blocks = memory_left(node, plugin);
 	for (i = 0; i < WORLD_FILES_MAX; i++) {
 		/* tcp keeps one whose first bytes have not come when its endpoint is closed. */
 		if (!node->files[i] || node->files[i]->by_provider)
+			continue;
+		/* The next use of the plugin has this one again (setup/drain.c). */
+		if (!strcmp(node->files[i]->kind->name, "anon_inode:inotify"))
 			continue;
 		fprintf(stderr, "%d: %s\n", WORLD_FD_FIRST + i, node->files[i]->kind->name);
 		files++;

@@ -114,9 +114,10 @@ static bool is_readable(int fd)
 
 TEST(watched)
 {
-	int fd = mesh_drain_watch_open(folder);
+	int fd = mesh_drain_watch_open();
 
 	assert_true(fd >= 0);
+	assert_int_equal(mesh_drain_watch_add(fd, folder), 0);
 	assert_false(is_readable(fd));
 	mesh_drain_mark_set(folder, "eth0", true);
 	assert_true(is_readable(fd));
@@ -124,6 +125,14 @@ TEST(watched)
 	assert_false(is_readable(fd));
 	mesh_drain_mark_set(folder, "eth0", false);
 	assert_true(is_readable(fd));
+	assert_int_equal(mesh_drain_watch_add(fd, -1), -ENOENT);
 	mesh_descriptor_close(fd);
-	assert_int_equal(mesh_drain_watch_open(-1), -ENOENT);
+}
+
+TEST(no_folder)
+{
+	assert_int_equal(mesh_drain_mark_set(folder, "eth0", true), 0);
+	assert_int_equal(mesh_drain_marks_read(folder, &marks), 0);
+	assert_true(mesh_drain_marks_read(-1, &marks) < 0);
+	assert_true(mesh_drain_marks_have(&marks, "eth0"));
 }
