@@ -85,9 +85,9 @@ drawn_rates() {
 		on $node sh -c '"$0" nics --json; "$0" watch --json --count 1 --interval 0.5' \
 			"$MESH" >"$WORK/reports/$node.json"
 	done
-	"$MESH" topo --svg "$WORK/reports" >"$WORK/topo" || fail "topo of reports: $?"
-	[[ $(grep -c $'\u2191.*[GM]b/s \u2193.*[GM]b/s<' "$WORK/topo") == 2 ]] &&
-		grep -q '>now [0-9.]* [GM]b/s<' "$WORK/topo" ||
+	"$MESH" topo --dot "$WORK/reports" >"$WORK/topo" || fail "topo of reports: $?"
+	[[ $(grep -c $'\u2191.*[GM]b/s \u2193.*[GM]b/s' "$WORK/topo") == 2 ]] &&
+		grep -q 'now [0-9.]* [GM]b/s' "$WORK/topo" ||
 		fail "no rates in the picture: $(cat "$WORK/topo")"
 	note "topo draws what the cable carries now"
 }

@@ -48,12 +48,10 @@ static void map_draw(const struct topo_map *map)
 
 	topo_print_text(nowhere, map, NULL);
 	topo_print_dot(nowhere, map, NULL);
-	topo_print_svg(nowhere, map, NULL);
 	topo_print_json(nowhere, map, NULL);
 	if (map->num_nodes < 2)
 		return;
 	topo_path_find(map, 0, 1, &path);
-	topo_print_svg(nowhere, map, &path);
 	topo_print_dot(nowhere, map, &path);
 }
 
