@@ -24,7 +24,7 @@ int command_up(int argc, char **argv);
 int command_watch(int argc, char **argv);
 
 /** For `fi_mesh serve` only: argv has its descriptor of the connection, a number and the job. */
-int command_serve_relayed(int argc, char **argv);
+int command_serve_measure(int argc, char **argv);
 
 /* ---- kinds of `fi_mesh check`, and whether the arguments ask for them --------------------- */
 

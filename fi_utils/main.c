@@ -35,7 +35,7 @@ static const struct command commands[] = {
 	{"topo", command_topo, "draw a mesh: text, Graphviz, JSON, SVG"},
 	{"serve", command_serve,
 	 "answer `fi_mesh check --peer` and `fi_mesh neighbours` of other nodes"},
-	{"serve-relayed", command_serve_relayed, NULL}, /* a child of serve */
+	{"serve-measure", command_serve_measure, NULL}, /* a child of serve */
 	{"watch", command_watch,
 	 "show the traffic of each NIC and to each peer, and whether it is RDMA"},
 	{"drain", command_drain, "take a NIC out of use, so that its cable can be pulled"},

@@ -25,8 +25,6 @@
 /* Room for the hops of a route as text. */
 #define PEER_ROUTE_TEXT_MAX 1024
 
-struct mesh_net;
-
 struct peer_check_options {
 	struct peer_target targets[PEER_TARGETS_MAX];
 	int num_targets;
@@ -41,7 +39,6 @@ struct peer_numbers {
 	double to_gbps, from_gbps;
 	double cpu_here,
 		cpu_there;     /* share of one processor that the measurement had; 1: all of it */
-	bool over_tcp;	       /* not through libfabric, which did not open */
 	long to_mtu, from_mtu; /* bytes of the largest IP packet that arrived */
 };
 
@@ -65,7 +62,6 @@ struct peer_checker {
 	struct peer_self self;
 	struct peer_facing facing[MESH_NICS_MAX]; /* beside self.table.nics */
 	struct progress *progress;
-	struct mesh_net *guest; /* for what is measured over relays; NULL before */
 };
 
 /* One node that answered. */

@@ -18,7 +18,6 @@
 #include "peer/link.h"
 #include "peer/paths.h"
 #include "peer/relayed.h"
-#include "peer/relayed_end.h"
 #include "peer/self.h"
 #include "peer/stream.h"
 #include "peer/wire.h"
@@ -162,18 +161,18 @@ static json_t *link_json(const struct peer_link *link)
 	const struct peer_numbers *numbers = &link->numbers;
 	char local[MESH_ADDR_TEXT_MAX], remote[MESH_ADDR_TEXT_MAX];
 
-	return json_pack(
-		"{s:o, s:o, s:s, s:s, s:s, s:b, s:b, s:o, s:o, s:o, s:o, s:o}", "nic",
-		output_json_text(link->nic->netdev), "peer_nic",
-		output_json_text(link->theirs->netdev), "local",
-		mesh_addr_text(&link->local, local), "remote",
-		mesh_addr_text(&link->remote, remote), "provider",
-		mesh_provider_id_text(link->provider), "routed", link->routed, "measured_over_tcp",
-		numbers->over_tcp, "half_rtt_us", output_json_known(numbers->half_rtt_us),
-		"to_gbps", output_json_known(numbers->to_gbps), "from_gbps",
-		output_json_known(numbers->from_gbps), "to_mtu",
-		numbers->to_mtu > 0 ? json_integer(numbers->to_mtu) : json_null(), "from_mtu",
-		numbers->from_mtu > 0 ? json_integer(numbers->from_mtu) : json_null());
+	return json_pack("{s:o, s:o, s:s, s:s, s:s, s:b, s:o, s:o, s:o, s:o, s:o}", "nic",
+			 output_json_text(link->nic->netdev), "peer_nic",
+			 output_json_text(link->theirs->netdev), "local",
+			 mesh_addr_text(&link->local, local), "remote",
+			 mesh_addr_text(&link->remote, remote), "provider",
+			 mesh_provider_id_text(link->provider), "routed", link->routed,
+			 "half_rtt_us", output_json_known(numbers->half_rtt_us), "to_gbps",
+			 output_json_known(numbers->to_gbps), "from_gbps",
+			 output_json_known(numbers->from_gbps), "to_mtu",
+			 numbers->to_mtu > 0 ? json_integer(numbers->to_mtu) : json_null(),
+			 "from_mtu",
+			 numbers->from_mtu > 0 ? json_integer(numbers->from_mtu) : json_null());
 }
 
 /* ---- one peer ----------------------------------------------------------------------------- */
@@ -194,7 +193,7 @@ static void links_check(struct peer_checker *checker, const struct peer *peer,
 			.theirs = &peer->hello.nics[pair->remote],
 			.provider = pair->provider,
 			.routed = mesh_path_class_is_routed(pair->class),
-			.numbers = {-1, -1, -1, 1, 1, false, -1, -1},
+			.numbers = {-1, -1, -1, 1, 1, -1, -1},
 			.stream = {.fd = -1},
 		};
 
@@ -430,7 +429,6 @@ int command_check_peer(int argc, char **argv)
 			checker->self.node_id, checker->self.name, FACING_MS, checker->facing);
 	for (i = 0; i < options->num_targets && !interrupt_happened(); i++)
 		peer_check(checker, &options->targets[i], &totals);
-	peer_guest_close(checker->guest);
 	status = totals_end(checker, &totals);
 	peer_self_close(&checker->self);
 	free(checker);

@@ -82,7 +82,7 @@ static int hello_exchange(const struct peer_checker *checker, struct peer_stream
 	memset(&frame, 0, sizeof(frame));
 	peer_self_hello(&checker->self, &frame.hello);
 	ret = peer_stream_ask(stream, &frame, MESH_CHECK_HELLO, MESH_CHECK_HELLO, PEER_ANSWER_MS,
-			      NULL, text);
+			      text);
 	if (!ret)
 		*hello = frame.hello;
 	if (ret == -EPROTONOSUPPORT && !*text)
@@ -157,8 +157,7 @@ int peer_dial(const struct peer_checker *checker, const struct mesh_addr *local,
 
 int peer_ask_to_measure(const struct peer_checker *checker, const struct peer *peer,
 			struct peer_stream *stream, struct mesh_check_frame *frame,
-			enum mesh_check_type question, enum mesh_check_type answer,
-			struct mesh_domain *domain, char *text)
+			enum mesh_check_type question, enum mesh_check_type answer, char *text)
 {
 	const struct mesh_check_frame asked = *frame;
 	uint64_t until_ms = mesh_clock_ms() + BUSY_MS;
@@ -166,7 +165,7 @@ int peer_ask_to_measure(const struct peer_checker *checker, const struct peer *p
 
 	for (;;) {
 		*frame = asked;
-		ret = peer_stream_ask(stream, frame, question, answer, OPEN_MS, domain, text);
+		ret = peer_stream_ask(stream, frame, question, answer, OPEN_MS, text);
 		if (ret != -EBUSY || mesh_clock_ms() >= until_ms)
 			return ret;
 		progress_say(checker->progress, "another node is checking node %s", peer->name);

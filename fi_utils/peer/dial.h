@@ -31,7 +31,6 @@ void peer_explain(const struct peer_checker *checker, const struct mesh_addr *ad
  */
 int peer_ask_to_measure(const struct peer_checker *checker, const struct peer *peer,
 			struct peer_stream *stream, struct mesh_check_frame *frame,
-			enum mesh_check_type question, enum mesh_check_type answer,
-			struct mesh_domain *domain, char *text);
+			enum mesh_check_type question, enum mesh_check_type answer, char *text);
 
 #endif

@@ -58,7 +58,7 @@ static int up_once(struct probing *probing, size_t size)
 	if (ret)
 		return ret;
 	return peer_stream_await(&probing->link->stream, MESH_CHECK_UDP_GOT, probing->id,
-				 mesh_clock_ms() + ARRIVE_MS, NULL, &frame, text);
+				 mesh_clock_ms() + ARRIVE_MS, &frame, text);
 }
 
 static int datagram_await(struct probing *probing)
@@ -86,7 +86,7 @@ static int back_once(struct probing *probing, size_t size)
 	frame.udp.size = (uint32_t)size;
 	frame.udp.id = ++probing->id;
 	ret = peer_stream_ask(&probing->link->stream, &frame, MESH_CHECK_UDP_SEND,
-			      MESH_CHECK_UDP_SENT, PEER_ANSWER_MS, NULL, text);
+			      MESH_CHECK_UDP_SENT, PEER_ANSWER_MS, text);
 	if (ret)
 		return ret == -ETIMEDOUT ? -EIO : ret;
 	if (frame.udp.error)
@@ -140,7 +140,7 @@ static int probing_open(struct probing *probing, struct check_result *result)
 	frame.udp.token = probing->token;
 	if (!ret)
 		ret = peer_stream_ask(&link->stream, &frame, MESH_CHECK_UDP_OPEN,
-				      MESH_CHECK_UDP_READY, PEER_ANSWER_MS, NULL, text);
+				      MESH_CHECK_UDP_READY, PEER_ANSWER_MS, text);
 	probing->their_port = frame.udp.port;
 	if (ret && ret != -EINTR)
 		check_say(result, CHECK_UNKNOWN, "frames of full size were not tried: %s",
@@ -340,7 +340,7 @@ static void facing_ask(struct peer_link *link)
 
 	memset(&frame, 0, sizeof(frame));
 	if (!peer_stream_ask(&link->stream, &frame, MESH_CHECK_FACING, MESH_CHECK_FACING,
-			     PEER_ANSWER_MS, NULL, text))
+			     PEER_ANSWER_MS, text))
 		link->facing = frame.facing;
 }
 
@@ -404,6 +404,6 @@ void peer_link_check(struct peer_link *link, struct check_result *result)
 	progress_say(link->checker->progress, "node %s: latency and bandwidth over %s",
 		     link->peer->name, link->nic->netdev);
 	if (!interrupt_happened())
-		peer_measure(link, result);
+		peer_link_measure(link, result);
 	peer_stream_close(&link->stream);
 }

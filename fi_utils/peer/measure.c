@@ -1,356 +1,244 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * measure.c - measures latency and bandwidth of one link, through libfabric as the plugin uses it.
- */
+/* measure.c - measures latency and bandwidth to a peer, by the plugin's own connections. */
 #include <errno.h>
-#include <math.h>
 #include <poll.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/clock.h"
 
-#include "common/finding.h"
+#include "common/child.h"
 #include "common/interrupt.h"
 #include "peer/checker.h"
 #include "peer/dial.h"
-#include "peer/fabric.h"
+#include "peer/end.h"
 #include "peer/figures.h"
 #include "peer/measure.h"
 #include "peer/stream.h"
 #include "peer/wire.h"
 
-/* ---- TCP -------------------------------------------------------------------------------- */
+/* For an answer to RUN: what is in flight then may be on a slow link. */
+#define RAN_MS 12000
+/* Both ends give up before this, with the reason (end.c). */
+#define MEET_MS 25000
+/* All of these limits, and a slow machine. */
+#define CHILD_MS 120000
 
-/* A peer_ping_once. */
-static int echo_once(void *end, uint32_t seq, uint64_t deadline_ms)
+/* ---- connecting --------------------------------------------------------------------------- */
+
+/* What fails if something does. */
+static void step_set(struct peer_measurement *measurement, const char *step)
 {
-	struct peer_stream *stream = end;
-	char why[MESH_CHECK_TEXT_MAX];
-	struct mesh_check_frame frame;
-	int ret = peer_stream_send_opaque(stream, MESH_CHECK_ECHO, ++stream->number, &seq,
-					  sizeof(seq));
-
-	return ret ? ret
-		   : peer_stream_await(stream, MESH_CHECK_ECHO, stream->number, deadline_ms, NULL,
-				       &frame, why);
+	snprintf(measurement->measured.step, sizeof(measurement->measured.step), "%s", step);
 }
 
-/* Waits until the queue is empty. */
-static int stream_drain(struct peer_stream *stream, uint64_t deadline_ms)
+/* What an ERROR of the peer says. Returns @ret. */
+static int peer_failed(struct peer_measurement *measurement, int ret, const char *text)
 {
-	int ret = peer_stream_flush(stream);
-
-	while (!ret && stream->out_size) {
-		ret = interrupt_wait(stream->fd, POLLOUT, deadline_ms);
-		if (!ret)
-			ret = peer_stream_flush(stream);
-	}
+	if (*text)
+		snprintf(measurement->measured.words, sizeof(measurement->measured.words),
+			 "on node %s: %s", measurement->peer->name, text);
 	return ret;
 }
 
-static int bandwidth_forth(struct peer_link *link)
+/* What the plugin's code here has logged. Returns @ret. */
+static int end_failed(struct peer_measurement *measurement, int ret)
 {
-	static const uint8_t zeros[MESH_CHECK_PAYLOAD_MAX];
-	uint64_t until_ms = mesh_clock_ms() + link->checker->options->ms, started = mesh_clock_ns();
-	struct mesh_check_frame frame;
-	char why[MESH_CHECK_TEXT_MAX];
-	int ret = 0;
-
-	while (!ret && mesh_clock_ms() < until_ms) {
-		ret = stream_drain(&link->stream, until_ms + PEER_ANSWER_MS);
-		if (!ret)
-			ret = peer_stream_send_opaque(&link->stream, MESH_CHECK_BULK, 0, zeros,
-						      sizeof(zeros));
-	}
-	memset(&frame, 0, sizeof(frame));
-	if (!ret)
-		ret = peer_stream_ask(&link->stream, &frame, MESH_CHECK_BULK_END,
-				      MESH_CHECK_BULK_END, PEER_ANSWER_MS, NULL, why);
-	if (!ret)
-		link->numbers.to_gbps = peer_gbps(frame.bulk.bytes, mesh_clock_ns() - started);
+	peer_end_words(measurement->measured.words, sizeof(measurement->measured.words));
 	return ret;
 }
 
-/* Counts the bytes up to BULK_END. */
-static int bulk_receive(struct peer_stream *stream, uint64_t deadline_ms, uint64_t *bytes)
+static int end_open(struct peer_measurement *measurement)
 {
-	struct mesh_check_frame frame;
-	int ret = 0;
-
-	*bytes = 0;
-	while (!ret && mesh_clock_ms() < deadline_ms) {
-		ret = peer_stream_next(stream, &frame);
-		if (ret == -EAGAIN)
-			ret = interrupt_wait(stream->fd, POLLIN, deadline_ms);
-		else if (!ret && frame.header.type == MESH_CHECK_BULK_END)
-			return 0;
-		else if (!ret && frame.header.type == MESH_CHECK_BULK)
-			*bytes += frame.header.length;
-		else if (!ret)
-			ret = -EPROTO;
-	}
-	return ret ? ret : -ETIMEDOUT;
-}
-
-static int bandwidth_back(struct peer_link *link)
-{
-	uint64_t bytes, started = mesh_clock_ns();
-	struct mesh_check_frame frame;
 	int ret;
 
+	step_set(measurement, "this node does not join the mesh");
+	ret = peer_end_open(measurement->nic, measurement->peer->routes.job, measurement->ours,
+			    &measurement->end);
+	return ret ? end_failed(measurement, ret) : 0;
+}
+
+/* The peer listens as well. Returns -EBUSY if it measures with another node all the time. */
+static int peer_begin(struct peer_measurement *measurement)
+{
+	struct mesh_check_frame frame;
+	char text[MESH_CHECK_TEXT_MAX];
+	int ret;
+
+	step_set(measurement, "it does not join the mesh");
 	memset(&frame, 0, sizeof(frame));
-	frame.bulk.ms = link->checker->options->ms;
-	ret = peer_stream_send(&link->stream, &frame, MESH_CHECK_BULK_ASK, ++link->stream.number);
-	if (!ret)
-		ret = bulk_receive(&link->stream, mesh_clock_ms() + frame.bulk.ms + PEER_ANSWER_MS,
-				   &bytes);
-	if (!ret)
-		link->numbers.from_gbps = peer_gbps(bytes, mesh_clock_ns() - started);
+	frame.measure.job = measurement->peer->routes.job;
+	frame.measure.over_relays = !measurement->nic;
+	ret = peer_ask_to_measure(measurement->checker, measurement->peer, measurement->stream,
+				  &frame, MESH_CHECK_MEASURE_BEGIN, MESH_CHECK_MEASURE_READY, text);
+	memcpy(measurement->theirs, frame.measure.handle, sizeof(measurement->theirs));
+	return ret ? peer_failed(measurement, ret, text) : 0;
+}
+
+static int end_poll(void *arg)
+{
+	int ret = peer_end_poll(arg);
+
+	/* The plugin's own thread connects; only messages are polled for. */
+	if (ret == -EAGAIN)
+		interrupt_wait(-1, 0, mesh_clock_ms() + 1);
 	return ret;
+}
+
+static int connections_await(struct peer_measurement *measurement)
+{
+	uint64_t until_ms = mesh_clock_ms() + MEET_MS;
+	struct mesh_check_frame frame;
+	char text[MESH_CHECK_TEXT_MAX];
+	int ret;
+
+	step_set(measurement, "no connection to it comes up");
+	memset(&frame, 0, sizeof(frame));
+	memcpy(frame.measure.handle, measurement->ours, sizeof(frame.measure.handle));
+	ret = peer_stream_send(measurement->stream, &frame, MESH_CHECK_MEASURE_MEET,
+			       ++measurement->stream->number);
+	if (ret)
+		return ret;
+	ret = peer_stream_await_polling(measurement->stream, MESH_CHECK_MEASURE_MET,
+					measurement->stream->number, until_ms, end_poll,
+					measurement->end, &frame, text);
+	while (!ret && (ret = end_poll(measurement->end)) == -EAGAIN && mesh_clock_ms() < until_ms)
+		ret = interrupt_happened() ? -EINTR : 0;
+	if (ret && *text)
+		return peer_failed(measurement, ret, text);
+	return ret ? end_failed(measurement, ret) : 0;
+}
+
+/* ---- measuring ---------------------------------------------------------------------------- */
+
+static int back(struct peer_measurement *measurement)
+{
+	struct mesh_check_frame frame;
+	char text[MESH_CHECK_TEXT_MAX];
+	int ret;
+
+	step_set(measurement, "what it sends does not arrive here");
+	memset(&frame, 0, sizeof(frame));
+	frame.measure.ms = measurement->checker->options->ms;
+	ret = peer_stream_send(measurement->stream, &frame, MESH_CHECK_MEASURE_RUN,
+			       ++measurement->stream->number);
+	if (!ret)
+		ret = peer_stream_await_polling(measurement->stream, MESH_CHECK_MEASURE_RAN,
+						measurement->stream->number,
+						mesh_clock_ms() + frame.measure.ms + RAN_MS,
+						end_poll, measurement->end, &frame, text);
+	else
+		*text = '\0';
+	if (ret)
+		return peer_failed(measurement, ret, text);
+	measurement->measured.numbers.from_gbps = peer_gbps(frame.measure.bytes, frame.measure.ns);
+	if (frame.measure.cpu_permille < 1000)
+		measurement->measured.numbers.cpu_there = frame.measure.cpu_permille / 1000.0;
+	return 0;
+}
+
+/* The paths that the connection has. */
+static void paths_collect(struct peer_measurement *measurement)
+{
+	struct peer_measured *measured = &measurement->measured;
+	int i;
+
+	measured->num_paths = peer_end_num_paths(measurement->end);
+	for (i = 0; i < measured->num_paths && i < MESH_PATHS_MAX; i++) {
+		snprintf(measured->paths[i].nic, sizeof(measured->paths[i].nic), "%s",
+			 peer_end_nic(measurement->end, i));
+		snprintf(measured->paths[i].via, sizeof(measured->paths[i].via), "%s",
+			 peer_end_via(measurement->end, i));
+	}
+}
+
+static int figures_take(struct peer_measurement *measurement)
+{
+	uint32_t ms = measurement->checker->options->ms;
+	int ret;
+
+	paths_collect(measurement);
+	step_set(measurement, "messages do not come back");
+	ret = peer_ping(peer_end_ping, measurement->end, ms,
+			&measurement->measured.numbers.half_rtt_us);
+	if (!ret) {
+		step_set(measurement, "what is sent to it does not arrive");
+		peer_end_run(measurement->end, ms);
+		ret = peer_send(peer_end_step, measurement->end,
+				&measurement->measured.numbers.to_gbps);
+	}
+	if (!ret)
+		ret = back(measurement);
+	measurement->measured.numbers.cpu_here = peer_end_cpu_share(measurement->end);
+	return ret && !*measurement->measured.words ? end_failed(measurement, ret) : ret;
 }
 
 /*
- * Measures through TCP, into link->numbers. The stream is open.
- *
- * Returns 0 or a negative errno.
+ * We leave the mesh last, when the peer has closed its connections as well: then a relay has ended
+ * the circuits of both, and misses nothing. After an error it ends by itself.
  */
-static int tcp_measure(struct peer_link *link)
-{
-	int ret = peer_ping(echo_once, &link->stream, link->checker->options->ms,
-			    &link->numbers.half_rtt_us);
-
-	if (!ret)
-		ret = bandwidth_forth(link);
-	if (!ret)
-		ret = bandwidth_back(link);
-	return ret;
-}
-
-/* ---- libfabric ---------------------------------------------------------------------------- */
-
-/* Opens both ends. @text receives what failed, and at which end. */
-static int fabric_open(struct peer_link *link, struct peer_fabric **fabric, char *text)
+static void measurement_end(struct peer_measurement *measurement, int error)
 {
 	struct mesh_check_frame frame;
-	char why[MESH_CHECK_TEXT_MAX] = "";
-	int ret;
-
-	ret = peer_fabric_open(link->nic, link->provider, fabric, why);
-	if (ret) {
-		snprintf(text, 2 * MESH_CHECK_TEXT_MAX, "%s", why);
-		return ret;
-	}
-	memset(&frame, 0, sizeof(frame));
-	peer_fabric_offer(*fabric, &frame.fabric);
-	ret = peer_ask_to_measure(link->checker, link->peer, &link->stream, &frame,
-				  MESH_CHECK_FABRIC_OPEN, MESH_CHECK_FABRIC_READY,
-				  peer_fabric_domain(*fabric), why);
-	if (!ret)
-		ret = peer_fabric_meet(*fabric, &link->remote, &frame.fabric);
-	if (ret)
-		snprintf(text, 2 * MESH_CHECK_TEXT_MAX, "on node %s: %s", link->peer->name,
-			 *why ? why : strerror(-ret));
-	return ret;
-}
-
-static int fabric_back(struct peer_link *link, struct peer_fabric *fabric)
-{
-	struct mesh_check_frame frame;
-	char why[MESH_CHECK_TEXT_MAX];
-	int ret;
+	char text[MESH_CHECK_TEXT_MAX];
 
 	memset(&frame, 0, sizeof(frame));
-	frame.fabric.ms = link->checker->options->ms;
-	ret = peer_stream_ask(&link->stream, &frame, MESH_CHECK_FABRIC_RUN, MESH_CHECK_FABRIC_RAN,
-			      link->checker->options->ms + PEER_ANSWER_MS,
-			      peer_fabric_domain(fabric), why);
-	if (!ret)
-		link->numbers.from_gbps = peer_gbps(frame.fabric.bytes, frame.fabric.ns);
-	if (!ret && frame.fabric.cpu_permille < 1000)
-		link->numbers.cpu_there = frame.fabric.cpu_permille / 1000.0;
-	link->numbers.cpu_here = peer_fabric_cpu_share(fabric);
-	return ret;
-}
-
-/* Returns 0, or a negative errno, with the step that failed in @step. */
-static int fabric_measure(struct peer_link *link, struct peer_fabric *fabric, const char **step)
-{
-	uint32_t ms = link->checker->options->ms;
-	int ret;
-
-	*step = "messages do not come back";
-	ret = peer_ping(peer_fabric_ping, fabric, ms, &link->numbers.half_rtt_us);
-	if (ret)
-		return ret;
-	*step = "writes to it do not complete";
-	peer_fabric_write(fabric, ms);
-	ret = peer_send(peer_fabric_step, fabric, &link->numbers.to_gbps);
-	if (ret)
-		return ret;
-	*step = "its writes to us do not complete";
-	return fabric_back(link, fabric);
-}
-
-static void fabric_end(struct peer_link *link, struct peer_fabric *fabric)
-{
-	struct mesh_check_frame frame;
-	char why[MESH_CHECK_TEXT_MAX];
-
-	memset(&frame, 0, sizeof(frame));
-	peer_stream_ask(&link->stream, &frame, MESH_CHECK_FABRIC_CLOSE, MESH_CHECK_FABRIC_RAN,
-			PEER_ANSWER_MS, peer_fabric_domain(fabric), why);
-	peer_fabric_close(fabric);
-}
-
-/* ---- what it means ------------------------------------------------------------------------ */
-
-/* TCP needs the processor: the smaller share of the two ends. */
-static double cpu_share(const struct peer_link *link)
-{
-	return fmin(link->numbers.cpu_here, link->numbers.cpu_there);
-}
-
-/* The reason for a figure that the nodes' processors, and not the link, may have made. */
-static void reason_say(const struct peer_link *link, enum check_verdict verdict,
-		       struct check_result *result)
-{
-	if (peer_nodes_are_busy(cpu_share(link)))
-		check_seen(result,
-			   "both nodes should be idle: the measurement had %.0f %% of a processor "
-			   "here and %.0f %% there",
-			   100 * link->numbers.cpu_here, 100 * link->numbers.cpu_there);
-	else if (verdict == CHECK_UNKNOWN)
-		check_seen(result, "one TCP connection takes what a processor gives, which says "
-				   "nothing of so fast a link; both nodes should be idle");
-}
-
-static void latency_say(const struct peer_link *link, const char *over, struct check_result *result)
-{
-	double us = link->numbers.half_rtt_us;
-	enum check_verdict verdict = peer_latency_verdict(us, cpu_share(link));
-
-	check_say(result, verdict, "latency %.1f us to node %s (half of a round trip, %s)", us,
-		  link->peer->name, over);
-	reason_say(link, verdict, result);
-	if (verdict != CHECK_PASS)
-		check_fix(
-			result,
-			"latency is high for a direct cable: look for load on both nodes, and for "
-			"what lies between them");
-}
-
-/* Gbit/s that the NICs of both ends support; 0 if unknown. */
-static double link_rate(const struct peer_link *link)
-{
-	double ours = link->nic->speed_mbps / 1000.0, theirs = link->theirs->speed_mbps / 1000.0;
-
-	return ours <= 0 || theirs <= 0 ? fmax(ours, theirs) : fmin(ours, theirs);
-}
-
-static void bandwidth_say(const struct peer_link *link, const char *over,
-			  struct check_result *result)
-{
-	const struct peer_numbers *numbers = &link->numbers;
-	bool rdma = link->provider == MESH_PROVIDER_VERBS_RXM && !numbers->over_tcp;
-	double rate = link_rate(link), least = fmin(numbers->to_gbps, numbers->from_gbps);
-	enum check_verdict verdict = peer_bandwidth_verdict(least, rate, rdma, cpu_share(link));
-
-	if (rate > 0)
-		check_say(result, verdict,
-			  "bandwidth %.2f Gbit/s to node %s, %.2f back: %.0f %% of the link's %.0f "
-			  "Gbit/s (%s)",
-			  numbers->to_gbps, link->peer->name, numbers->from_gbps,
-			  100 * least / rate, rate, over);
-	else
-		check_say(result, CHECK_PASS,
-			  "bandwidth %.2f Gbit/s to node %s, %.2f back; the link's rate is not "
-			  "known (%s)",
-			  numbers->to_gbps, link->peer->name, numbers->from_gbps, over);
-	reason_say(link, verdict, result);
-	if (peer_port_is_faulty(least, rate, rdma))
-		check_fix(result,
-			  "a fault of some cards: the port negotiates its rate and carries a tenth "
-			  "(a power state). Shut node %s and this one down, disconnect their power "
-			  "for a minute, and run this again",
-			  link->peer->name);
-	else if (verdict != CHECK_PASS)
-		check_fix(result,
-			  "look for a narrow PCIe slot or a slow port (`fi_mesh check` on both "
-			  "nodes), load, and shaping (tc qdisc show dev %s)",
-			  link->nic->netdev);
-}
-
-static void fabric_fail_say(struct peer_link *link, int error, const char *step,
-			    struct check_result *result)
-{
-	check_say(result, CHECK_FAIL,
-		  "libfabric (%s) does not work between %s and %s of node %s: "
-		  "%s (%s)",
-		  mesh_provider_id_text(link->provider), link->nic->netdev, link->theirs->netdev,
-		  link->peer->name, step, strerror(-error));
-	check_fix(
-		result,
-		link->provider == MESH_PROVIDER_VERBS_RXM
-			? "check RDMA without the plugin: ib_write_bw -R between the two "
-			  "addresses; RoCE needs UDP port 4791"
-			: "the provider uses TCP ports of its own: trust the mesh's interfaces in "
-			  "the firewalls of both nodes");
-}
-
-static void fabric_shut_say(const struct peer_link *link, int error, const char *text,
-			    struct check_result *result)
-{
-	if (error == -EBUSY) {
-		check_say(result, CHECK_UNKNOWN, "latency and bandwidth were not measured: %s",
-			  text);
-		check_fix(result, "run this again once the other check has ended");
-		return;
+	if (!error) {
+		peer_end_hang_up(measurement->end);
+		peer_stream_ask(measurement->stream, &frame, MESH_CHECK_MEASURE_END,
+				MESH_CHECK_MEASURE_RAN, PEER_ANSWER_MS, text);
 	}
-	check_say(result, CHECK_FAIL, "libfabric (%s) does not open: %s",
-		  mesh_provider_id_text(link->provider), text);
-	check_fix(result, "`fi_mesh nics` and `fi_mesh check` on both nodes");
+	peer_stream_close(measurement->stream);
+	peer_end_close(measurement->end);
 }
 
-/* Returns 0 or a negative errno, which is reported, except -EINTR. */
-static int fabric_try(struct peer_link *link, struct check_result *result)
+/* In the child: nobody else writes to its standard output. */
+static void child_measure(void *arg)
 {
-	char text[2 * MESH_CHECK_TEXT_MAX] = "";
-	struct peer_fabric *fabric = NULL;
-	const char *step = NULL;
-	int ret = fabric_open(link, &fabric, text);
-
-	if (ret) {
-		peer_fabric_close(fabric);
-		if (ret != -EINTR)
-			fabric_shut_say(link, ret, text, result);
-		return ret;
-	}
-	ret = fabric_measure(link, fabric, &step);
-	fabric_end(link, fabric);
-	if (ret && ret != -EINTR)
-		fabric_fail_say(link, ret, step, result);
-	return ret;
-}
-
-void peer_measure(struct peer_link *link, struct check_result *result)
-{
-	const char *provider = mesh_provider_id_text(link->provider);
-	int ret = fabric_try(link, result);
+	struct peer_measurement *measurement = arg;
+	struct peer_measured *measured = &measurement->measured;
+	ssize_t written;
+	int ret = end_open(measurement);
 
 	if (!ret) {
-		latency_say(link, provider, result);
-		bandwidth_say(link, provider, result);
-		return;
+		peer_end_meet(measurement->end, measurement->theirs);
+		ret = connections_await(measurement);
 	}
-	if (ret == -EINTR || ret == -EBUSY)
-		return;
-	link->numbers.over_tcp = true;
-	ret = tcp_measure(link);
+	if (!ret)
+		ret = figures_take(measurement);
+	measurement_end(measurement, ret);
+	measured->error = ret;
+	written = write(STDOUT_FILENO, measured, sizeof(*measured)); /* fits into a pipe */
+	(void)written; /* an answer that is not whole is none */
+}
+
+/* A process joins the mesh once, as one thing: so each measurement has a child of its own. */
+static int child_await(struct peer_measurement *measurement)
+{
+	struct peer_measured *measured = &measurement->measured;
+	struct child_result result;
+	int ret = child_run(child_measure, measurement, CHILD_MS, &result);
+
+	if (interrupt_happened())
+		ret = -EINTR;
+	else if (!ret && result.size != sizeof(*measured))
+		ret = -ECHILD;
 	if (!ret) {
-		latency_say(link, "TCP", result);
-		bandwidth_say(link, "TCP without libfabric", result);
-	} else if (ret != -EINTR) {
-		check_say(result, CHECK_UNKNOWN, "TCP was not measured: %s", strerror(-ret));
+		memcpy(measured, result.output, sizeof(*measured));
+		ret = measured->error;
 	}
+	free(result.output);
+	return ret;
+}
+
+int peer_measure(struct peer_measurement *measurement)
+{
+	int ret = peer_begin(measurement);
+
+	if (!ret)
+		ret = child_await(measurement);
+	peer_stream_close(measurement->stream);
+	return ret;
 }

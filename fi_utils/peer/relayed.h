@@ -12,12 +12,9 @@
  * Measures to a peer that peer->routes lead to, with connections of the plugin over relays, and
  * judges the figures.
  *
- * @checker: joins the mesh as a guest (checker->guest) with the first one that is measured, and for
- * its job
- *
  * Returns the figures for --json; NULL if memory is short.
  */
-json_t *peer_relayed_check(struct peer_checker *checker, const struct peer *peer,
+json_t *peer_relayed_check(const struct peer_checker *checker, const struct peer *peer,
 			   struct check_result *result);
 
 #endif

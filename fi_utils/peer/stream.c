@@ -12,7 +12,6 @@
 
 #include "base/clock.h"
 #include "fabric/domain_open.h"
-#include "fabric/poll.h"
 #include "fabric/remote.h"
 #include "fabric/sink.h"
 
@@ -119,15 +118,6 @@ void peer_stream_refuse_version(struct peer_stream *stream)
 		    size - sizeof(frame.header));
 }
 
-int peer_stream_send_opaque(struct peer_stream *stream, enum mesh_check_type type, uint32_t number,
-			    const void *bytes, size_t size)
-{
-	struct mesh_check_header header;
-
-	mesh_check_header_fill(&header, type, number, size);
-	return bytes_queue(stream, &header, sizeof(header), bytes, size);
-}
-
 /* ---- in ----------------------------------------------------------------------------------- */
 
 static int stream_read(struct peer_stream *stream)
@@ -230,31 +220,23 @@ int peer_stream_await_polling(struct peer_stream *stream, enum mesh_check_type t
 	}
 }
 
-static int domain_poll(void *domain)
-{
-	mesh_domain_poll(domain);
-	return 0;
-}
-
 int peer_stream_await(struct peer_stream *stream, enum mesh_check_type type, uint32_t number,
-		      uint64_t deadline_ms, struct mesh_domain *domain,
-		      struct mesh_check_frame *frame, char *text)
+		      uint64_t deadline_ms, struct mesh_check_frame *frame, char *text)
 {
-	return peer_stream_await_polling(stream, type, number, deadline_ms,
-					 domain ? domain_poll : NULL, domain, frame, text);
+	return peer_stream_await_polling(stream, type, number, deadline_ms, NULL, NULL, frame,
+					 text);
 }
 
 int peer_stream_ask(struct peer_stream *stream, struct mesh_check_frame *frame,
 		    enum mesh_check_type question, enum mesh_check_type answer, uint32_t ms,
-		    struct mesh_domain *domain, char *text)
+		    char *text)
 {
 	int ret = peer_stream_send(stream, frame, question, ++stream->number);
 
 	*text = '\0';
 	if (ret)
 		return ret;
-	return peer_stream_await(stream, answer, stream->number, mesh_clock_ms() + ms, domain,
-				 frame, text);
+	return peer_stream_await(stream, answer, stream->number, mesh_clock_ms() + ms, frame, text);
 }
 
 /* ---- sockets ---------------------------------------------------------------------------- */

@@ -13,9 +13,7 @@
 
 #include "peer/wire.h"
 
-struct mesh_domain;
-
-/* One whole frame of the largest size fits; an outgoing BULK, and an answer behind it. */
+/* One whole frame of the largest size fits; an outgoing one, and an answer behind it. */
 #define PEER_STREAM_IN_MAX (sizeof(struct mesh_check_header) + MESH_CHECK_PAYLOAD_MAX)
 #define PEER_STREAM_OUT_MAX (2 * PEER_STREAM_IN_MAX)
 
@@ -59,17 +57,13 @@ void peer_stream_refuse_version(struct peer_stream *stream);
 /** The version of the frames that come in; 0: none has come. */
 uint8_t peer_stream_version(const struct peer_stream *stream);
 
-/** As peer_stream_send(), for ECHO and BULK. */
-int peer_stream_send_opaque(struct peer_stream *stream, enum mesh_check_type type, uint32_t number,
-			    const void *bytes, size_t size);
-
 /** Writes what is queued. Returns 0 or a negative errno. */
 int peer_stream_flush(struct peer_stream *stream);
 
 /**
  * Returns the next whole frame; reads from the socket if necessary.
  *
- * @frame: written on success; frame->opaque is valid until the next call
+ * @frame: written on success
  *
  * Returns 0; -EAGAIN if none is there yet; -ECONNRESET if the peer has closed; another negative
  * errno.
@@ -79,15 +73,13 @@ int peer_stream_next(struct peer_stream *stream, struct mesh_check_frame *frame)
 /**
  * Waits for the answer to question @number of this @type.
  *
- * @domain: is polled meanwhile; may be NULL
  * @text: MESH_CHECK_TEXT_MAX bytes; the text of an ERROR, else ""
  *
  * Returns 0; -ETIMEDOUT at @deadline_ms (mesh_clock_ms()); -EINTR if Ctrl-C came; the ERROR's
  * number; -EPROTO for any other frame; another negative errno.
  */
 int peer_stream_await(struct peer_stream *stream, enum mesh_check_type type, uint32_t number,
-		      uint64_t deadline_ms, struct mesh_domain *domain,
-		      struct mesh_check_frame *frame, char *text);
+		      uint64_t deadline_ms, struct mesh_check_frame *frame, char *text);
 
 /** Makes progress while an answer is awaited; an error ends the wait. */
 typedef int (*peer_stream_poll)(void *arg);
@@ -111,7 +103,7 @@ int peer_stream_await_polling(struct peer_stream *stream, enum mesh_check_type t
  */
 int peer_stream_ask(struct peer_stream *stream, struct mesh_check_frame *frame,
 		    enum mesh_check_type question, enum mesh_check_type answer, uint32_t ms,
-		    struct mesh_domain *domain, char *text);
+		    char *text);
 
 /**
  * Starts to connect to @remote from @local's address; NULL: the kernel's routes decide. Returns a

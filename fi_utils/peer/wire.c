@@ -19,13 +19,9 @@ static const struct {
 			      sizeof(struct mesh_check_hello)},
 	[MESH_CHECK_FACING] = {offsetof(struct mesh_check_facing, cables),
 			       sizeof(struct mesh_check_facing)},
-	[MESH_CHECK_ECHO] = {0, MESH_CHECK_ECHO_MAX},
 	[MESH_CHECK_UDP_OPEN... MESH_CHECK_UDP_GOT] = FIXED(struct mesh_check_udp),
-	[MESH_CHECK_BULK] = {0, MESH_CHECK_PAYLOAD_MAX},
-	[MESH_CHECK_BULK_ASK... MESH_CHECK_BULK_END] = FIXED(struct mesh_check_bulk),
-	[MESH_CHECK_FABRIC_OPEN... MESH_CHECK_FABRIC_CLOSE] = FIXED(struct mesh_check_fabric),
 	[MESH_CHECK_ERROR] = FIXED(struct mesh_check_error),
-	[MESH_CHECK_RELAYED_BEGIN... MESH_CHECK_RELAYED_END] = FIXED(struct mesh_check_relayed),
+	[MESH_CHECK_MEASURE_BEGIN... MESH_CHECK_MEASURE_END] = FIXED(struct mesh_check_measure),
 #undef FIXED
 };
 
@@ -130,15 +126,8 @@ static int payload_take(struct mesh_check_frame *frame)
 		return hello_take(&frame->hello, frame->header.length);
 	case MESH_CHECK_FACING:
 		return facing_take(&frame->facing, frame->header.length);
-	case MESH_CHECK_FABRIC_OPEN:
-	case MESH_CHECK_FABRIC_READY:
-		return frame->fabric.provider > MESH_PROVIDER_ID_MAX ? -EPROTO : 0;
-	case MESH_CHECK_FABRIC_RUN:
-		return frame->fabric.ms > MESH_CHECK_RUN_MS_MAX ? -EPROTO : 0;
-	case MESH_CHECK_RELAYED_RUN:
-		return frame->relayed.ms > MESH_CHECK_RUN_MS_MAX ? -EPROTO : 0;
-	case MESH_CHECK_BULK_ASK:
-		return frame->bulk.ms > MESH_CHECK_RUN_MS_MAX ? -EPROTO : 0;
+	case MESH_CHECK_MEASURE_RUN:
+		return frame->measure.ms > MESH_CHECK_RUN_MS_MAX ? -EPROTO : 0;
 	case MESH_CHECK_ERROR:
 		return text_take(frame->error.text, sizeof(frame->error.text)) ? 0 : -EPROTO;
 	default:
@@ -161,10 +150,7 @@ int mesh_check_decode(const void *bytes, size_t size, struct mesh_check_frame *f
 		return ret;
 	if (size - sizeof(decoded.header) < decoded.header.length)
 		return 0;
-	if (decoded.header.type == MESH_CHECK_ECHO || decoded.header.type == MESH_CHECK_BULK)
-		decoded.opaque = payload;
-	else
-		memcpy(&decoded.hello, payload, decoded.header.length);
+	memcpy(&decoded.hello, payload, decoded.header.length);
 	ret = payload_take(&decoded);
 	if (ret)
 		return ret;

@@ -8,25 +8,19 @@
  *
  *   HELLO         -> HELLO         who I am, all my NICs
  *   FACING        -> FACING        which node each NIC's cable leads to, as heard there
- *   ECHO          -> ECHO          the same bytes again: latency of TCP
  *   UDP_OPEN      -> UDP_READY     a UDP port for frames of full size
  *   UDP_SEND      -> UDP_SENT      send me a datagram of this size, not to be cut into fragments
  *   (a datagram)  -> UDP_GOT       it arrived, with so many bytes
- *   BULK..., BULK_END -> BULK_END  so many bytes arrived: bandwidth of TCP
- *   BULK_ASK      -> BULK..., BULK_END
- *   FABRIC_OPEN   -> FABRIC_READY  open the NIC's libfabric endpoint as the plugin does
- *   FABRIC_RUN    -> FABRIC_RAN    write into my memory for so long
- *   FABRIC_CLOSE  -> FABRIC_RAN    (its numbers mean nothing)
- *   RELAYED_BEGIN -> RELAYED_READY  join the mesh as a guest of this job; a handle to connect to
- *   RELAYED_MEET  -> RELAYED_MET   connect to my handle, over relays; both connections are up
- *   RELAYED_RUN   -> RELAYED_RAN   send to me over them for so long
- *   RELAYED_END   -> RELAYED_RAN   close them (its numbers mean nothing)
+ *   MEASURE_BEGIN -> MEASURE_READY  open the plugin for this link alone, or for relays of this job
+ *   MEASURE_MEET  -> MEASURE_MET   connect to my handle; both connections are up
+ *   MEASURE_RUN   -> MEASURE_RAN   send to me over them for so long
+ *   MEASURE_END   -> MEASURE_RAN   close them (its numbers mean nothing)
  *
  * All integers are little-endian, as in wire.h. Texts end in a zero byte.
  *
  * The header and ERROR are the same in all versions. A server answers a frame of another version
- * with an ERROR of that version, which names both, and closes the connection. Version 1 had no
- * site in HELLO and no RELAYED frames; its server only closes the connection.
+ * with an ERROR of that version, which names both, and closes the connection; that of version 1
+ * only closes it. Version 2 measured a link without the plugin's connections.
  */
 #ifndef MESH_FI_UTILS_PEER_WIRE_H
 #define MESH_FI_UTILS_PEER_WIRE_H
@@ -39,14 +33,13 @@
 #include "wire/protocol.h"
 
 #define MESH_CHECK_MAGIC 0x4b48434du /* "MCHK" */
-#define MESH_CHECK_VERSION 2
+#define MESH_CHECK_VERSION 3
 /* Of datagrams: they are as in version 1, whose nodes hear them. */
 #define MESH_CHECK_DATAGRAM_VERSION 1
 /* TCP and UDP; not assigned by IANA. */
 #define MESH_CHECK_PORT 18620
-/* Bytes behind a header, at most: one BULK. */
-#define MESH_CHECK_PAYLOAD_MAX 65536
-#define MESH_CHECK_ECHO_MAX 64
+/* Bytes behind a header, at most: those of FACING. */
+#define MESH_CHECK_PAYLOAD_MAX sizeof(struct mesh_check_facing)
 #define MESH_CHECK_TEXT_MAX 160
 #define MESH_CHECK_NETDEV_MAX 16
 /* Longest measurement that a server takes part in. */
@@ -55,31 +48,21 @@
 enum mesh_check_type {
 	MESH_CHECK_HELLO = 1,
 	MESH_CHECK_FACING,
-	MESH_CHECK_ECHO,
 	MESH_CHECK_UDP_OPEN,
 	MESH_CHECK_UDP_READY,
 	MESH_CHECK_UDP_SEND,
 	MESH_CHECK_UDP_SENT,
 	MESH_CHECK_UDP_GOT,
-	MESH_CHECK_BULK,
-	MESH_CHECK_BULK_ASK,
-	MESH_CHECK_BULK_END,
-	MESH_CHECK_FABRIC_OPEN,
-	MESH_CHECK_FABRIC_READY,
-	MESH_CHECK_FABRIC_RUN,
-	MESH_CHECK_FABRIC_RAN,
-	MESH_CHECK_FABRIC_CLOSE,
-	MESH_CHECK_ERROR, /* the number is the same in all versions */
-	MESH_CHECK_RELAYED_BEGIN,
-	MESH_CHECK_RELAYED_READY,
-	MESH_CHECK_RELAYED_MEET,
-	MESH_CHECK_RELAYED_MET,
-	MESH_CHECK_RELAYED_RUN,
-	MESH_CHECK_RELAYED_RAN,
-	MESH_CHECK_RELAYED_END,
+	MESH_CHECK_ERROR = 17, /* the same in all versions */
+	MESH_CHECK_MEASURE_BEGIN,
+	MESH_CHECK_MEASURE_READY,
+	MESH_CHECK_MEASURE_MEET,
+	MESH_CHECK_MEASURE_MET,
+	MESH_CHECK_MEASURE_RUN,
+	MESH_CHECK_MEASURE_RAN,
+	MESH_CHECK_MEASURE_END,
 	MESH_CHECK_TYPES
 };
-_Static_assert(MESH_CHECK_ERROR == 17, "wire format");
 
 struct mesh_check_header {
 	uint32_t magic;
@@ -152,44 +135,21 @@ struct mesh_check_udp {
 };
 _Static_assert(sizeof(struct mesh_check_udp) == 24, "wire format");
 
-struct mesh_check_bulk {
-	uint64_t bytes; /* BULK_END: that arrived, or were sent */
-	uint64_t ns;	/* BULK_END: in this time */
-	uint32_t ms;	/* BULK_ASK: for so long */
-	uint32_t reserved;
-};
-_Static_assert(sizeof(struct mesh_check_bulk) == 24, "wire format");
-
-struct mesh_check_fabric {
-	uint16_t port;	  /* of the speaker's endpoint; its address is that of the connection */
-	uint8_t provider; /* enum mesh_provider_id */
-	uint8_t reserved;
-	uint32_t sink_id; /* what messages to the speaker must name */
-	uint32_t sink_token;
-	uint32_t ms;	  /* FABRIC_RUN: for so long */
-	uint64_t address; /* the speaker's memory that may be written */
-	uint64_t key;
-	uint64_t size;	/* bytes of it */
-	uint64_t bytes; /* FABRIC_RAN: written and complete */
-	uint64_t ns;	/* FABRIC_RAN: in this time */
-	/* FABRIC_RAN: of a processor, what the speaker had for it: 1000 is all of one. */
-	uint32_t cpu_permille;
-	uint32_t reserved2;
-};
-_Static_assert(sizeof(struct mesh_check_fabric) == 64, "wire format");
-
-/* One side of a measurement over relays. */
-struct mesh_check_relayed {
+/* One side of a measurement. */
+struct mesh_check_measure {
 	uint64_t job; /* BEGIN: mesh_job_key() of the job for which the relays are asked; 0: none */
-	uint64_t bytes;			   /* RAN: sent, and arrived */
-	uint64_t ns;			   /* RAN: in this time */
-	uint32_t ms;			   /* RUN: for so long */
-	uint32_t cpu_permille;		   /* RAN: as in mesh_check_fabric */
+	uint64_t bytes;	       /* RAN: sent, and arrived */
+	uint64_t ns;	       /* RAN: in this time */
+	uint32_t ms;	       /* RUN: for so long */
+	uint32_t cpu_permille; /* RAN: of a processor, what the speaker had: 1000 is all of one */
+	uint32_t over_relays;  /* BEGIN: 0: over the link of this connection, and nothing else */
+	uint32_t reserved;
 	uint8_t handle[MESH_HANDLE_BYTES]; /* READY, MEET: of the speaker's listener */
 };
-_Static_assert(offsetof(struct mesh_check_relayed, ms) == 24, "wire format");
-_Static_assert(offsetof(struct mesh_check_relayed, handle) == 32, "wire format");
-_Static_assert(sizeof(struct mesh_check_relayed) == 160, "wire format");
+_Static_assert(offsetof(struct mesh_check_measure, ms) == 24, "wire format");
+_Static_assert(offsetof(struct mesh_check_measure, over_relays) == 32, "wire format");
+_Static_assert(offsetof(struct mesh_check_measure, handle) == 40, "wire format");
+_Static_assert(sizeof(struct mesh_check_measure) == 168, "wire format");
 
 struct mesh_check_error {
 	uint32_t error; /* errno: EBUSY, EPROTO, ... */
@@ -199,26 +159,23 @@ struct mesh_check_error {
 _Static_assert(offsetof(struct mesh_check_error, text) == 8, "wire format");
 _Static_assert(sizeof(struct mesh_check_error) == 168, "wire format");
 
-/* A whole frame; of BULK and ECHO only `opaque` says where its bytes are. */
+/* A whole frame. */
 struct mesh_check_frame {
 	struct mesh_check_header header;
 	union {
 		struct mesh_check_hello hello;
 		struct mesh_check_facing facing;
 		struct mesh_check_udp udp;
-		struct mesh_check_bulk bulk;
-		struct mesh_check_fabric fabric;
-		struct mesh_check_relayed relayed;
+		struct mesh_check_measure measure;
 		struct mesh_check_error error;
 	};
-	const void *opaque; /* not sent: the bytes of BULK and ECHO */
 };
 
-/** Fills in the header; returns the bytes to send. Not for BULK and ECHO. */
+/** Fills in the header; returns the bytes to send. */
 size_t mesh_check_finish(struct mesh_check_frame *frame, enum mesh_check_type type,
 			 uint32_t number);
 
-/** The header of a BULK or ECHO with @length bytes behind it. */
+/** A header with @length bytes behind it. */
 void mesh_check_header_fill(struct mesh_check_header *header, enum mesh_check_type type,
 			    uint32_t number, size_t length);
 
@@ -226,7 +183,7 @@ void mesh_check_header_fill(struct mesh_check_header *header, enum mesh_check_ty
  * Looks for one whole frame at the start of @size foreign bytes and checks it: type, length,
  * counts, text ends, addresses. What cannot be printed of its texts is a '?'.
  *
- * @frame: written on success; unused parts are zero; frame->opaque points into @bytes
+ * @frame: written on success; unused parts are zero
  *
  * Returns the bytes taken; 0 if more are needed; -EPROTONOSUPPORT for another version (whose ERROR
  * is read nevertheless); -EPROTO if this is no frame.

@@ -11,14 +11,8 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "base/random.h"
-#include "fabric/domain_open.h"
-#include "fabric/poll.h"
-#include "fabric/remote.h"
-#include "fabric/sink.h"
 
 #include "common/output.h"
-#include "peer/fabric.h"
 #include "peer/self.h"
 #include "peer/stream.h"
 #include "peer/udp.h"
@@ -48,20 +42,12 @@ void serve_client_open(struct serve *serve, int fd, const struct mesh_addr *loca
 		fprintf(stderr, "fi_mesh serve: no memory for a connection\n");
 }
 
-static void fabric_close(struct serve_client *client)
-{
-	peer_fabric_close(client->fabric);
-	client->fabric = NULL;
-	client->running = false;
-}
-
 void serve_client_close(struct serve *serve, struct serve_client *client)
 {
 	if (client->noise)
 		serve->strangers++;
 	else
 		serve->served++;
-	fabric_close(client);
 	if (client->udp_fd >= 0)
 		close(client->udp_fd);
 	client->udp_fd = -1;
@@ -165,60 +151,13 @@ static int udp_report(struct serve_client *client)
 	return peer_stream_send(&client->stream, &frame, MESH_CHECK_UDP_GOT, id);
 }
 
-/* ---- bandwidth of TCP --------------------------------------------------------------------- */
+/* ---- the child that measures -------------------------------------------------------------- */
 
-static int bulk_end_send(struct serve_client *client, uint32_t number)
+bool serve_child_runs(struct serve *serve)
 {
-	struct mesh_check_frame frame;
-	int ret;
-
-	memset(&frame, 0, sizeof(frame));
-	frame.bulk.bytes = client->bulk_bytes;
-	frame.bulk.ns = mesh_clock_ns() - client->bulk_started_ns;
-	ret = peer_stream_send(&client->stream, &frame, MESH_CHECK_BULK_END, number);
-	client->bulk_bytes = client->bulk_until_ns = 0;
-	return ret;
-}
-
-static void bulk_take(struct serve_client *client, uint32_t length)
-{
-	if (!client->bulk_bytes)
-		client->bulk_started_ns = mesh_clock_ns();
-	client->bulk_bytes += length;
-}
-
-static int bulk_begin(struct serve_client *client, const struct mesh_check_frame *asked)
-{
-	client->bulk_bytes = 0;
-	client->bulk_started_ns = mesh_clock_ns();
-	client->bulk_until_ns = client->bulk_started_ns + asked->bulk.ms * 1000000ull;
-	client->bulk_number = asked->header.number;
-	return 0;
-}
-
-/* As much as the socket takes. */
-static int bulk_push(struct serve_client *client)
-{
-	static const uint8_t zeros[MESH_CHECK_PAYLOAD_MAX];
-	int ret = 0;
-
-	while (!ret && client->bulk_until_ns && !client->stream.out_size) {
-		if (mesh_clock_ns() >= client->bulk_until_ns)
-			return bulk_end_send(client, client->bulk_number);
-		ret = peer_stream_send_opaque(&client->stream, MESH_CHECK_BULK, client->bulk_number,
-					      zeros, sizeof(zeros));
-		client->bulk_bytes += sizeof(zeros);
-	}
-	return ret;
-}
-
-/* ---- the child that measures over relays ------------------------------------------------- */
-
-bool serve_relayed_runs(struct serve *serve)
-{
-	if (serve->relayed_pid > 0 && waitpid(serve->relayed_pid, NULL, WNOHANG))
-		serve->relayed_pid = 0;
-	return serve->relayed_pid > 0;
+	if (serve->child_pid > 0 && waitpid(serve->child_pid, NULL, WNOHANG))
+		serve->child_pid = 0;
+	return serve->child_pid > 0;
 }
 
 /* In the child: other threads held what locks they held, so only system calls are made. */
@@ -232,14 +171,18 @@ __attribute__((noreturn)) static void child_become(int fd, char *const *argv)
 
 /*
  * The process joins the mesh as a guest for that, which one does once: a child takes the connection
- * over that has asked RELAYED_BEGIN, `fi_mesh serve-relayed`, and answers. Returns 0: the caller
- * closes its end. A negative errno: nothing has changed.
+ * over that has asked MEASURE_BEGIN, `fi_mesh serve-measure`, and answers.
+ *
+ * @nic: whose link is measured; NULL: over relays
+ *
+ * Returns 0: the caller closes its end. A negative errno: nothing has changed.
  */
 static int child_begin(struct serve *serve, const struct serve_client *client,
-		       const struct mesh_check_frame *asked)
+		       const struct mesh_check_frame *asked, const struct mesh_nic *nic)
 {
-	char fd[16], number[16], job[32], program[] = "fi_mesh", command[] = "serve-relayed";
-	char *const argv[] = {program, command, fd, number, job, NULL};
+	char fd[16], number[16], job[32], program[] = "fi_mesh", command[] = "serve-measure";
+	char netdev[MESH_CHECK_NETDEV_MAX];
+	char *const argv[] = {program, command, fd, number, job, nic ? netdev : NULL, NULL};
 	pid_t pid;
 
 	/* What was read, or is to be written, is in this process. */
@@ -247,120 +190,36 @@ static int child_begin(struct serve *serve, const struct serve_client *client,
 		return -EPROTO;
 	snprintf(fd, sizeof(fd), "%d", client->stream.fd);
 	snprintf(number, sizeof(number), "%" PRIu32, asked->header.number);
-	snprintf(job, sizeof(job), "%" PRIu64, asked->relayed.job);
+	snprintf(job, sizeof(job), "%" PRIu64, asked->measure.job);
+	if (nic)
+		snprintf(netdev, sizeof(netdev), "%s", nic->netdev);
 	pid = fork();
 	if (!pid)
 		child_become(client->stream.fd, argv);
 	if (pid < 0)
 		return -errno;
-	serve->relayed_pid = pid;
+	serve->child_pid = pid;
 	return 0;
 }
 
-/* ---- libfabric ---------------------------------------------------------------------------- */
-
-static bool fabric_is_taken(struct serve *serve, const struct serve_client *client)
-{
-	int i;
-
-	if (serve_relayed_runs(serve))
-		return true;
-
-	for (i = 0; i < SERVE_CLIENTS_MAX; i++)
-		if (&serve->clients[i] != client && serve->clients[i].stream.fd >= 0 &&
-		    serve->clients[i].fabric)
-			return true;
-	return false;
-}
-
-static int fabric_open(struct serve *serve, struct serve_client *client,
-		       const struct mesh_check_frame *asked)
+/* A child takes the connection: then it is closed here, which -ECONNRESET does. */
+static int measure_begin(struct serve *serve, struct serve_client *client,
+			 const struct mesh_check_frame *asked)
 {
 	const struct mesh_nic *nic = peer_self_nic(&serve->self, &client->local);
-	char text[MESH_CHECK_TEXT_MAX] = "";
 	uint32_t number = asked->header.number;
-	struct mesh_check_frame frame;
 	int ret;
 
 	/* Two measurements at the same time would distort each other. */
-	if (fabric_is_taken(serve, client))
+	if (serve_child_runs(serve))
 		return peer_stream_send_error(&client->stream, number, -EBUSY,
 					      "another node is measuring");
-	if (!nic)
+	if (asked->measure.over_relays)
+		nic = NULL;
+	else if (!nic)
 		return peer_stream_send_error(&client->stream, number, -ENODEV,
 					      "that is not an address of a mesh NIC");
-	fabric_close(client);
-	ret = peer_fabric_open(nic, (enum mesh_provider_id)asked->fabric.provider, &client->fabric,
-			       text);
-	if (ret)
-		return peer_stream_send_error(&client->stream, number, ret, text);
-	ret = peer_fabric_meet(client->fabric, &client->remote, &asked->fabric);
-	if (ret) {
-		fabric_close(client);
-		return peer_stream_send_error(&client->stream, number, ret,
-					      "libfabric does not take your endpoint");
-	}
-	memset(&frame, 0, sizeof(frame));
-	peer_fabric_offer(client->fabric, &frame.fabric);
-	return peer_stream_send(&client->stream, &frame, MESH_CHECK_FABRIC_READY, number);
-}
-
-static int fabric_run(struct serve_client *client, const struct mesh_check_frame *asked)
-{
-	if (!client->fabric || client->running)
-		return peer_stream_send_error(&client->stream, asked->header.number, -ENOTCONN,
-					      "no endpoint is open");
-	peer_fabric_write(client->fabric, asked->fabric.ms);
-	client->running = true;
-	client->run_number = asked->header.number;
-	return 0;
-}
-
-static int ran_send(struct serve_client *client, uint32_t number, uint64_t bytes, uint64_t ns)
-{
-	struct mesh_check_frame frame;
-
-	memset(&frame, 0, sizeof(frame));
-	if (client->fabric)
-		frame.fabric.cpu_permille =
-			(uint32_t)(1000 * peer_fabric_cpu_share(client->fabric));
-	frame.fabric.bytes = bytes;
-	frame.fabric.ns = ns;
-	return peer_stream_send(&client->stream, &frame, MESH_CHECK_FABRIC_RAN, number);
-}
-
-static int fabric_advance(struct serve_client *client)
-{
-	uint64_t bytes, ns;
-	int ret;
-
-	if (!client->fabric)
-		return 0;
-	if (!client->running) {
-		mesh_domain_poll(peer_fabric_domain(client->fabric));
-		return 0;
-	}
-	ret = peer_fabric_step(client->fabric, &bytes, &ns);
-	if (ret == -EAGAIN)
-		return 0;
-	client->running = false;
-	return ret ? peer_stream_send_error(&client->stream, client->run_number, ret, "")
-		   : ran_send(client, client->run_number, bytes, ns);
-}
-
-/* ---- over relays ------------------------------------------------------------------------- */
-
-/* A child takes the connection: then it is closed here, which -ECONNRESET does. */
-static int relayed_begin(struct serve *serve, struct serve_client *client,
-			 const struct mesh_check_frame *asked)
-{
-	uint32_t number = asked->header.number;
-	int ret;
-
-	if (fabric_is_taken(serve, client) || client->fabric)
-		return peer_stream_send_error(&client->stream, number, -EBUSY,
-					      "another node is measuring");
-	ret = child_begin(serve, client, asked);
+	ret = child_begin(serve, client, asked, nic);
 	return ret ? peer_stream_send_error(&client->stream, number, ret, "") : -ECONNRESET;
 }
 
@@ -378,29 +237,12 @@ static int frame_answer(struct serve *serve, struct serve_client *client,
 		return hello_answer(serve, client, asked);
 	case MESH_CHECK_FACING:
 		return facing_answer(serve, client, number);
-	case MESH_CHECK_ECHO:
-		return peer_stream_send_opaque(&client->stream, MESH_CHECK_ECHO, number,
-					       asked->opaque, asked->header.length);
 	case MESH_CHECK_UDP_OPEN:
 		return udp_open(client, asked);
 	case MESH_CHECK_UDP_SEND:
 		return udp_send(client, asked);
-	case MESH_CHECK_BULK:
-		bulk_take(client, asked->header.length);
-		return 0;
-	case MESH_CHECK_BULK_END:
-		return bulk_end_send(client, number);
-	case MESH_CHECK_BULK_ASK:
-		return bulk_begin(client, asked);
-	case MESH_CHECK_FABRIC_OPEN:
-		return fabric_open(serve, client, asked);
-	case MESH_CHECK_FABRIC_RUN:
-		return fabric_run(client, asked);
-	case MESH_CHECK_FABRIC_CLOSE:
-		fabric_close(client);
-		return ran_send(client, number, 0, 0);
-	case MESH_CHECK_RELAYED_BEGIN:
-		return relayed_begin(serve, client, asked);
+	case MESH_CHECK_MEASURE_BEGIN:
+		return measure_begin(serve, client, asked);
 	default:
 		return -EPROTO;
 	}
@@ -434,17 +276,8 @@ void serve_client_advance(struct serve *serve, struct serve_client *client)
 		ret = frames_answer(serve, client);
 	if (!ret)
 		ret = udp_report(client);
-	if (!ret)
-		ret = bulk_push(client);
-	if (!ret)
-		ret = fabric_advance(client);
 	if (ret)
 		serve_client_close(serve, client);
-}
-
-bool serve_client_is_busy(const struct serve_client *client)
-{
-	return client->stream.fd >= 0 && client->fabric;
 }
 
 void serve_client_tick(struct serve *serve, struct serve_client *client, uint64_t now_ms)

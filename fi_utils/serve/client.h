@@ -19,7 +19,6 @@
 #include "wire/protocol.h"
 
 struct mesh_net;
-struct peer_fabric;
 struct serve_http;
 struct serve_neighbours;
 
@@ -44,14 +43,6 @@ struct serve_client {
 	/* Datagrams of full size. */
 	int udp_fd; /* -1: none */
 	uint64_t token;
-	/* BULK that is received, and that is sent. */
-	uint64_t bulk_bytes, bulk_started_ns;
-	uint64_t bulk_until_ns; /* 0: none is sent */
-	uint32_t bulk_number;
-	/* libfabric. */
-	struct peer_fabric *fabric; /* at most one client has one */
-	bool running;		    /* we are writing */
-	uint32_t run_number;
 };
 
 struct serve_socket {
@@ -72,7 +63,7 @@ struct serve {
 	struct serve_http *http;	     /* owned; NULL: there is no page */
 	struct mesh_net *relay;		     /* owned; NULL: it relays for none */
 	bool nics_changed;		     /* since they were last read */
-	pid_t relayed_pid;		     /* a child that measures over relays; 0: none */
+	pid_t child_pid;		     /* a child that measures; 0: none */
 	struct serve_client clients[SERVE_CLIENTS_MAX];
 	struct mesh_addr announced; /* of the last "node ... checks" line */
 	uint64_t served, strangers; /* connections */
@@ -89,13 +80,10 @@ void serve_client_close(struct serve *serve, struct serve_client *client);
 /** Reads, answers and measures as far as possible without waiting. */
 void serve_client_advance(struct serve *serve, struct serve_client *client);
 
-/** True while a measurement of the client must be polled all the time. */
-bool serve_client_is_busy(const struct serve_client *client);
-
 /** Closes the client if it has exceeded a time limit. */
 void serve_client_tick(struct serve *serve, struct serve_client *client, uint64_t now_ms);
 
-/** True while a child measures over relays with a checking node; none is left as a zombie. */
-bool serve_relayed_runs(struct serve *serve);
+/** True while a child measures with a checking node; none is left as a zombie. */
+bool serve_child_runs(struct serve *serve);
 
 #endif

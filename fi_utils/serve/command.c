@@ -365,12 +365,11 @@ static void neighbours_answer(struct serve *serve)
 }
 
 /* Returns how many descriptors there are to wait for. */
-static int poll_fds_fill(const struct serve *serve, struct pollfd *fds, bool *busy)
+static int poll_fds_fill(const struct serve *serve, struct pollfd *fds)
 {
 	bool accepting = may_accept(serve);
 	int i, num = 0;
 
-	*busy = false;
 	fds[num++] =
 		(struct pollfd){.fd = serve_neighbours_fd(serve->neighbours), .events = POLLIN};
 	for (i = 0; accepting && i < serve->num_sockets; i++)
@@ -379,14 +378,13 @@ static int poll_fds_fill(const struct serve *serve, struct pollfd *fds, bool *bu
 		fds[num++] = (struct pollfd){.fd = serve->who_fds[i], .events = POLLIN};
 	for (i = 0; i < SERVE_CLIENTS_MAX; i++) {
 		const struct serve_client *client = &serve->clients[i];
-		bool sends = client->stream.out_size || client->bulk_until_ns;
 
 		if (client->stream.fd < 0)
 			continue;
 		fds[num++] = (struct pollfd){.fd = client->stream.fd,
-					     .events = sends ? POLLIN | POLLOUT : POLLIN};
+					     .events = client->stream.out_size ? POLLIN | POLLOUT
+									       : POLLIN};
 		fds[num++] = (struct pollfd){.fd = client->udp_fd, .events = POLLIN};
-		*busy |= serve_client_is_busy(client);
 	}
 	return num;
 }
@@ -405,13 +403,11 @@ static void serve_run(struct serve *serve)
 {
 	struct pollfd fds[POLLFDS_MAX];
 	uint64_t now_ms, tick_ms = 0;
-	bool busy;
 	int i, num;
 
 	for (;;) {
-		num = poll_fds_fill(serve, fds, &busy);
-		/* libfabric's providers progress only while they are polled. */
-		if (interrupt_poll(fds, num, busy ? 0 : tick_ms) == -EINTR)
+		num = poll_fds_fill(serve, fds);
+		if (interrupt_poll(fds, num, tick_ms) == -EINTR)
 			return;
 		neighbours_answer(serve);
 		serve->nics_changed |= serve_neighbours_changed(serve->neighbours);
@@ -424,7 +420,7 @@ static void serve_run(struct serve *serve)
 		if (now_ms < tick_ms)
 			continue;
 		tick_ms = now_ms + TICK_MS;
-		serve_relayed_runs(serve); /* leaves no zombie */
+		serve_child_runs(serve); /* leaves no zombie */
 		serve->paused = false;
 		nics_follow(serve);
 		for (i = 0; i < SERVE_CLIENTS_MAX; i++)

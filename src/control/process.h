@@ -39,6 +39,7 @@ enum mesh_process_role {
 	MESH_PROCESS_SERVICE, /* `fi_mesh serve --relay`: it only relays */
 	/* `fi_mesh check --peer`: it connects over relays only, and relays for none. */
 	MESH_PROCESS_GUEST,
+	MESH_PROCESS_PROBE, /* the same over one NIC, and over no relay */
 };
 
 /* One NIC's control listener. */

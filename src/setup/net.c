@@ -112,12 +112,21 @@ static int tuner_digest_make(struct mesh_process *process)
 	return 0;
 }
 
+/* The link of one NIC is measured: nothing may lead around it. */
+static void probe_config(struct mesh_config *config, const char *nic)
+{
+	snprintf(config->nics, sizeof(config->nics), "=%s", nic);
+	snprintf(config->relay, sizeof(config->relay), "off");
+	if (!strcmp(config->routed, "management"))
+		snprintf(config->routed, sizeof(config->routed), "auto");
+}
+
 /* A service without a job relays for all, and a guest asks all. */
 static int relays_check(struct mesh_process *process)
 {
 	struct mesh_config *config = &process->config;
 
-	if (process->role == MESH_PROCESS_RANK)
+	if (process->role != MESH_PROCESS_SERVICE && process->role != MESH_PROCESS_GUEST)
 		return 0;
 	if (!strcmp(config->relay, "off") || !config->neighbours)
 		return -EPERM;
@@ -129,6 +138,7 @@ static int relays_check(struct mesh_process *process)
 /* What the caller wants of this process. */
 struct opening {
 	enum mesh_process_role role;
+	const char *nic;    /* of a probe */
 	uint64_t job;	    /* of a guest */
 	uint32_t connect_s; /* 0: as NCCL_MESH_CONNECT_TIMEOUT says */
 };
@@ -137,7 +147,7 @@ struct opening {
 static void job_learn(struct mesh_setup *setup, const struct opening *opening)
 {
 	setup->job = opening->job;
-	if (opening->role != MESH_PROCESS_GUEST)
+	if (opening->role == MESH_PROCESS_RANK || opening->role == MESH_PROCESS_SERVICE)
 		setup->job = mesh_job_key();
 	mesh_job_rank(&setup->rank);
 }
@@ -161,6 +171,8 @@ static int setup_make(const struct opening *opening, struct mesh_setup **made)
 	ret = mesh_config_load(NULL, NULL, &process->config);
 	if (ret == -E2BIG)
 		goto free_node; /* after other errors the default is used */
+	if (opening->nic)
+		probe_config(&process->config, opening->nic);
 	ret = relays_check(process);
 	if (ret)
 		goto free_node;
@@ -329,10 +341,14 @@ int mesh_net_relay_open(struct mesh_net **net)
 	return other_open(&opening, net);
 }
 
-int mesh_net_guest_open(uint64_t job, uint32_t connect_s, struct mesh_net **net)
+int mesh_net_guest_open(const char *nic, uint64_t job, uint32_t connect_s, struct mesh_net **net)
 {
 	const struct opening opening = {
-		.role = MESH_PROCESS_GUEST, .job = job, .connect_s = connect_s};
+		.role = nic ? MESH_PROCESS_PROBE : MESH_PROCESS_GUEST,
+		.nic = nic,
+		.job = job,
+		.connect_s = connect_s,
+	};
 
 	return other_open(&opening, net);
 }

@@ -38,17 +38,18 @@ int mesh_net_open(struct mesh_net **net);
 int mesh_net_relay_open(struct mesh_net **net);
 
 /**
- * Opens the plugin in a process without NCCL, which measures: its connections go over relays only,
- * never over a link or a route of its own, and it relays for nobody.
+ * Opens the plugin in a process without NCCL, which measures and relays for nobody.
  *
+ * @nic: the netdev over which its connections go, and over no other; NULL: over relays only, never
+ * over a link or a route of its own
  * @job: the key of the job whose ranks, and the services for it, are asked to relay; 0: all that
  * relay for all jobs
  * @connect_s: a connection attempt is given up after so many seconds
  *
- * Returns as mesh_net_open(); -EPERM with NCCL_MESH_RELAY=off or NCCL_MESH_NEIGHBOURS=off; -EBUSY
- * if this process has opened the plugin before.
+ * Returns as mesh_net_open(); -EPERM over relays with NCCL_MESH_RELAY=off or
+ * NCCL_MESH_NEIGHBOURS=off; -EBUSY if this process has opened the plugin before.
  */
-int mesh_net_guest_open(uint64_t job, uint32_t connect_s, struct mesh_net **net);
+int mesh_net_guest_open(const char *nic, uint64_t job, uint32_t connect_s, struct mesh_net **net);
 
 /** True if a process that mesh_net_relay_open() has made relays for all jobs. */
 bool mesh_net_relays_all(const struct mesh_net *net);

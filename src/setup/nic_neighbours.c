@@ -27,7 +27,7 @@ static void self_fill(struct mesh_process *process, struct mesh_neighbour_self *
 		.role = process->role == MESH_PROCESS_RANK ? MESH_NEIGHBOUR_RANK
 							   : MESH_NEIGHBOUR_SERVICE,
 	};
-	if (process->role == MESH_PROCESS_GUEST)
+	if (process->role == MESH_PROCESS_GUEST || process->role == MESH_PROCESS_PROBE)
 		self->process.job = self->process.control_port = 0; /* it relays for none */
 	if (process->role == MESH_PROCESS_RANK && setup->rank.size)
 		self->process.rank = setup->rank.rank + 1;

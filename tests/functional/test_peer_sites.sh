@@ -72,18 +72,18 @@ older_server() {
 	wait_for "grep -q listening $OUT/older" 60 || fail "$(cat "$OUT/older")"
 	check -
 	says "fail     peer           10.77.1.2 cannot be checked over ab: \`fi_mesh serve\` there"
-	says "there uses version 1 of this check's protocol, and this node version 2"
+	says "there uses version 1 of this check's protocol, and this node version 3"
 	says "do:   run the same version of fi_mesh on both nodes"
 	kill "$MESH_SPAWNED"
 	note "a server of version 1"
 }
 
-# What checks of version 1, and of a later one, get from our server, and read as their own.
+# What checks of earlier versions get from our server, and read as their own.
 other_checks() {
 	serve b
 	on a python3 - <<-'PY' || fail "a check of another version: $(cat "$OUT/serve-b")"
 		import errno, socket, struct
-		for version, size in (1, 80), (3, 500):
+		for version, size in (1, 80), (2, 500):
 		    with socket.create_connection(("10.77.1.2", 18620)) as server:
 		        server.settimeout(30)
 		        server.sendall(struct.pack("<IBBHII", 0x4b48434d, version, 1, 0, size, 77) +
@@ -93,7 +93,7 @@ other_checks() {
 		        assert head == (0x4b48434d, version, 17, 0, 168, 77), head
 		        assert struct.unpack_from("<I", answer, 16)[0] == errno.EPROTONOSUPPORT
 		        words = answer[24:].rstrip(b"\0").decode()
-		        assert "version 2 of" in words, words
+		        assert "version 3 of" in words, words
 		        assert words.endswith("version %d" % version), words
 		        assert server.recv(1) == b""
 	PY

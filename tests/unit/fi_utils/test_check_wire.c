@@ -137,32 +137,14 @@ TEST(other_versions)
 
 TEST(runs_are_bounded)
 {
-	DECODES(frame.bulk.ms = MESH_CHECK_RUN_MS_MAX, MESH_CHECK_BULK_ASK, 0);
-	DECODES(frame.bulk.ms = MESH_CHECK_RUN_MS_MAX + 1, MESH_CHECK_BULK_ASK, -EPROTO);
-	DECODES(frame.fabric.ms = MESH_CHECK_RUN_MS_MAX + 1, MESH_CHECK_FABRIC_RUN, -EPROTO);
-	DECODES(frame.relayed.ms = MESH_CHECK_RUN_MS_MAX + 1, MESH_CHECK_RELAYED_RUN, -EPROTO);
+	DECODES(frame.measure.ms = MESH_CHECK_RUN_MS_MAX, MESH_CHECK_MEASURE_RUN, 0);
+	DECODES(frame.measure.ms = MESH_CHECK_RUN_MS_MAX + 1, MESH_CHECK_MEASURE_RUN, -EPROTO);
 	memset(&frame, 0, sizeof(frame));
-	frame.relayed.ms = MESH_CHECK_RUN_MS_MAX;
-	frame.relayed.handle[MESH_HANDLE_BYTES - 1] = 0xa5;
-	assert_int_equal(mesh_check_decode(bytes, finish(MESH_CHECK_RELAYED_RUN), &decoded),
-			 16 + 160);
-	assert_int_equal(decoded.relayed.handle[MESH_HANDLE_BYTES - 1], 0xa5);
-}
-
-TEST(opaque)
-{
-	mesh_check_header_fill(&frame.header, MESH_CHECK_ECHO, 3, MESH_CHECK_ECHO_MAX);
-	memcpy(bytes, &frame.header, sizeof(frame.header));
-	assert_int_equal(mesh_check_decode(bytes, sizeof(bytes), &decoded),
-			 sizeof(frame.header) + MESH_CHECK_ECHO_MAX);
-	assert_ptr_equal(decoded.opaque, bytes + sizeof(frame.header));
-	mesh_check_header_fill(&frame.header, MESH_CHECK_ECHO, 3, MESH_CHECK_ECHO_MAX + 1);
-	memcpy(bytes, &frame.header, sizeof(frame.header));
-	assert_int_equal(mesh_check_decode(bytes, sizeof(bytes), &decoded), -EPROTO);
-	mesh_check_header_fill(&frame.header, MESH_CHECK_BULK, 3, MESH_CHECK_PAYLOAD_MAX);
-	memcpy(bytes, &frame.header, sizeof(frame.header));
-	assert_int_equal(mesh_check_decode(bytes, sizeof(bytes), &decoded),
-			 sizeof(frame.header) + MESH_CHECK_PAYLOAD_MAX);
+	frame.measure.ms = MESH_CHECK_RUN_MS_MAX;
+	frame.measure.handle[MESH_HANDLE_BYTES - 1] = 0xa5;
+	assert_int_equal(mesh_check_decode(bytes, finish(MESH_CHECK_MEASURE_RUN), &decoded),
+			 16 + 168);
+	assert_int_equal(decoded.measure.handle[MESH_HANDLE_BYTES - 1], 0xa5);
 }
 
 TEST(facing_and_error)

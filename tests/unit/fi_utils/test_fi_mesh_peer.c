@@ -64,7 +64,7 @@ static int udp_ask(uint32_t ms, struct mesh_check_frame *frame, char *text)
 	memset(frame, 0, sizeof(*frame));
 	frame->udp.token = 77;
 	return peer_stream_ask(&ends.here, frame, MESH_CHECK_UDP_OPEN, MESH_CHECK_UDP_READY, ms,
-			       NULL, text);
+			       text);
 }
 
 TEST_WITH(ask, ends_open, ends_close)
@@ -130,20 +130,20 @@ TEST_WITH(poll_ends_a_wait, ends_open, ends_close)
 	struct mesh_check_frame frame;
 	char text[MESH_CHECK_TEXT_MAX];
 
-	assert_int_equal(peer_stream_await_polling(&ends.here, MESH_CHECK_RELAYED_MET, 1,
+	assert_int_equal(peer_stream_await_polling(&ends.here, MESH_CHECK_MEASURE_MET, 1,
 						   mesh_clock_ms() + LIMIT_MS, few_times, &fails,
 						   &frame, text),
 			 -ENETDOWN);
 	assert_int_equal(fails.calls, 4);
-	assert_int_equal(peer_stream_await_polling(&ends.here, MESH_CHECK_RELAYED_MET, 1,
+	assert_int_equal(peer_stream_await_polling(&ends.here, MESH_CHECK_MEASURE_MET, 1,
 						   mesh_clock_ms() + 20, few_times, &waits, &frame,
 						   text),
 			 -ETIMEDOUT);
 	assert_true(waits.calls > 4);
 	memset(&frame, 0, sizeof(frame));
-	assert_int_equal(peer_stream_send(&ends.there, &frame, MESH_CHECK_RELAYED_MET, 1), 0);
+	assert_int_equal(peer_stream_send(&ends.there, &frame, MESH_CHECK_MEASURE_MET, 1), 0);
 	fails.calls = 0;
-	assert_int_equal(peer_stream_await_polling(&ends.here, MESH_CHECK_RELAYED_MET, 1,
+	assert_int_equal(peer_stream_await_polling(&ends.here, MESH_CHECK_MEASURE_MET, 1,
 						   mesh_clock_ms() + LIMIT_MS, few_times, &fails,
 						   &frame, text),
 			 0);
@@ -169,7 +169,7 @@ TEST_WITH(version_is_refused, ends_open, ends_close)
 	assert_true(mesh_check_decode(bytes, sizeof(bytes), &frame) > 0);
 	assert_int_equal(frame.header.number, 7);
 	assert_int_equal(frame.error.error, EPROTONOSUPPORT);
-	assert_non_null(strstr(frame.error.text, "version 2"));
+	assert_non_null(strstr(frame.error.text, "version 3"));
 	assert_non_null(strstr(frame.error.text, "version 1"));
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* relayed_end.c - one side of a measurement over relays, by the plugin's own connections. */
+/* end.c - one side of a measurement, by the plugin's own connections. */
 #include <errno.h>
 #include <pthread.h>
 #include <stdbool.h>
@@ -22,7 +22,7 @@
 
 #include "common/interrupt.h"
 #include "peer/figures.h"
-#include "peer/relayed_end.h"
+#include "peer/end.h"
 #include "transport/comm_open.h"
 
 /* NCCL has as many slots of this size in flight on one connection (NCCL_BUFFSIZE, NCCL_STEPS). */
@@ -30,7 +30,7 @@
 #define MESSAGES 8
 #define PAGE 4096
 #define MEMORY_BYTES ((MESSAGES + 1) * MESSAGE_BYTES + PAGE)
-/* A connection over relays that exist is there within 3 s. */
+/* A connection, also over relays that exist, is there within 3 s. */
 #define CONNECT_S 15
 /* The time for messages in flight at the end of the measurement to arrive. */
 #define DRAIN_MS 10000
@@ -46,8 +46,8 @@ struct end_send {
 	bool large;
 };
 
-struct peer_relayed_end {
-	struct mesh_net *guest;
+struct peer_end {
+	struct mesh_net *guest; /* owned */
 	struct mesh_listener *listener;
 	struct mesh_comm *send, *receive; /* NULL: not up yet */
 	struct mesh_registration *send_memory, *receive_memory;
@@ -67,7 +67,7 @@ struct peer_relayed_end {
 	struct peer_since up; /* since when both are up; 0: they are not */
 };
 
-/* ---- the guest --------------------------------------------------------------------------- */
+/* ---- what the plugin's code says ------------------------------------------------------------ */
 
 /* The log's sink has no argument, and the plugin's threads call it. */
 static pthread_mutex_t words_lock = PTHREAD_MUTEX_INITIALIZER;
@@ -84,7 +84,7 @@ static void words_keep(enum mesh_log_level level, const char *file, int line, co
 	pthread_mutex_unlock(&words_lock);
 }
 
-const char *peer_guest_words(char *text, size_t size)
+const char *peer_end_words(char *text, size_t size)
 {
 	pthread_mutex_lock(&words_lock);
 	snprintf(text, size, "%s", words);
@@ -93,22 +93,11 @@ const char *peer_guest_words(char *text, size_t size)
 	return text;
 }
 
-int peer_guest_open(uint64_t job, struct mesh_net **guest)
-{
-	mesh_log_sink_set(words_keep);
-	return mesh_net_guest_open(job, CONNECT_S, guest);
-}
-
-void peer_guest_close(struct mesh_net *guest)
-{
-	mesh_net_close(guest);
-}
-
 /* ---- opening and closing ------------------------------------------------------------------ */
 
-int peer_relayed_end_open(struct mesh_net *guest, uint8_t *handle, struct peer_relayed_end **end)
+int peer_end_open(const char *nic, uint64_t job, uint8_t *handle, struct peer_end **end)
 {
-	struct peer_relayed_end *opened = calloc(1, sizeof(*opened));
+	struct peer_end *opened = calloc(1, sizeof(*opened));
 	int ret = -ENOMEM;
 
 	if (!opened)
@@ -116,31 +105,40 @@ int peer_relayed_end_open(struct mesh_net *guest, uint8_t *handle, struct peer_r
 	pthread_mutex_lock(&words_lock);
 	*words = '\0'; /* of an earlier measurement */
 	pthread_mutex_unlock(&words_lock);
-	opened->guest = guest;
+	mesh_log_sink_set(words_keep);
 	opened->memory = aligned_alloc(PAGE, MEMORY_BYTES);
 	if (opened->memory) {
 		memset(opened->memory, 0x5a, MEMORY_BYTES);
-		ret = mesh_net_listen(guest, 0, handle, &opened->listener);
+		ret = mesh_net_guest_open(nic, job, CONNECT_S, &opened->guest);
 	}
+	if (!ret)
+		ret = mesh_net_listen(opened->guest, 0, handle, &opened->listener);
 	if (ret)
-		peer_relayed_end_close(opened);
+		peer_end_close(opened);
 	else
 		*end = opened;
 	return ret;
 }
 
-void peer_relayed_end_close(struct peer_relayed_end *end)
+void peer_end_hang_up(struct peer_end *end)
+{
+	mesh_comm_close(end->send);
+	mesh_comm_close(end->receive);
+	end->send = end->receive = NULL;
+}
+
+void peer_end_close(struct peer_end *end)
 {
 	if (!end)
 		return;
-	mesh_comm_close(end->send);
-	mesh_comm_close(end->receive);
+	peer_end_hang_up(end);
 	mesh_listener_close(end->listener);
+	mesh_net_close(end->guest);
 	free(end->memory);
 	free(end);
 }
 
-void peer_relayed_end_meet(struct peer_relayed_end *end, const uint8_t *handle)
+void peer_end_meet(struct peer_end *end, const uint8_t *handle)
 {
 	memcpy(end->theirs, handle, sizeof(end->theirs));
 	end->meeting = true;
@@ -148,7 +146,7 @@ void peer_relayed_end_meet(struct peer_relayed_end *end, const uint8_t *handle)
 
 /* Each returns 0 or a negative errno; nothing has changed while it is not ready. */
 
-static int send_connect(struct peer_relayed_end *end)
+static int send_connect(struct peer_end *end)
 {
 	int ret;
 
@@ -161,7 +159,7 @@ static int send_connect(struct peer_relayed_end *end)
 	return ret;
 }
 
-static int receive_accept(struct peer_relayed_end *end)
+static int receive_accept(struct peer_end *end)
 {
 	int ret;
 
@@ -176,7 +174,7 @@ static int receive_accept(struct peer_relayed_end *end)
 
 /* ---- messages ----------------------------------------------------------------------------- */
 
-static int receives_post(struct peer_relayed_end *end)
+static int receives_post(struct peer_end *end)
 {
 	int i, k, ret;
 
@@ -192,7 +190,7 @@ static int receives_post(struct peer_relayed_end *end)
 	return 0;
 }
 
-static void message_take(struct peer_relayed_end *end, const uint8_t *bytes, int64_t size)
+static void message_take(struct peer_end *end, const uint8_t *bytes, int64_t size)
 {
 	struct ping ping;
 
@@ -208,7 +206,7 @@ static void message_take(struct peer_relayed_end *end, const uint8_t *bytes, int
 }
 
 /* In the order in which they were posted. */
-static int receives_take(struct peer_relayed_end *end)
+static int receives_take(struct peer_end *end)
 {
 	int64_t size;
 	int i, k;
@@ -230,7 +228,7 @@ static int receives_take(struct peer_relayed_end *end)
 }
 
 /* @ping: NULL: a large one. Returns 0; -EAGAIN: no more at present; another negative errno. */
-static int message_send(struct peer_relayed_end *end, const struct ping *ping)
+static int message_send(struct peer_end *end, const struct ping *ping)
 {
 	uint8_t *data = end->memory + MESSAGES * MESSAGE_BYTES;
 	size_t size = MESSAGE_BYTES;
@@ -254,7 +252,7 @@ static int message_send(struct peer_relayed_end *end, const struct ping *ping)
 	return ret || send->request ? ret : -EAGAIN;
 }
 
-static int sends_take(struct peer_relayed_end *end)
+static int sends_take(struct peer_end *end)
 {
 	struct end_send *send;
 	int64_t size;
@@ -276,7 +274,7 @@ static int sends_take(struct peer_relayed_end *end)
 	return 0;
 }
 
-static bool is_sending(const struct peer_relayed_end *end)
+static bool is_sending(const struct peer_end *end)
 {
 	int i;
 
@@ -286,7 +284,7 @@ static bool is_sending(const struct peer_relayed_end *end)
 	return false;
 }
 
-static int messages_move(struct peer_relayed_end *end)
+static int messages_move(struct peer_end *end)
 {
 	int ret = receives_take(end);
 
@@ -300,7 +298,7 @@ static int messages_move(struct peer_relayed_end *end)
 	return ret == -EAGAIN ? 0 : ret;
 }
 
-int peer_relayed_end_poll(struct peer_relayed_end *end)
+int peer_end_poll(struct peer_end *end)
 {
 	int ret = end->error;
 
@@ -319,14 +317,14 @@ int peer_relayed_end_poll(struct peer_relayed_end *end)
 
 /* ---- there and back ----------------------------------------------------------------------- */
 
-int peer_relayed_end_ping(void *arg, uint32_t seq, uint64_t deadline_ms)
+int peer_end_ping(void *arg, uint32_t seq, uint64_t deadline_ms)
 {
-	struct peer_relayed_end *end = arg;
+	struct peer_end *end = arg;
 	const struct ping ping = {.seq = seq};
 	int ret = message_send(end, &ping);
 
 	while (!ret && end->answered != seq) {
-		ret = peer_relayed_end_poll(end);
+		ret = peer_end_poll(end);
 		if (!ret && interrupt_happened())
 			ret = -EINTR;
 		else if (!ret && end->answered != seq && mesh_clock_ms() >= deadline_ms)
@@ -337,7 +335,7 @@ int peer_relayed_end_ping(void *arg, uint32_t seq, uint64_t deadline_ms)
 
 /* ---- large messages ----------------------------------------------------------------------- */
 
-void peer_relayed_end_run(struct peer_relayed_end *end, uint32_t ms)
+void peer_end_run(struct peer_end *end, uint32_t ms)
 {
 	end->bytes = 0;
 	end->started_ns = end->ended_ns = mesh_clock_ns();
@@ -345,11 +343,11 @@ void peer_relayed_end_run(struct peer_relayed_end *end, uint32_t ms)
 	end->sending = true;
 }
 
-int peer_relayed_end_step(void *arg, uint64_t *bytes, uint64_t *ns)
+int peer_end_step(void *arg, uint64_t *bytes, uint64_t *ns)
 {
-	struct peer_relayed_end *end = arg;
+	struct peer_end *end = arg;
 	uint64_t now = mesh_clock_ns();
-	int ret = peer_relayed_end_poll(end);
+	int ret = peer_end_poll(end);
 
 	if (now >= end->until_ns || ret)
 		end->sending = false;
@@ -366,22 +364,22 @@ int peer_relayed_end_step(void *arg, uint64_t *bytes, uint64_t *ns)
 
 /* ---- what it has -------------------------------------------------------------------------- */
 
-double peer_relayed_end_cpu_share(const struct peer_relayed_end *end)
+double peer_end_cpu_share(const struct peer_end *end)
 {
 	return peer_cpu_share(&end->up);
 }
 
-int peer_relayed_end_num_paths(const struct peer_relayed_end *end)
+int peer_end_num_paths(const struct peer_end *end)
 {
 	return end->send->num_paths;
 }
 
-const char *peer_relayed_end_via(const struct peer_relayed_end *end, int path)
+const char *peer_end_via(const struct peer_end *end, int path)
 {
 	return mesh_path_describe(&end->send->paths[path]).via_text;
 }
 
-const char *peer_relayed_end_nic(const struct peer_relayed_end *end, int path)
+const char *peer_end_nic(const struct peer_end *end, int path)
 {
 	return mesh_path_describe(&end->send->paths[path]).nic;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * relayed_child.c - `fi_mesh serve-relayed`: the child of `fi_mesh serve` that measures over relays
- * with one checking node, and then ends. That node's frames are not trusted: see peer/wire.c.
+ * measure_child.c - `fi_mesh serve-measure`: the child of `fi_mesh serve` that measures with one
+ * checking node, and then ends. That node's frames are not trusted: see peer/wire.c.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -18,7 +18,7 @@
 #include "commands.h"
 #include "common/interrupt.h"
 #include "common/output.h"
-#include "peer/relayed_end.h"
+#include "peer/end.h"
 #include "peer/stream.h"
 #include "peer/wire.h"
 #include "serve/client.h"
@@ -28,8 +28,7 @@
 
 struct child {
 	struct peer_stream stream;
-	struct mesh_net *guest;
-	struct peer_relayed_end *end;
+	struct peer_end *end;
 	uint32_t meet_number; /* of the MEET that is to be answered; 0: none */
 	uint32_t run_number;  /* the same for RUN */
 	bool up;	      /* both connections */
@@ -46,7 +45,7 @@ static int error_send(struct child *child, uint32_t number, int error)
 		snprintf(words, sizeof(words),
 			 "NCCL_MESH_RELAY=off or NCCL_MESH_NEIGHBOURS=off is set there");
 	else
-		peer_guest_words(words, sizeof(words));
+		peer_end_words(words, sizeof(words));
 	return peer_stream_send_error(&child->stream, number, error, words);
 }
 
@@ -55,10 +54,10 @@ static int ran_send(struct child *child, uint32_t number, uint64_t bytes, uint64
 	struct mesh_check_frame frame;
 
 	memset(&frame, 0, sizeof(frame));
-	frame.relayed.bytes = bytes;
-	frame.relayed.ns = ns;
-	frame.relayed.cpu_permille = (uint32_t)(1000 * peer_relayed_end_cpu_share(child->end));
-	return peer_stream_send(&child->stream, &frame, MESH_CHECK_RELAYED_RAN, number);
+	frame.measure.bytes = bytes;
+	frame.measure.ns = ns;
+	frame.measure.cpu_permille = (uint32_t)(1000 * peer_end_cpu_share(child->end));
+	return peer_stream_send(&child->stream, &frame, MESH_CHECK_MEASURE_RAN, number);
 }
 
 static int met_send(struct child *child)
@@ -68,7 +67,7 @@ static int met_send(struct child *child)
 
 	child->meet_number = 0;
 	memset(&frame, 0, sizeof(frame));
-	return peer_stream_send(&child->stream, &frame, MESH_CHECK_RELAYED_MET, number);
+	return peer_stream_send(&child->stream, &frame, MESH_CHECK_MEASURE_MET, number);
 }
 
 static int frame_answer(struct child *child, const struct mesh_check_frame *asked)
@@ -76,20 +75,21 @@ static int frame_answer(struct child *child, const struct mesh_check_frame *aske
 	uint32_t number = asked->header.number;
 
 	switch (asked->header.type) {
-	case MESH_CHECK_RELAYED_MEET:
+	case MESH_CHECK_MEASURE_MEET:
 		if (!number || child->meet_number)
 			return -EPROTO;
 		child->meet_number = number;
-		peer_relayed_end_meet(child->end, asked->relayed.handle);
+		peer_end_meet(child->end, asked->measure.handle);
 		return 0;
-	case MESH_CHECK_RELAYED_RUN:
-		if (!number || child->run_number || peer_relayed_end_poll(child->end))
+	case MESH_CHECK_MEASURE_RUN:
+		if (!number || child->run_number || peer_end_poll(child->end))
 			return -EPROTO;
 		child->run_number = number;
-		peer_relayed_end_run(child->end, asked->relayed.ms);
+		peer_end_run(child->end, asked->measure.ms);
 		return 0;
-	case MESH_CHECK_RELAYED_END:
+	case MESH_CHECK_MEASURE_END:
 		child->ends = true;
+		peer_end_hang_up(child->end);
 		return ran_send(child, number, 0, 0);
 	default:
 		return -EPROTO;
@@ -103,8 +103,8 @@ static int end_advance(struct child *child)
 {
 	uint64_t bytes, ns;
 	uint32_t number = child->run_number ? child->run_number : child->meet_number;
-	int ret = child->run_number ? peer_relayed_end_step(child->end, &bytes, &ns)
-				    : peer_relayed_end_poll(child->end);
+	int ret = child->run_number ? peer_end_step(child->end, &bytes, &ns)
+				    : peer_end_poll(child->end);
 
 	if (ret == -EAGAIN)
 		return 0;
@@ -133,29 +133,30 @@ static int frames_answer(struct child *child)
 	return ret == -EAGAIN ? 0 : ret;
 }
 
-static void child_run(struct child *child, uint32_t number)
+static int child_run(struct child *child, const char *nic, uint64_t job, uint32_t number)
 {
 	uint64_t until_ms = mesh_clock_ms() + SERVE_CLIENT_MS;
 	struct mesh_check_frame frame;
 	int ret;
 
 	memset(&frame, 0, sizeof(frame));
-	ret = peer_relayed_end_open(child->guest, frame.relayed.handle, &child->end);
+	ret = peer_end_open(nic, job, frame.measure.handle, &child->end);
 	if (ret) {
 		error_send(child, number, ret);
-		return;
+		return ret;
 	}
-	ret = peer_stream_send(&child->stream, &frame, MESH_CHECK_RELAYED_READY, number);
+	ret = peer_stream_send(&child->stream, &frame, MESH_CHECK_MEASURE_READY, number);
 	while (!ret && !child->ends && !interrupt_happened() && mesh_clock_ms() < until_ms) {
 		ret = frames_answer(child);
-		if (!ret)
+		if (!ret && !child->ends)
 			ret = end_advance(child);
 		/* The plugin's own thread connects; messages are polled for. */
 		if (!ret && !child->up)
 			interrupt_wait(child->stream.fd, POLLIN,
 				       mesh_clock_ms() + CONNECT_PAUSE_MS);
 	}
-	peer_relayed_end_close(child->end);
+	peer_end_close(child->end);
+	return 0;
 }
 
 /* Our own parent's arguments; somebody else may try. */
@@ -163,7 +164,7 @@ static bool arguments_read(int argc, char **argv, int *fd, uint32_t *number, uin
 {
 	struct stat file;
 
-	if (argc != 4)
+	if (argc != 4 && argc != 5)
 		return false;
 	*fd = atoi(argv[1]);
 	*number = (uint32_t)strtoul(argv[2], NULL, 10);
@@ -172,7 +173,7 @@ static bool arguments_read(int argc, char **argv, int *fd, uint32_t *number, uin
 	       !fcntl(*fd, F_SETFD, FD_CLOEXEC);
 }
 
-int command_serve_relayed(int argc, char **argv)
+int command_serve_measure(int argc, char **argv)
 {
 	struct child child = {.stream = {.fd = -1}};
 	uint32_t number;
@@ -180,18 +181,13 @@ int command_serve_relayed(int argc, char **argv)
 	int fd, ret;
 
 	if (!arguments_read(argc, argv, &fd, &number, &job)) {
-		fprintf(stderr, "fi_mesh serve-relayed: only `fi_mesh serve` runs this\n");
+		fprintf(stderr, "fi_mesh serve-measure: only `fi_mesh serve` runs this\n");
 		return COMMAND_MISUSE;
 	}
 	interrupt_catch();
 	if (peer_stream_open(&child.stream, fd))
 		return COMMAND_PROBLEM;
-	ret = peer_guest_open(job, &child.guest);
-	if (ret)
-		error_send(&child, number, ret);
-	else
-		child_run(&child, number);
+	ret = child_run(&child, argc == 5 ? argv[4] : NULL, job, number);
 	peer_stream_close(&child.stream);
-	peer_guest_close(child.guest);
 	return ret ? COMMAND_PROBLEM : COMMAND_FINE;
 }
