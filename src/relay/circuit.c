@@ -436,8 +436,6 @@ void mesh_circuit_free(struct mesh_circuit *circuit)
 	memory_close(circuit);
 	passing_free(&circuit->up);
 	passing_free(&circuit->down);
-	mesh_silence_clear(&circuit->up.silence);
-	mesh_silence_clear(&circuit->down.silence);
 	mesh_hop_close(&circuit->hop);
 	mesh_lock_destroy(&circuit->lock);
 	free(circuit);

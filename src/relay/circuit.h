@@ -28,7 +28,7 @@
 #include "nic/path_choice.h"
 #include "relay/hop.h"
 #include "relay/next.h"
-#include "relay/silence.h"
+#include "relay/relay.h"
 #include "wire/frame.h"
 #include "wire/handle.h"
 #include "wire/message.h"
@@ -36,7 +36,6 @@
 
 struct mesh_circuit;
 struct mesh_fence;
-struct mesh_relay;
 
 /* What forwards the messages of a circuit's sides (forward.h). */
 struct mesh_circuit_functions {
@@ -86,7 +85,7 @@ struct mesh_circuit_side {
 	enum mesh_side_state state; /* process->lock */
 	bool is_relay;	    /* another relay is there; of down: hop leads into it; constant */
 	_Atomic(bool) lost; /* written with process->lock held */
-	struct mesh_silence silence MESH_GUARDED_BY(process); /* of the relay there, if it is one */
+	struct mesh_relay_question question MESH_GUARDED_BY(process); /* if is_relay */
 	struct mesh_fence *
 		fence MESH_GUARDED_BY(process); /* in progress, on verbs; owned; or NULL */
 	/* Theirs for this circuit; constant once known. */

@@ -438,24 +438,26 @@ static void lost_pass(struct mesh_circuit_side *from, const struct mesh_frame_ci
 }
 
 /*
- * The node there asks whether this process runs, and whether those behind it do: answers for the
- * next relay by what it has said, and asks it again.
+ * A comm waits behind the node there, which asks whether this process runs: so the next relay is
+ * asked as well. If that one does not answer the circuit is broken, as if the link were lost. What
+ * else uses the link goes on: a process at the end of a comm may be stopped for any time.
  */
 MESH_HOLDS(process)
 static void ask_answer(struct mesh_circuit_side *from)
 {
+	const struct mesh_frame_circuit answer = {.event = MESH_CIRCUIT_ANSWER};
+	struct mesh_circuit *circuit = from->circuit;
 	struct mesh_circuit_side *next = from->other;
-	struct mesh_frame_circuit answer = {.event = MESH_CIRCUIT_ANSWER};
 	uint64_t now_ms = mesh_clock_ms();
-	bool asks = next->is_relay && next->peer && !next->lost && next->known;
 
-	if (asks) {
-		mesh_silence_look(&next->silence, MESH_SILENCE_FRESH_MS, 0, now_ms);
-		mesh_silence_is_long(&next->silence, next->peer, now_ms, &answer);
-	}
 	event_send(from, answer);
-	if (asks)
-		mesh_silence_ask(&next->silence, next->peer, next->remote_id, 0, now_ms);
+	if (!next->is_relay || !next->peer || next->lost || !next->known)
+		return;
+	mesh_relay_ask(&next->question, next->peer, next->remote_id, now_ms);
+	if (!mesh_relay_is_silent(&next->question, circuit->relay->process, now_ms))
+		return;
+	circuit_break(circuit, next, 0, "the next relay does not answer, though its kernel does");
+	mesh_relay_wake(circuit->relay);
 }
 
 /* What says nothing of the circuit's end. Returns false if @event does. */
@@ -467,11 +469,7 @@ static bool question_handle(struct mesh_circuit_side *side, const struct mesh_fr
 		ask_answer(side);
 		return true;
 	case MESH_CIRCUIT_ANSWER:
-		if (!side->is_relay)
-			return true; /* an end is not asked */
-		mesh_silence_answered(&side->silence, &frame->circuit, mesh_clock_ms());
-		if (*frame->circuit.lost) /* it shall be known at once */
-			mesh_circuit_frame_pass(side->peer, frame);
+		side->question.asked_ms = 0;
 		return true;
 	case MESH_CIRCUIT_LEFT:
 		mesh_circuit_frame_pass(side->peer, frame);

@@ -13,6 +13,8 @@
 #include "base/descriptors.h"
 #include "base/log.h"
 #include "base/threads.h"
+#include "control/link.h"
+#include "control/peer_send.h"
 #include "fabric/poll.h"
 #include "relay/relay.h"
 #include "wire/frame.h"
@@ -34,6 +36,13 @@
 /* Polls that find nothing have a credit, which grows by this part of the time, up to that. */
 #define CREDIT_PART 2
 #define CREDIT_MAX_NS (10 * POLL_NS)
+
+/*
+ * Parts of the limit of silence: a relay is asked so often, and looks that are further apart than
+ * the second one do not count. The relay behind one that is asked is asked in the same rhythm.
+ */
+#define ASK_PART 4
+#define LOOK_PART 2
 
 /* ---- when the thread polls, pauses and sleeps ---------------------------------------------- */
 
@@ -282,6 +291,35 @@ void mesh_relay_wake(struct mesh_relay *relay)
 {
 	if (!atomic_exchange(&relay->news, true))
 		mesh_engine_wake(&relay->process->engine);
+}
+
+void mesh_relay_ask(struct mesh_relay_question *question, struct mesh_peer *relay, uint32_t to,
+		    uint64_t now_ms)
+{
+	uint64_t limit_ms = mesh_link_resumed_limit_ms(relay->process);
+	struct mesh_frame frame;
+
+	mesh_process_assert_locked(relay->process);
+	if (question->asked_ms &&
+	    mesh_clock_elapsed_ms(question->looked_ms, now_ms) > limit_ms / LOOK_PART)
+		question->asked_ms = now_ms;
+	question->looked_ms = now_ms;
+	if (question->asked_ms ||
+	    (question->sent_ms &&
+	     mesh_clock_elapsed_ms(question->sent_ms, now_ms) < limit_ms / ASK_PART))
+		return;
+	question->sent_ms = question->asked_ms = now_ms;
+	memset(&frame, 0, sizeof(frame));
+	frame.circuit.to_comm = to;
+	frame.circuit.event = MESH_CIRCUIT_ASK;
+	mesh_peer_send(relay, &frame, MESH_FRAME_CIRCUIT);
+}
+
+bool mesh_relay_is_silent(const struct mesh_relay_question *question,
+			  const struct mesh_process *process, uint64_t now_ms)
+{
+	return question->asked_ms && mesh_clock_elapsed_ms(question->asked_ms, now_ms) >=
+					     mesh_link_resumed_limit_ms(process);
 }
 
 bool mesh_relay_is_used(const struct mesh_process *process)

@@ -27,8 +27,19 @@
 struct mesh_circuit;
 struct mesh_frame_hello;
 struct mesh_neighbours;
+struct mesh_peer;
 
 _Static_assert(MESH_MAIN_DOMAINS <= 32, "a bit for each");
+
+/*
+ * Whether the process of a relay runs: its kernel answers also while it is stopped, so its engine
+ * is asked, over the control connection. process->lock covers it. Zeros: nothing was asked.
+ */
+struct mesh_relay_question {
+	uint64_t asked_ms;  /* since when the latest one has had no answer; 0: it has one */
+	uint64_t sent_ms;   /* when that was sent */
+	uint64_t looked_ms; /* the last call of mesh_relay_ask() */
+};
 
 struct mesh_relay_thread {
 	pthread_t thread;
@@ -83,6 +94,22 @@ bool mesh_relay_admits(const struct mesh_process *process, const struct mesh_fra
  */
 MESH_HOLDS(process)
 bool mesh_relay_serves(const struct mesh_process *process, uint64_t job);
+
+/**
+ * Asks a relay with CIRCUIT, unless it owes an answer or was asked a moment ago. To be called
+ * several times within a second while something waits: time in which it was not does not count,
+ * because this process itself may have been stopped. process->lock held.
+ *
+ * @to: the relay's id of the circuit
+ */
+MESH_HOLDS(process)
+void mesh_relay_ask(struct mesh_relay_question *question, struct mesh_peer *relay, uint32_t to,
+		    uint64_t now_ms);
+
+/** True if the relay has not answered for as long as a link may be silent. */
+MESH_HOLDS(process)
+bool mesh_relay_is_silent(const struct mesh_relay_question *question,
+			  const struct mesh_process *process, uint64_t now_ms);
 
 /** Starts the thread if it does not run. Returns 0 or a negative errno after a WARN line. */
 int mesh_relay_thread_start(struct mesh_relay *relay);

@@ -76,7 +76,7 @@ static int path_give(struct mesh_path *path, struct mesh_peer *peer, bool relay)
 	path->broken = false;
 	path->drained = false;
 	path->drain_asked_ms = 0;
-	mesh_silence_clear(&path->silence);
+	path->question = (struct mesh_relay_question){0};
 	mesh_comm_lock(comm);
 	mesh_path_state_set(path, MESH_PATH_JOINING);
 	mesh_comm_unlock(comm);

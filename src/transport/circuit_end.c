@@ -10,12 +10,9 @@
 
 #include "base/clock.h"
 #include "base/log.h"
-#include "control/link.h"
 #include "control/link_watch.h"
-#include "control/peer_end.h"
 #include "control/peer_send.h"
 #include "control/process.h"
-#include "neighbours/neighbours.h"
 #include "relay/circuits.h"
 #include "relay/relay.h"
 #include "transport/circuit_end.h"
@@ -30,9 +27,6 @@
 /* Lines about circuits that broke, within MESH_LOG_LIMIT_PERIOD_MS. */
 #define CIRCUIT_LINES 4
 
-/* Between two questions: a part of the time that the comm has waited, within bounds. */
-#define PAUSE_PART 8
-
 /* ---- a circuit breaks ------------------------------------------------------------------------ */
 
 /* True if nothing is lost, but the other path of the comm is better. */
@@ -41,30 +35,22 @@ static bool is_left_for_better(const struct mesh_frame_circuit *event)
 	return !*event->lost;
 }
 
-/*
- * "node b, through which this path leads, has lost node c (path via b)"; "... node c: an operation
- * failed: Input/output error (path ..."
- */
-static const char *event_text(const struct mesh_path *path, const struct mesh_frame_circuit *event,
-			      char *text, size_t size)
+/* "node b, through which this path leads, has lost node c: an operation ... (path via b)" */
+static void event_text(const struct mesh_path *path, const struct mesh_frame_circuit *event,
+		       char *text, size_t size)
 {
+	const char *via = path->via ? path->via : "?";
+
 	if (is_left_for_better(event))
-		snprintf(text, size, "it has a better path now (path via %.127s)",
-			 path->via ? path->via : "?");
-	else if (event->event == MESH_CIRCUIT_LEFT)
-		snprintf(text, size,
-			 "node %.63s, a relay of this path, does not answer node %.63s, although "
-			 "its kernel does: its process may be stopped (path via %.127s)",
-			 event->lost, event->by, path->via ? path->via : "?");
+		snprintf(text, size, "it has a better path now (path via %.127s)", via);
 	else
-		snprintf(text, size,
-			 "node %.63s, through which this path leads, has lost node %.63s%s%s%.64s "
-			 "(path via %.127s)",
-			 event->by, event->lost, event->unclean ? ", whose process has ended" : "",
+		snprintf(text, size, "node %.63s%s, has lost node %.63s%s%s%.64s (path via %.127s)",
+			 event->by,
+			 event->event == MESH_CIRCUIT_LEFT ? ", the other end"
+							   : ", through which this path leads",
+			 event->lost, event->unclean ? ", whose process has ended" : "",
 			 event->error ? ": an operation failed: " : "",
-			 event->error ? strerror((int)event->error) : "",
-			 path->via ? path->via : "?");
-	return text;
+			 event->error ? strerror((int)event->error) : "", via);
 }
 
 /* One cable that breaks may break many circuits. */
@@ -80,6 +66,13 @@ static void resumed_log(const struct mesh_path *path, bool waits, const char *wh
 			  waits ? "wait for another route (NCCL_MESH_RECOVERY_TIMEOUT)"
 				: "go over the other paths now",
 			  more);
+}
+
+/* True if the path carries messages, as far as this end knows. */
+MESH_HOLDS(process)
+static bool is_up(const struct mesh_path *path)
+{
+	return mesh_path_is(path, MESH_PATH_UP) && mesh_path_lives(path);
 }
 
 /* The path's circuit is broken, or is left: @event says where. */
@@ -101,8 +94,7 @@ static void circuit_lost(struct mesh_path *path, const struct mesh_frame_circuit
 	event_text(path, event, why, sizeof(why));
 	if (!is_left_for_better(event))
 		mesh_route_loss_note(comm, why);
-	if (event->event == MESH_CIRCUIT_LOST)
-		mesh_route_doubt(comm->process, event->by_node, event->lost_node);
+	mesh_route_doubt(comm->process, event->by_node, event->lost_node);
 	mesh_comm_lock(comm);
 	if (resumed && !is_left_for_better(event) && !comm->closing &&
 	    !mesh_comm_peer_is_over(comm))
@@ -120,198 +112,87 @@ static void circuit_lost(struct mesh_path *path, const struct mesh_frame_circuit
 		mesh_path_relayed_shut(path);
 }
 
-/* Informs the other end, over another path: what is in the stopped relay, it may wait for. */
-MESH_HOLDS(process)
-static void left_send(const struct mesh_path *path, const struct mesh_frame_circuit *found)
-{
-	struct mesh_frame frame;
-
-	memset(&frame, 0, sizeof(frame));
-	frame.circuit = *found;
-	frame.circuit.event = MESH_CIRCUIT_LEFT;
-	frame.circuit.writes = (uint32_t)(path - path->comm->paths);
-	frame.circuit.epoch = path->epoch;
-	if (!mesh_comm_is_cut(path->comm))
-		mesh_comm_frame_send(path->comm, &frame, MESH_FRAME_CIRCUIT);
-}
-
 void mesh_path_leave(struct mesh_path *path)
 {
-	const struct mesh_frame_circuit left = {.event = MESH_CIRCUIT_LEFT};
+	const struct mesh_frame_circuit left = {.event = MESH_CIRCUIT_LOST};
 
 	mesh_process_assert_locked(path->comm->process);
 	mesh_path_drain_ask(path); /* before the circuit is shut: else no relay reports that */
 	circuit_lost(path, &left);
-	left_send(path, &left);
 }
 
-/* ---- whether a path is stopped ------------------------------------------------------------- */
+/* ---- a relay that does not answer ------------------------------------------------------------ */
 
-/* True if the path carries messages, as far as this end knows. */
+/* Informs the other end, over another path: the stopped relay reports nothing. */
 MESH_HOLDS(process)
-static bool is_up(const struct mesh_path *path)
+static void left_send(const struct mesh_path *path)
 {
-	return mesh_path_is(path, MESH_PATH_UP) && mesh_path_lives(path);
+	const struct mesh_process *process = path->comm->process;
+	struct mesh_frame frame;
+
+	memset(&frame, 0, sizeof(frame));
+	frame.circuit.event = MESH_CIRCUIT_LEFT;
+	frame.circuit.writes = (uint32_t)(path - path->comm->paths);
+	frame.circuit.epoch = path->epoch;
+	memcpy(frame.circuit.lost, path->peer->name, sizeof(frame.circuit.lost));
+	memcpy(frame.circuit.by, process->name, sizeof(frame.circuit.by));
+	frame.circuit.lost_node = path->peer->node_id;
+	frame.circuit.by_node = process->node_id;
+	if (!mesh_comm_is_cut(path->comm))
+		mesh_comm_frame_send(path->comm, &frame, MESH_FRAME_CIRCUIT);
 }
 
-/* True if one of its relays is stopped, which @found receives unless that is NULL. */
+/*
+ * The link to a relay that does not answer is lost, with all paths over it: what the provider still
+ * has for it would wait, with the memory that it comes from. The other ends learn it afterwards:
+ * over a path that seemed to lead there the relay would deliver that when it runs again.
+ */
 MESH_HOLDS(process)
-static bool is_stopped(const struct mesh_path *path, uint64_t now_ms,
-		       struct mesh_frame_circuit *found)
+static void relay_lose(struct mesh_peer *relay)
 {
-	return mesh_path_has_relay(path) &&
-	       mesh_silence_is_long(&path->silence, path->peer, now_ms, found);
+	struct mesh_peer *peer = NULL;
+	struct mesh_peer_user *user;
+	struct mesh_path *path;
+
+	mesh_link_lose(relay, "it does not answer, though its kernel does: its process is stopped",
+		       MESH_REFUSAL_BROKEN);
+	while ((peer = mesh_peer_of_process(relay, peer))) {
+		LIST_FOREACH(user, &peer->user_list, entry) {
+			path = mesh_path_if_user(user);
+			if (path && peer->state == MESH_PEER_LOST && mesh_path_has_relay(path))
+				left_send(path);
+		}
+	}
 }
 
-/* True if the path may be used in place of one that is stopped. */
+/*
+ * True if the path may be left when its relay is stopped. The sending end looks for another route;
+ * a receiving end without another path waits for what comes of that. And a circuit of others that
+ * ends in the stopped process may lead through this one: it waits for that process anyhow.
+ */
 MESH_HOLDS(process)
-static bool goes_on(const struct mesh_path *path, uint64_t now_ms)
-{
-	const struct mesh_silence *silence = &path->silence;
-
-	/* Two that stop together are not left for each other. */
-	return is_up(path) && !silence->behind_ms &&
-	       (!silence->asked_ms || mesh_clock_elapsed_ms(silence->asked_ms, now_ms) <
-					      mesh_link_resumed_limit_ms(path->comm->process) / 2);
-}
-
-MESH_HOLDS(process)
-static bool another_goes_on(const struct mesh_path *path, uint64_t now_ms)
+static bool may_leave(const struct mesh_path *path)
 {
 	const struct mesh_comm *comm = path->comm;
-	int i;
 
-	for (i = 0; i < comm->num_paths; i++) {
-		if (&comm->paths[i] != path && goes_on(&comm->paths[i], now_ms))
-			return true;
-	}
-	return false;
+	return (comm->sending || !mesh_path_is_waited_for(path)) &&
+	       !mesh_circuits_end_at(comm->process, path->peer->node_id);
 }
 
-/*
- * Routes avoid a stopped node for so long, in milliseconds: it is not chosen again as soon as it
- * runs, but before the longest pause between two looks is over.
- */
-MESH_HOLDS(process)
-static void node_avoid(const struct mesh_process *process, uint64_t node_id, uint64_t for_ms)
-{
-	if (node_id && process->relay && process->relay->neighbours)
-		mesh_neighbours_doubt(process->relay->neighbours, node_id, 0, for_ms);
-}
-
-/* ---- leaving it ---------------------------------------------------------------------------- */
-
-/*
- * What the provider still has for the stopped relay would wait for it, with the memory that it
- * comes from: the link is given up. A relay that runs takes it, and its NIC does on RDMA.
- */
-MESH_HOLDS(process)
-static void stuck_cut(struct mesh_path *path, const struct mesh_frame_circuit *found)
-{
-	struct mesh_peer *peer = path->peer;
-	bool stuck;
-
-	mesh_path_poll(path);
-	mesh_comm_lock(path->comm);
-	stuck = path->unfinished;
-	mesh_comm_unlock(path->comm);
-	if (!stuck || peer->state != MESH_PEER_UP || found->lost_node != peer->node_id)
-		return;
-	mesh_link_lose(peer, "its process is stopped, and messages that take another way are stuck",
-		       MESH_REFUSAL_BROKEN);
-	mesh_peer_bury(peer);
-}
-
-MESH_HOLDS(process)
-static void path_leave(struct mesh_path *path, const struct mesh_frame_circuit *found)
-{
-	struct mesh_frame_circuit left = *found;
-
-	left.event = MESH_CIRCUIT_LEFT;
-	left.unclean = 0;
-	circuit_lost(path, &left);
-	if (path->comm->sending)
-		stuck_cut(path, found);
-}
-
-/*
- * Informs the other end of the paths, as bits, that were left just now. Not before: one of them
- * might seem to lead there, and deliver that when its relay runs again, and the path is another.
- */
-MESH_HOLDS(process)
-static void lefts_send(const struct mesh_comm *comm, uint32_t left, uint64_t now_ms)
-{
-	struct mesh_frame_circuit found;
-	int i;
-
-	for (i = 0; left >> i; i++) {
-		if (left >> i & 1 && is_stopped(&comm->paths[i], now_ms, &found))
-			left_send(&comm->paths[i], &found);
-	}
-}
-
-/*
- * A circuit of others that ends in the stopped process may lead through this one. It would not
- * survive that a link to it is given up, and it waits for that process anyhow.
- */
-MESH_HOLDS(process)
-static bool may_leave(const struct mesh_path *path, const struct mesh_frame_circuit *found)
-{
-	return !found->lost_node || !mesh_circuits_end_at(path->comm->process, found->lost_node);
-}
-
-/* ---- while a comm waits -------------------------------------------------------------------- */
-
-static uint64_t pause_ms(uint64_t waited_ms)
-{
-	uint64_t pause = waited_ms / PAUSE_PART;
-
-	if (pause < MESH_WATCH_MS)
-		return MESH_WATCH_MS;
-	return pause < MESH_ASK_MS ? pause : MESH_ASK_MS;
-}
-
-/* Returns true if the path was left. */
-MESH_HOLDS(process)
-static bool path_judge(struct mesh_path *path, uint64_t now_ms)
-{
-	struct mesh_comm *comm = path->comm;
-	struct mesh_frame_circuit found;
-
-	if (!is_stopped(path, now_ms, &found))
-		return false;
-	node_avoid(comm->process, found.lost_node, MESH_RETRY_MAX_MS);
-	if (!may_leave(path, &found))
-		return false;
-	/* The sending end looks for another route; a receiving end waits for what comes of it. */
-	if (!comm->sending && !another_goes_on(path, now_ms))
-		return false;
-	path_leave(path, &found);
-	return true;
-}
-
-void mesh_stopped_look(struct mesh_comm *comm, uint64_t waited_ms, uint64_t now_ms)
+void mesh_relays_look(struct mesh_comm *comm, uint64_t now_ms)
 {
 	struct mesh_path *path;
-	uint32_t left = 0;
-	int i;
 
 	mesh_process_assert_locked(comm->process);
 	if (!comm->resumes || comm->error || comm->opener)
 		return;
-	for (i = 0; i < comm->num_paths; i++) {
-		path = &comm->paths[i];
+	for (path = comm->paths; path < comm->paths + comm->num_paths; path++) {
 		if (!mesh_path_has_relay(path) || !is_up(path))
 			continue;
-		mesh_silence_look(&path->silence, MESH_AWAY_MS, now_ms - waited_ms, now_ms);
-		mesh_silence_ask(&path->silence, path->peer, path->remote_id, pause_ms(waited_ms),
-				 now_ms);
+		mesh_relay_ask(&path->question, path->peer, path->remote_id, now_ms);
+		if (mesh_relay_is_silent(&path->question, comm->process, now_ms) && may_leave(path))
+			relay_lose(path->peer);
 	}
-	for (i = 0; i < comm->num_paths; i++) {
-		if (is_up(&comm->paths[i]) && path_judge(&comm->paths[i], now_ms))
-			left |= 1u << i;
-	}
-	lefts_send(comm, left, now_ms);
 }
 
 /* ---- what relays and the other end say ------------------------------------------------------- */
@@ -330,19 +211,6 @@ static void circuit_drained(struct mesh_path *path, const struct mesh_frame_circ
 	else
 		mesh_path_drained(path);
 	mesh_questions_answer(comm);
-}
-
-/* ANSWER came. */
-MESH_HOLDS(process)
-static void answered(struct mesh_path *path, const struct mesh_frame_circuit *answer)
-{
-	const struct mesh_process *process = path->comm->process;
-	const struct mesh_peer *relay = path->peer;
-	uint64_t now_ms = mesh_clock_ms();
-
-	if (mesh_silence_is_long(&path->silence, relay, now_ms, NULL) && !*answer->lost)
-		node_avoid(process, relay->node_id, 0); /* it runs again, and was not left */
-	mesh_silence_answered(&path->silence, answer, now_ms);
 }
 
 /*
@@ -370,8 +238,6 @@ static void other_left(struct mesh_comm *comm, const struct mesh_frame_circuit *
 	event.unclean = 0;
 	if (is_up(path))
 		circuit_lost(path, &event);
-	if (comm->sending)
-		stuck_cut(path, left);
 }
 
 void mesh_path_circuit_event(struct mesh_peer *peer, const struct mesh_frame *frame)
@@ -386,7 +252,7 @@ void mesh_path_circuit_event(struct mesh_peer *peer, const struct mesh_frame *fr
 	else if (!mesh_path_has_relay(path))
 		return;
 	else if (frame->circuit.event == MESH_CIRCUIT_ANSWER)
-		answered(path, &frame->circuit);
+		path->question.asked_ms = 0;
 	else if (frame->circuit.event == MESH_CIRCUIT_LOST)
 		circuit_lost(path, &frame->circuit);
 	else if (frame->circuit.event == MESH_CIRCUIT_DRAINED)

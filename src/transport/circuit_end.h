@@ -4,10 +4,8 @@
  * when a relay of it is stopped.
  *
  * The kernel of a stopped relay answers, so its link looks alive. While a comm waits, its ends ask
- * the relays of its paths whether they run (relay/silence.h). A path with one that does not is left
- * as if its circuit had broken: by the receiving end only if it has another path, because the
- * sending end is the one that looks for another route. The peer itself may be stopped as long as it
- * likes: nobody asks it.
+ * the relays of its paths whether they run, and these ask the next ones (mesh_relay_ask()). The
+ * peer itself may be stopped as long as it likes: nobody asks it.
  */
 #ifndef MESH_TRANSPORT_CIRCUIT_END_H
 #define MESH_TRANSPORT_CIRCUIT_END_H
@@ -32,12 +30,10 @@ MESH_HOLDS(process)
 void mesh_path_leave(struct mesh_path *path);
 
 /**
- * Asks the relays of each path, and leaves those that are stopped. To be called a few times a
- * second while the comm waits for its peer. process->lock held.
- *
- * @waited_ms: for so long already
+ * Asks the relay of each path, and loses the link to one that does not answer. To be called a few
+ * times a second while the comm waits for its peer. process->lock held.
  */
 MESH_HOLDS(process)
-void mesh_stopped_look(struct mesh_comm *comm, uint64_t waited_ms, uint64_t now_ms);
+void mesh_relays_look(struct mesh_comm *comm, uint64_t now_ms);
 
 #endif

@@ -217,7 +217,7 @@ bool mesh_comm_circuits_leave(struct mesh_comm *comm)
 		path = &comm->paths[i];
 		relay = path->peer;
 		if (!mesh_path_has_relay(path) || relay->state != MESH_PEER_UP ||
-		    mesh_silence_is_next(&path->silence, relay, mesh_clock_ms()))
+		    mesh_relay_is_silent(&path->question, comm->process, mesh_clock_ms()))
 			continue;
 		circuit_leave(path);
 		any = true;

@@ -21,7 +21,7 @@
 #include "fabric/sink.h"
 #include "nic/addr.h"
 #include "nic/path_choice.h"
-#include "relay/silence.h"
+#include "relay/relay.h"
 #include "wire/message.h"
 #include "wire/stats.h"
 
@@ -117,7 +117,7 @@ struct mesh_path {
 	bool drained MESH_GUARDED_BY(process);
 	bool known MESH_GUARDED_BY(process); /* remote_id and remote_token, of its present peer */
 	uint64_t drain_asked_ms MESH_GUARDED_BY(process); /* and was asked for that then; else 0 */
-	struct mesh_silence silence MESH_GUARDED_BY(process); /* has_relay: of its relays */
+	struct mesh_relay_question question MESH_GUARDED_BY(process); /* has_relay: of that one */
 
 	struct mesh_comm *comm;
 	struct mesh_sink sink; /* what arrives for this comm on this path */

@@ -384,7 +384,6 @@ void mesh_path_close(struct mesh_path *path)
 	mesh_path_relayed_free(path);
 	counters_close(path);
 	free(path->via);
-	mesh_silence_clear(&path->silence);
 	mesh_peer_user_remove(path->peer, &path->user);
 }
 

@@ -27,7 +27,6 @@
 /* RESUMEs whose answer waits until these paths are fenced, or their last relays have reported. */
 struct mesh_questions {
 	struct mesh_timer timer;
-	uint64_t limit_ms; /* then a relay that has not reported is fenced with its link */
 	struct mesh_comm *comm;
 	const struct mesh_path *over; /* the latest one came over this path */
 	uint32_t round, paths;	      /* bits */
@@ -101,6 +100,17 @@ void mesh_path_drained(struct mesh_path *path)
 	mesh_path_fenced(&path->user);
 }
 
+/* When the last relay of a path has had its time: one that is silent had some before. */
+MESH_HOLDS(process)
+static uint64_t report_limit_ms(const struct mesh_path *path)
+{
+	uint64_t since_ms = path->drain_asked_ms;
+
+	if (path->question.asked_ms && path->question.asked_ms < since_ms)
+		since_ms = path->question.asked_ms;
+	return since_ms + mesh_link_resumed_limit_ms(path->comm->process);
+}
+
 /*
  * The sending end has given up a path through relays. The link to the last relay carries other
  * connections: the relay's report replaces the fence.
@@ -118,12 +128,9 @@ static void circuit_fence(struct mesh_path *path)
 	}
 	if (path->drained)
 		mesh_path_drained(path);
-	else if (mesh_silence_is_next(&path->silence, path->peer, mesh_clock_ms()))
-		mesh_path_fence(path);
 	else if (!path->drain_asked_ms)
 		mesh_path_drain_ask(path);
-	else if (mesh_clock_elapsed_ms(path->drain_asked_ms, mesh_clock_ms()) >=
-		 mesh_link_resumed_limit_ms(path->comm->process))
+	if (path->drain_asked_ms && mesh_clock_ms() >= report_limit_ms(path))
 		mesh_path_fence(path);
 }
 
@@ -218,16 +225,15 @@ void mesh_questions_end(struct mesh_comm *comm)
 		mesh_engine_timer_cancel(&comm->process->engine, &questions->timer);
 }
 
-/* A report is handled when it comes; the end of a fence is looked for. */
+/* A report is handled when it comes; the end of a fence is looked for, and that none comes. */
 MESH_HOLDS(process)
 static void questions_wait(struct mesh_questions *questions)
 {
 	struct mesh_comm *comm = questions->comm;
-	uint64_t due_ms = questions->limit_ms;
+	bool fencing = any_is_open(comm, questions->paths, true);
 
-	if (any_is_open(comm, questions->paths, true))
-		due_ms = mesh_clock_ms() + FENCE_LOOK_MS;
-	mesh_engine_timer_set(&comm->process->engine, &questions->timer, due_ms);
+	mesh_engine_timer_set(&comm->process->engine, &questions->timer,
+			      mesh_clock_ms() + (fencing ? FENCE_LOOK_MS : MESH_LINK_LOOK_MS));
 }
 
 MESH_HOLDS(process)
@@ -241,27 +247,13 @@ static void questions_expired(struct mesh_timer *timer, uint64_t now_ms)
 	for (i = 0; i < comm->num_paths; i++) {
 		path = &comm->paths[i];
 		if (questions->paths >> i & 1 && mesh_path_is_open(path) &&
-		    (now_ms >= questions->limit_ms || path->peer->state == MESH_PEER_LOST))
+		    (path->peer->state == MESH_PEER_LOST ||
+		     (mesh_path_has_relay(path) && now_ms >= report_limit_ms(path))))
 			mesh_path_fence(path);
 	}
 	mesh_questions_answer(comm);
 	if (questions->num)
 		questions_wait(questions);
-}
-
-/* When the last relays of these paths have had their time: one that is silent had some before. */
-MESH_HOLDS(process)
-static uint64_t report_limit_ms(const struct mesh_comm *comm, uint32_t paths)
-{
-	uint64_t since_ms = mesh_clock_ms(), asked_ms;
-	int i;
-
-	for (i = 0; i < comm->num_paths; i++) {
-		asked_ms = comm->paths[i].silence.asked_ms;
-		if (paths >> i & 1 && asked_ms && asked_ms < since_ms)
-			since_ms = asked_ms;
-	}
-	return since_ms + mesh_link_resumed_limit_ms(comm->process);
 }
 
 /* Keeps a question, unless a later loss has made a newer one of it. */
@@ -287,7 +279,6 @@ static void question_keep(const struct mesh_path *over, const struct mesh_frame_
 		questions->timer.expired = questions_expired;
 		questions->num = 0;
 		questions->round = resume->round;
-		questions->limit_ms = report_limit_ms(comm, resume->dead);
 	}
 	questions->over = over;
 	questions->paths = resume->dead;

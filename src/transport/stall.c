@@ -151,7 +151,7 @@ void mesh_stall_tick(struct mesh_comm *comm, uint64_t now_ms)
 		mesh_ack_send(comm); /* NCCL has not polled */
 	mesh_comm_unlock(comm);
 	if (waited_ms >= MESH_WATCH_MS)
-		mesh_stopped_look(comm, waited_ms, now_ms);
+		mesh_relays_look(comm, now_ms);
 	if (ask)
 		mesh_comm_frame_send(comm, &frame, MESH_FRAME_ASK);
 	mesh_comm_failure_report(comm);

@@ -340,7 +340,7 @@ enum mesh_circuit_event {
 	MESH_CIRCUIT_LOST,	/* to both ends: the circuit is broken at the named node */
 	MESH_CIRCUIT_DRAINED,	/* to the receiving end, after LOST: nothing more arrives */
 	MESH_CIRCUIT_ASK,	/* to the next relay in either direction: does its process run? */
-	MESH_CIRCUIT_ANSWER,	/* it does; and does the one behind it? */
+	MESH_CIRCUIT_ANSWER,	/* it does */
 	MESH_CIRCUIT_LEFT,	/* from end to end, over another path: the comm leaves a path */
 	MESH_CIRCUIT_EVENTS
 };
@@ -360,9 +360,8 @@ struct mesh_frame_circuit {
 	 */
 	uint32_t unclean;
 	/*
-	 * LOST: the node that is lost, or an operation with which has failed. ANSWER, LEFT: the one
-	 * whose process does not answer, though its kernel may. "": each does; LOST, LEFT: the comm
-	 * has a better path.
+	 * LOST: the node that is lost, or an operation with which has failed; "": the comm has a
+	 * better path. LEFT: the relay that does not answer.
 	 */
 	char lost[MESH_NODE_NAME_MAX];
 	char by[MESH_NODE_NAME_MAX]; /* its neighbour, which reports it */
