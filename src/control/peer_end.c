@@ -331,7 +331,8 @@ void mesh_peer_process_ended(struct mesh_peer *peer, const char *why)
 }
 
 /*
- * True if the provider's connection with a lost peer is to be cut. A comm that goes on needs that;
+ * True if the provider's connection with a lost peer is to be cut. A comm that goes on needs that,
+ * and a circuit that has something in flight there, where no kernel ends it (verbs);
  * and without any the other end may have cut it, of which nothing is heard while the cable is away.
  * Then the provider would refuse that end's next connection for as long as this one stays
  * (xnet_process_connreq() of 1.17 to 2.6). On verbs that end has given its endpoint up, and its
@@ -342,8 +343,11 @@ static bool peer_is_cut_off(const struct mesh_peer *peer)
 {
 	if (mesh_peer_is_resumed(peer))
 		return true;
-	return peer->failed_in == MESH_PEER_UP && !peer->over &&
-	       peer->domain->provider != MESH_PROVIDER_VERBS_RXM && !mesh_peer_flow_is_shared(peer);
+	if (peer->failed_in != MESH_PEER_UP || peer->over)
+		return false;
+	if (peer->domain->provider == MESH_PROVIDER_VERBS_RXM)
+		return mesh_peer_users_say(peer, MESH_USER_IS_QUIET, false);
+	return !mesh_peer_flow_is_shared(peer);
 }
 
 void mesh_peer_bury(struct mesh_peer *peer)

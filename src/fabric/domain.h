@@ -86,10 +86,9 @@ struct mesh_op {
 	 * too, but a thread sanitizer cannot see them.
 	 */
 	_Atomic(uint32_t) handed_over;
-	fi_addr_t to;	       /* of a send or write */
-	size_t size;	       /* bytes that arrived, of a completed receive */
-	bool expected_to_fail; /* an error is not reported */
-	int status;	       /* verbs: enum mesh_rdma_status of one that failed; 0: unknown */
+	fi_addr_t to;		       /* of a send or write */
+	size_t size;		       /* bytes that arrived, of a completed receive */
+	bool expected_to_fail;	       /* an error is not reported */
 	LIST_ENTRY(mesh_op) in_flight; /* verbs: domain->in_flight; a send or write */
 };
 

@@ -181,7 +181,6 @@ MESH_COLD static void error_handle(struct mesh_domain *domain)
 	op_ended(domain, op);
 	if (domain->connector && !op_is_receive(domain, op))
 		connection_broken(domain, op->to);
-	op->status = domain->provider == MESH_PROVIDER_VERBS_RXM ? entry.prov_errno : 0;
 	op->complete(op, error_decide(domain, op, &entry));
 }
 

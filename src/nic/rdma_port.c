@@ -196,13 +196,6 @@ int mesh_rdma_status_errno(int status)
 	return found ? found->error : -EIO;
 }
 
-const char *mesh_rdma_status_cause(int status)
-{
-	const struct status *found = status_find(status);
-
-	return found ? found->cause : NULL;
-}
-
 const char *mesh_rdma_status_explain(int status, const struct mesh_rdma_ends *ends, char *text)
 {
 	const struct status *found = status_find(status);

@@ -76,9 +76,6 @@ struct mesh_rdma_ends {
  */
 int mesh_rdma_status_errno(int status);
 
-/** The cause of a failed work request, without the remedy; NULL if @status is not in the table. */
-const char *mesh_rdma_status_cause(int status);
-
 /**
  * Writes cause and remedy of a failed work request into @text (MESH_RDMA_ERROR_MAX bytes): "the
  * peer's NIC did not acknowledge (...): check the cable, ...". Returns @text.

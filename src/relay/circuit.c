@@ -9,7 +9,6 @@
 #include "base/log.h"
 #include "base/random.h"
 #include "control/peer_send.h"
-#include "fabric/fence.h"
 #include "fabric/poll.h"
 #include "fabric/sink.h"
 #include "relay/circuit.h"
@@ -58,7 +57,7 @@ static bool side_is_quiet(struct mesh_peer_user *user)
 	bool quiet;
 
 	mesh_circuit_lock(circuit);
-	quiet = !side->unfinished && !side->fence; /* its write would cut what is new */
+	quiet = !side->unfinished;
 	mesh_circuit_unlock(circuit);
 	return quiet;
 }
@@ -81,22 +80,12 @@ static bool side_is_open(struct mesh_peer_user *user)
 	return side == &side->circuit->up && side->state != MESH_SIDE_FENCED;
 }
 
-MESH_HOLDS(process)
-static void side_fence_end(struct mesh_circuit_side *side)
-{
-	if (side->fence)
-		mesh_fence_abandon(side->fence);
-	free(side->fence);
-	side->fence = NULL;
-}
-
-/* The link is about to be used again: a fence of our own would cut what is new on it. */
+/* The link is about to be used again. */
 MESH_HOLDS(process)
 static void side_fenced(struct mesh_peer_user *user)
 {
 	struct mesh_circuit_side *side = side_of_user(user);
 
-	side_fence_end(side);
 	mesh_circuit_side_set(side, MESH_SIDE_FENCED);
 	mesh_relay_wake(side->circuit->relay);
 }
@@ -115,11 +104,7 @@ static const struct mesh_peer_user_ops side_ops = {
 
 void mesh_circuit_side_set(struct mesh_circuit_side *side, enum mesh_side_state state)
 {
-	struct mesh_circuit *circuit = side->circuit;
-
-	mesh_process_assert_locked(circuit->relay->process);
-	if (side == &circuit->up && side->state < MESH_SIDE_SHUT && state >= MESH_SIDE_SHUT)
-		circuit->ending_ms = mesh_clock_ms();
+	mesh_process_assert_locked(side->circuit->relay->process);
 	if (state > side->state)
 		side->state = state;
 }
@@ -167,7 +152,6 @@ int mesh_circuit_side_open(struct mesh_circuit_side *side, struct mesh_peer *pee
 
 void mesh_circuit_side_close(struct mesh_circuit_side *side)
 {
-	side_fence_end(side);
 	if (!side->peer)
 		return;
 	mesh_domain_lock(side->domain);
@@ -270,8 +254,7 @@ static void side_init(struct mesh_circuit *circuit, struct mesh_circuit_side *si
 
 MESH_NOT_ANALYSED
 int mesh_circuit_make(struct mesh_relay *relay, struct mesh_peer *peer,
-		      const struct mesh_frame_open *request,
-		      const struct mesh_circuit_functions *functions, struct mesh_circuit **circuit)
+		      const struct mesh_frame_open *request, struct mesh_circuit **circuit)
 {
 	struct mesh_circuit *made = calloc(1, sizeof(*made));
 	int ret;
@@ -283,10 +266,10 @@ int mesh_circuit_make(struct mesh_relay *relay, struct mesh_peer *peer,
 	made->relay = relay;
 	side_init(made, &made->up, &made->down);
 	side_init(made, &made->down, &made->up);
-	made->up.sink.message = functions->from_up;
-	made->up.waiter.resume = functions->resume;
-	made->down.sink.message = functions->from_down;
-	made->down.waiter.resume = functions->resume;
+	made->up.sink.message = mesh_circuit_from_up;
+	made->up.waiter.resume = mesh_circuit_resume;
+	made->down.sink.message = mesh_circuit_from_down;
+	made->down.waiter.resume = mesh_circuit_resume;
 	made->up.remote_id = request->comm;
 	made->up.remote_token = request->token;
 	made->up.is_relay = request->at > 0;

@@ -35,16 +35,6 @@
 #include "wire/stats.h"
 
 struct mesh_circuit;
-struct mesh_fence;
-
-/* What forwards the messages of a circuit's sides (forward.h). */
-struct mesh_circuit_functions {
-	void (*from_up)(struct mesh_sink *sink, const struct mesh_message_header *header,
-			const void *payload);
-	void (*from_down)(struct mesh_sink *sink, const struct mesh_message_header *header,
-			  const void *payload);
-	void (*resume)(struct mesh_waiter *waiter);
-};
 
 /* A message that waits for a buffer. */
 struct mesh_passing {
@@ -52,9 +42,6 @@ struct mesh_passing {
 	struct mesh_message_header header;
 	uint8_t payload[]; /* header.length bytes */
 };
-
-/* Between two looks at a peer that is dialled for a circuit, and at a fence that is in progress. */
-#define MESH_CIRCUIT_STEP_MS 5
 
 /*
  * Messages that wait for buffers towards one side. The eager credit is 48 DATA; with GRANT, POSTED
@@ -67,7 +54,6 @@ enum mesh_side_state {
 	MESH_SIDE_CARRIES,
 	MESH_SIDE_CLOSED,  /* the comm's end there wants nothing more: CLOSED has passed */
 	MESH_SIDE_SHUT,	   /* up: the connecting end has ended the circuit */
-	MESH_SIDE_RETIRED, /* up: and what it has written before did not come */
 	MESH_SIDE_DRAINED, /* down: the receiving end knows that nothing arrives */
 	MESH_SIDE_FENCED
 };
@@ -86,8 +72,6 @@ struct mesh_circuit_side {
 	bool is_relay;	    /* another relay is there; of down: hop leads into it; constant */
 	_Atomic(bool) lost; /* written with process->lock held */
 	struct mesh_relay_question question MESH_GUARDED_BY(process); /* if is_relay */
-	struct mesh_fence *
-		fence MESH_GUARDED_BY(process); /* in progress, on verbs; owned; or NULL */
 	/* Theirs for this circuit; constant once known. */
 	uint32_t remote_id, remote_token;
 	_Atomic(bool) known; /* of up: the circuit is open */
@@ -107,17 +91,6 @@ struct mesh_held {
 	uint64_t posted_ns;
 };
 
-/* What broke a circuit, if no link is lost; circuit->error is its errno. */
-struct mesh_circuit_failure {
-	/*
-	 * Static: the operation that failed, "a write"; if the errno is EPROTO, what the node there
-	 * has sent. NULL: nothing has failed.
-	 */
-	const char *what;
-	const struct mesh_circuit_side *side; /* to where, or from where it came */
-	int status;			      /* mesh_op.status */
-};
-
 /* The way on, while a circuit is opened (opening.c). */
 struct mesh_circuit_opening {
 	struct mesh_frame_open request;
@@ -132,8 +105,7 @@ struct mesh_circuit_opening {
 /* Whether it is broken. It only moves on. */
 enum mesh_circuit_state {
 	MESH_CIRCUIT_WHOLE,
-	MESH_CIRCUIT_BROKEN, /* both ends know it */
-	MESH_CIRCUIT_OVER    /* and that the process at one of them has ended */
+	MESH_CIRCUIT_BROKEN /* both ends know it */
 };
 
 struct mesh_circuit {
@@ -146,9 +118,7 @@ struct mesh_circuit {
 	struct mesh_circuit_opening *opening MESH_GUARDED_BY(process);
 	struct mesh_circuit_side up, down;
 	enum mesh_circuit_state state MESH_GUARDED_BY(process);
-	/* When an operation failed, perhaps because that process has ended; 0: none has. */
-	uint64_t suspect_ms MESH_GUARDED_BY(process);
-	uint64_t ending_ms MESH_GUARDED_BY(process); /* since when up is SHUT, or more */
+	uint64_t failed_ms MESH_GUARDED_BY(process); /* when `error` was seen first */
 	/* The connecting end has shut it so: SHUT, or WITHDRAWN; after so many writes, ever. */
 	enum mesh_circuit_event shut_event MESH_GUARDED_BY(process);
 	uint32_t shut_writes MESH_GUARDED_BY(process);
@@ -166,8 +136,13 @@ struct mesh_circuit {
 	struct mesh_mr *mr_up, *mr_down;
 
 	_Atomic(int) error; /* negative errno: it is broken; set under the lock */
-	struct mesh_circuit_failure failure MESH_GUARDED_BY(circuit); /* set with error */
-	uint32_t came MESH_GUARDED_BY(circuit);			      /* segments, ever */
+	/*
+	 * With error; static: the operation that failed, "a write", to that side; if the errno is
+	 * EPROTO, what the node there has sent.
+	 */
+	const char *what MESH_GUARDED_BY(circuit);
+	const struct mesh_circuit_side *failed MESH_GUARDED_BY(circuit);
+	uint32_t came MESH_GUARDED_BY(circuit);	   /* segments, ever */
 	uint32_t writing MESH_GUARDED_BY(circuit); /* writes to the listener's node */
 	bool unclean MESH_GUARDED_BY(circuit);	   /* one of those has failed */
 	uint64_t arrived MESH_GUARDED_BY(circuit); /* to be reported upward, by first granule */
@@ -197,9 +172,7 @@ static inline uint32_t mesh_circuit_unfinished(const struct mesh_circuit *circui
  */
 MESH_HOLDS(process)
 int mesh_circuit_make(struct mesh_relay *relay, struct mesh_peer *peer,
-		      const struct mesh_frame_open *request,
-		      const struct mesh_circuit_functions *functions,
-		      struct mesh_circuit **circuit);
+		      const struct mesh_frame_open *request, struct mesh_circuit **circuit);
 
 /** Attaches a side to its peer, with an id of ours. Returns 0, -ENOMEM or -ENOSPC. */
 MESH_HOLDS(process)
@@ -221,7 +194,7 @@ int mesh_circuit_memory_register(struct mesh_circuit *circuit);
 MESH_HOLDS(circuit)
 void mesh_circuit_grow(struct mesh_circuit *circuit);
 
-/** Moves a side on: not back. That up is shut or fenced begins the end of the circuit. */
+/** Moves a side on: not back. */
 MESH_HOLDS(process)
 void mesh_circuit_side_set(struct mesh_circuit_side *side, enum mesh_side_state state);
 
@@ -244,5 +217,42 @@ void mesh_circuits_domains_learn(struct mesh_relay *relay);
 /** Closes and frees a circuit. process->lock held. */
 MESH_HOLDS(process)
 void mesh_circuit_free(struct mesh_circuit *circuit);
+
+/**
+ * The function of the timer of an open circuit: ends what is broken, and frees the circuit when
+ * nothing of it is in flight.
+ */
+MESH_HOLDS(process)
+void mesh_circuit_ending_expired(struct mesh_timer *timer, uint64_t now_ms);
+
+/* ---- forward.c: messages in both directions, and segments ------------------------------------ */
+
+/** For the sinks of a circuit's sides, and their waiters. */
+MESH_HOLDS(domain)
+void mesh_circuit_from_up(struct mesh_sink *sink, const struct mesh_message_header *header,
+			  const void *payload);
+MESH_HOLDS(domain)
+void mesh_circuit_from_down(struct mesh_sink *sink, const struct mesh_message_header *header,
+			    const void *payload);
+MESH_HOLDS(domain)
+void mesh_circuit_resume(struct mesh_waiter *waiter);
+
+/** The side of a circuit that an id of ours names on this peer's link; NULL: there is none. */
+MESH_HOLDS(process)
+struct mesh_circuit_side *mesh_circuit_side_find(struct mesh_peer *peer, uint32_t id);
+
+/**
+ * The circuit is open: sends the connecting end what the other one has sent meanwhile. Until then
+ * nothing of a circuit is in flight, so that it can be freed at once.
+ */
+void mesh_circuit_up_begin(struct mesh_circuit *circuit);
+
+/** A write into the next relay's memory is complete: hop->written. */
+MESH_HOLDS(domain)
+void mesh_circuit_hop_written(struct mesh_hop_segment *segment, int error);
+
+/** Ends the segments that wait for ARRIVED, which will not come. circuit->lock held. */
+MESH_HOLDS(circuit)
+void mesh_circuit_abandon(struct mesh_circuit *circuit);
 
 #endif

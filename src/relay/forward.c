@@ -11,8 +11,7 @@
 #include "base/memory.h"
 #include "fabric/flow.h"
 #include "fabric/remote.h"
-#include "relay/forward.h"
-#include "relay/relay.h"
+#include "relay/circuit.h"
 #include "wire/message.h"
 
 /* The largest message that is injected, which needs no buffer, in bytes. */
@@ -20,13 +19,9 @@
 
 static const char wrong_message[] = "a message of a type that does not come from there";
 
-/*
- * Breaks the circuit, unless it is broken. @side, @what: as in struct mesh_circuit_failure. @op:
- * what failed; NULL: nothing was posted.
- */
+/* Breaks the circuit, unless it is broken. @side, @what: as in struct mesh_circuit. */
 MESH_HOLDS(circuit)
-static void circuit_fail(const struct mesh_circuit_side *side, const char *what, int error,
-			 const struct mesh_op *op)
+static void circuit_fail(const struct mesh_circuit_side *side, const char *what, int error)
 {
 	struct mesh_circuit *circuit = side->circuit;
 
@@ -34,9 +29,8 @@ static void circuit_fail(const struct mesh_circuit_side *side, const char *what,
 	if (circuit->error)
 		return;
 	circuit->error = error;
-	circuit->failure.what = what;
-	circuit->failure.side = side;
-	circuit->failure.status = op ? op->status : 0;
+	circuit->what = what;
+	circuit->failed = side;
 	mesh_relay_wake(circuit->relay);
 }
 
@@ -51,7 +45,7 @@ static void message_sent(struct mesh_buffer *buffer, int error)
 	mesh_circuit_lock(circuit);
 	to->unfinished--;
 	if (error)
-		circuit_fail(to, "a message", error, &buffer->op);
+		circuit_fail(to, "a message", error);
 	if (circuit->error && !mesh_circuit_unfinished(circuit))
 		mesh_relay_wake(circuit->relay);
 	mesh_circuit_unlock(circuit);
@@ -103,7 +97,6 @@ static struct mesh_buffer *message_prepare(struct mesh_circuit_side *to,
 	payload_copy(to->circuit, header, payload, buffer->bytes + sizeof(*header));
 	buffer->size = sizeof(*header) + header->length;
 	buffer->owner = to;
-	buffer->op.status = 0;
 	buffer->about = NULL;
 	buffer->posted_ns = 0;
 	buffer->sent = message_sent;
@@ -136,12 +129,12 @@ static void message_keep(struct mesh_circuit_side *to, const struct mesh_message
 
 	mesh_circuit_assert_locked(to->circuit);
 	if (to->num_passing >= MESH_PASSING_MAX) {
-		circuit_fail(to->other, "more messages than its credit", -EPROTO, NULL);
+		circuit_fail(to->other, "more messages than its credit", -EPROTO);
 		return;
 	}
 	passing = malloc(sizeof(*passing) + header->length);
 	if (!passing) {
-		circuit_fail(to, "a message", -ENOMEM, NULL);
+		circuit_fail(to, "a message", -ENOMEM);
 		return;
 	}
 	passing->header = *header;
@@ -160,7 +153,7 @@ static void message_pass(struct mesh_circuit_side *to, const struct mesh_message
 	passed.token = to->remote_token;
 	mesh_count(&to->circuit->counters->messages, 1);
 	if (header->length > to->domain->payload_max)
-		circuit_fail(to, "a message", -EMSGSIZE, NULL);
+		circuit_fail(to, "a message", -EMSGSIZE);
 	else if (!to->known || to->num_passing || !message_send(to, &passed, payload))
 		message_keep(to, &passed, payload);
 }
@@ -220,9 +213,9 @@ static void slots_count(struct mesh_circuit *circuit, const struct mesh_held *he
 	__atomic_store_n(used, sign > 0 ? *used + slots : *used - slots, __ATOMIC_RELAXED);
 }
 
-/* The segment is where it goes; its memory is the sender's again. @op: its write. */
+/* The segment is where it goes; its memory is the sender's again. */
 MESH_HOLDS(circuit)
-static void held_end(struct mesh_held *held, int error, const struct mesh_op *op)
+static void held_end(struct mesh_held *held, int error)
 {
 	struct mesh_circuit *circuit = held->circuit;
 
@@ -233,7 +226,7 @@ static void held_end(struct mesh_held *held, int error, const struct mesh_op *op
 	slots_count(circuit, held, -1);
 	mesh_relay_moved(circuit->relay, false);
 	if (error) {
-		circuit_fail(&circuit->down, "a write", error, op);
+		circuit_fail(&circuit->down, "a write", error);
 		mesh_relay_wake(circuit->relay);
 	} else {
 		circuit->arrived |= (uint64_t)1 << held->what.granule;
@@ -261,7 +254,7 @@ static void held_written(struct mesh_op *op, int error)
 	held->behind = NULL;
 	circuit->writing--;
 	circuit->unclean |= error;
-	held_end(held, error, op);
+	held_end(held, error);
 	mesh_circuit_unlock(circuit);
 	if (unsent)
 		unsent->op.complete(&unsent->op, error);
@@ -275,7 +268,7 @@ void mesh_circuit_abandon(struct mesh_circuit *circuit)
 	while ((segment = mesh_hop_abandon(&circuit->hop, -ECONNRESET))) {
 		struct mesh_held *held = segment->owner;
 
-		held_end(held, mesh_hop_finish(segment), &segment->op);
+		held_end(held, mesh_hop_finish(segment));
 	}
 }
 
@@ -383,7 +376,7 @@ static void segments_push(struct mesh_circuit *circuit)
 			return;
 		}
 		if (ret) {
-			circuit_fail(down, "a write", ret, NULL);
+			circuit_fail(down, "a write", ret);
 			return;
 		}
 		circuit->first_waiting = (circuit->first_waiting + 1) % MESH_GRANULES;
@@ -400,7 +393,7 @@ void mesh_circuit_hop_written(struct mesh_hop_segment *segment, int error)
 
 	mesh_circuit_lock(circuit);
 	if (mesh_hop_written(segment, error, &unsent)) {
-		held_end(held, mesh_hop_finish(segment), &segment->op);
+		held_end(held, mesh_hop_finish(segment));
 		segments_push(circuit); /* ARRIVED came first, and has found no room */
 	}
 	mesh_circuit_unlock(circuit);
@@ -430,7 +423,7 @@ static void segment_take(struct mesh_circuit *circuit, const struct mesh_message
 	if (circuit->error)
 		return;
 	if (!segment_is_valid(circuit, what)) {
-		circuit_fail(&circuit->up, "a segment that does not fit", -EPROTO, NULL);
+		circuit_fail(&circuit->up, "a segment that does not fit", -EPROTO);
 		return;
 	}
 	memset(held, 0, sizeof(*held));
@@ -460,7 +453,7 @@ static void segments_arrived(struct mesh_circuit *circuit,
 		if (segment) {
 			struct mesh_held *held = segment->owner;
 
-			held_end(held, mesh_hop_finish(segment), &segment->op);
+			held_end(held, mesh_hop_finish(segment));
 		}
 	}
 	segments_push(circuit);
@@ -475,8 +468,8 @@ static struct mesh_circuit *circuit_of_sink(struct mesh_sink *sink)
 
 /* The connecting end gets our id when the circuit is open: nothing comes from there before. */
 MESH_HOLDS(domain)
-static void from_up(struct mesh_sink *sink, const struct mesh_message_header *header,
-		    const void *payload)
+void mesh_circuit_from_up(struct mesh_sink *sink, const struct mesh_message_header *header,
+			  const void *payload)
 {
 	struct mesh_circuit *circuit = circuit_of_sink(sink);
 
@@ -493,7 +486,7 @@ static void from_up(struct mesh_sink *sink, const struct mesh_message_header *he
 			message_pass(&circuit->down, header, payload);
 		break;
 	default:
-		circuit_fail(&circuit->up, wrong_message, -EPROTO, NULL);
+		circuit_fail(&circuit->up, wrong_message, -EPROTO);
 		break;
 	}
 	mesh_circuit_unlock(circuit);
@@ -501,8 +494,8 @@ static void from_up(struct mesh_sink *sink, const struct mesh_message_header *he
 
 /* The receiving end has our id from CONNECT: its first grant may overtake its ACCEPT. */
 MESH_HOLDS(domain)
-static void from_down(struct mesh_sink *sink, const struct mesh_message_header *header,
-		      const void *payload)
+void mesh_circuit_from_down(struct mesh_sink *sink, const struct mesh_message_header *header,
+			    const void *payload)
 {
 	struct mesh_circuit *circuit = circuit_of_sink(sink);
 	struct mesh_message_arrived arrived;
@@ -520,7 +513,7 @@ static void from_down(struct mesh_sink *sink, const struct mesh_message_header *
 			message_pass(&circuit->up, header, payload);
 		break;
 	default:
-		circuit_fail(&circuit->down, wrong_message, -EPROTO, NULL);
+		circuit_fail(&circuit->down, wrong_message, -EPROTO);
 		break;
 	}
 	mesh_circuit_unlock(circuit);
@@ -528,7 +521,7 @@ static void from_down(struct mesh_sink *sink, const struct mesh_message_header *
 
 /* There are buffers again, or room. */
 MESH_HOLDS(domain)
-static void resume(struct mesh_waiter *waiter)
+void mesh_circuit_resume(struct mesh_waiter *waiter)
 {
 	struct mesh_circuit_side *side =
 		mesh_container_of(waiter, struct mesh_circuit_side, waiter);
@@ -544,12 +537,6 @@ static void resume(struct mesh_waiter *waiter)
 	mesh_circuit_unlock(circuit);
 }
 
-const struct mesh_circuit_functions mesh_circuit_forwarding = {
-	.from_up = from_up,
-	.from_down = from_down,
-	.resume = resume,
-};
-
 struct mesh_circuit_side *mesh_circuit_side_find(struct mesh_peer *peer, uint32_t id)
 {
 	struct mesh_circuit_side *side;
@@ -559,7 +546,8 @@ struct mesh_circuit_side *mesh_circuit_side_find(struct mesh_peer *peer, uint32_
 	mesh_domain_lock(peer->domain);
 	sink = mesh_sink_find(peer->domain, id);
 	mesh_domain_unlock(peer->domain);
-	if (!sink || (sink->message != from_up && sink->message != from_down))
+	if (!sink ||
+	    (sink->message != mesh_circuit_from_up && sink->message != mesh_circuit_from_down))
 		return NULL;
 	side = mesh_container_of(sink, struct mesh_circuit_side, sink);
 	return side->peer == peer ? side : NULL;

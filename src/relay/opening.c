@@ -11,9 +11,9 @@
 #include "neighbours/neighbours.h"
 #include "relay/circuit.h"
 #include "relay/circuits.h"
-#include "relay/forward.h"
-#include "relay/opening.h"
-#include "relay/relay.h"
+
+/* Between two looks at a peer that is dialled. */
+#define STEP_MS 5
 
 /* ---- the answer ---------------------------------------------------------------------------- */
 
@@ -228,10 +228,7 @@ static void way_look(struct mesh_circuit *circuit, uint64_t now_ms)
 	enum mesh_dial_state state = mesh_dial_look(&opening->dial, now_ms);
 	const struct mesh_peer *peer = opening->dial.peer;
 
-	if (!circuit->down.is_relay &&
-	    mesh_circuits_target_is_over(circuit->relay, circuit->cookie))
-		circuit_refuse(circuit, MESH_REFUSAL_COOKIE);
-	else if (state == MESH_DIAL_UP)
+	if (state == MESH_DIAL_UP)
 		way_ask(circuit);
 	else if (!circuit->down.is_relay && peer && peer->refusal == MESH_REFUSAL_COOKIE &&
 		 mesh_peer_refuses(peer, circuit->cookie))
@@ -254,8 +251,7 @@ static void opening_expired(struct mesh_timer *timer, uint64_t now_ms)
 		mesh_circuit_free(circuit);
 		return;
 	}
-	mesh_engine_timer_set(&circuit->relay->process->engine, &circuit->timer,
-			      now_ms + MESH_CIRCUIT_STEP_MS);
+	mesh_engine_timer_set(&circuit->relay->process->engine, &circuit->timer, now_ms + STEP_MS);
 	if (!opening->asked_ms) {
 		way_look(circuit, now_ms);
 	} else if (circuit->down.lost ||
@@ -321,7 +317,7 @@ static enum mesh_refusal open_take(struct mesh_peer *peer, const struct mesh_fra
 	if (request->route[request->at] != process->node_id)
 		return MESH_REFUSAL_RELAY_ROUTE;
 	if (mesh_relay_thread_start(process->relay) ||
-	    mesh_circuit_make(process->relay, peer, request, &mesh_circuit_forwarding, circuit))
+	    mesh_circuit_make(process->relay, peer, request, circuit))
 		return MESH_REFUSAL_RELAY_FULL;
 	(*circuit)->timer.expired = opening_expired;
 	(*circuit)->opening = calloc(1, sizeof(*(*circuit)->opening));

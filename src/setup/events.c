@@ -3,7 +3,6 @@
 #include "control/peer_end.h"
 #include "control/peer_send.h"
 #include "relay/circuits.h"
-#include "relay/opening.h"
 #include "relay/relay.h"
 #include "setup/connect_advance.h"
 #include "setup/drain.h"

@@ -35,7 +35,7 @@ static bool is_left_for_better(const struct mesh_frame_circuit *event)
 	return !*event->lost;
 }
 
-/* "node b, through which this path leads, has lost node c: an operation ... (path via b)" */
+/* "node b, through which this path leads, has lost node c (path via b)" */
 static void event_text(const struct mesh_path *path, const struct mesh_frame_circuit *event,
 		       char *text, size_t size)
 {
@@ -44,13 +44,11 @@ static void event_text(const struct mesh_path *path, const struct mesh_frame_cir
 	if (is_left_for_better(event))
 		snprintf(text, size, "it has a better path now (path via %.127s)", via);
 	else
-		snprintf(text, size, "node %.63s%s, has lost node %.63s%s%s%.64s (path via %.127s)",
+		snprintf(text, size, "node %.63s%s, has lost node %.63s%s (path via %.127s)",
 			 event->by,
 			 event->event == MESH_CIRCUIT_LEFT ? ", the other end"
 							   : ", through which this path leads",
-			 event->lost, event->unclean ? ", whose process has ended" : "",
-			 event->error ? ": an operation failed: " : "",
-			 event->error ? strerror((int)event->error) : "", via);
+			 event->lost, event->unclean ? ", whose process has ended" : "", via);
 }
 
 /* One cable that breaks may break many circuits. */

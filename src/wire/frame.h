@@ -348,19 +348,15 @@ enum mesh_circuit_event {
 struct mesh_frame_circuit {
 	uint32_t to_comm;
 	uint32_t event; /* enum mesh_circuit_event */
-	union {
-		/* SHUT, WITHDRAWN: into the addressee's memory, ever. LEFT: the path's index. */
-		uint32_t writes;
-		/* LOST: the errno of the relay's operation that failed; 0: none has. */
-		uint32_t error;
-	};
+	/* SHUT, WITHDRAWN: into the addressee's memory, ever. LEFT: the path's index. */
+	uint32_t writes;
 	/*
 	 * DRAINED: 1: a write has failed, and may arrive. LOST: 1: not a link is lost, but the
 	 * process at the other end of the comm has ended. Else 0.
 	 */
 	uint32_t unclean;
 	/*
-	 * LOST: the node that is lost, or an operation with which has failed; "": the comm has a
+	 * LOST: the node that is lost, or to which an operation has failed; "": the comm has a
 	 * better path. LEFT: the relay that does not answer.
 	 */
 	char lost[MESH_NODE_NAME_MAX];
