@@ -69,8 +69,8 @@ struct mesh_circuit_side {
 	struct mesh_peer_user user;
 	struct mesh_waiter waiter;
 	enum mesh_side_state state; /* process->lock */
-	bool is_relay;	    /* another relay is there; of down: hop leads into it; constant */
-	_Atomic(bool) lost; /* written with process->lock held */
+	bool is_relay;		    /* another relay is there; constant */
+	_Atomic(bool) lost;	    /* written with process->lock held */
 	struct mesh_relay_question question MESH_GUARDED_BY(process); /* if is_relay */
 	/* Theirs for this circuit; constant once known. */
 	uint32_t remote_id, remote_token;
@@ -83,12 +83,9 @@ struct mesh_circuit_side {
 
 /* A segment in our memory. */
 struct mesh_held {
-	struct mesh_op op;	      /* the write to the receiver */
 	struct mesh_circuit *circuit; /* NULL: the granule is free */
-	struct mesh_buffer *behind;   /* WRITTEN, to be sent when the write is complete; or NULL */
 	struct mesh_message_relayed what;
 	uint32_t seq, size; /* as in WRITTEN */
-	uint64_t posted_ns;
 };
 
 /* The way on, while a circuit is opened (opening.c). */
@@ -146,7 +143,7 @@ struct mesh_circuit {
 	uint32_t writing MESH_GUARDED_BY(circuit); /* writes to the listener's node */
 	bool unclean MESH_GUARDED_BY(circuit);	   /* one of those has failed */
 	uint64_t arrived MESH_GUARDED_BY(circuit); /* to be reported upward, by first granule */
-	struct mesh_hop hop;			   /* circuit->lock; open if down.is_relay */
+	struct mesh_hop hop;			   /* circuit->lock */
 	struct mesh_held held[MESH_GRANULES] MESH_GUARDED_BY(circuit);
 	/* Those that are not posted yet, in order: ring of first granules. */
 	uint8_t waiting[MESH_GRANULES] MESH_GUARDED_BY(circuit);
@@ -247,7 +244,7 @@ struct mesh_circuit_side *mesh_circuit_side_find(struct mesh_peer *peer, uint32_
  */
 void mesh_circuit_up_begin(struct mesh_circuit *circuit);
 
-/** A write into the next relay's memory is complete: hop->written. */
+/** The write of a segment is complete: hop->written. */
 MESH_HOLDS(domain)
 void mesh_circuit_hop_written(struct mesh_hop_segment *segment, int error);
 

@@ -10,16 +10,12 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "control/link.h"
 #include "control/peer_send.h"
 #include "fabric/fence.h"
 #include "relay/circuit.h"
 #include "relay/circuits.h"
 
-/*
- * Between two looks at a circuit that ends. So long a circuit whose operation has failed waits for
- * the loss of the link, which may say that the process there has ended.
- */
-#define LOOK_MS 100
 /* Lines about circuits that broke here, within MESH_LOG_LIMIT_PERIOD_MS. */
 #define BROKEN_LINES 8
 /* Bytes of the text of what has failed. */
@@ -77,7 +73,10 @@ static void circuit_break(struct mesh_circuit *circuit, const struct mesh_circui
 	event_send(&circuit->down, event);
 }
 
-/* Breaks a circuit of which a side is lost, or, a moment later, something has failed. */
+/*
+ * Breaks a circuit of which a side is lost, or something has failed: that waits for one look at the
+ * link, which may be lost as well, because the process there has ended.
+ */
 MESH_HOLDS(process)
 static void losses_look(struct mesh_circuit *circuit, uint64_t now_ms)
 {
@@ -99,7 +98,8 @@ static void losses_look(struct mesh_circuit *circuit, uint64_t now_ms)
 			 mesh_peer_text(lost->peer, peer), lost->peer->reason);
 		circuit_break(circuit, lost, why);
 	} else if (error == -EPROTO ||
-		   (error && mesh_clock_elapsed_ms(circuit->failed_ms, now_ms) >= LOOK_MS)) {
+		   (error &&
+		    mesh_clock_elapsed_ms(circuit->failed_ms, now_ms) >= MESH_LINK_LOOK_MS)) {
 		circuit_break(circuit, failed, failure);
 	}
 }
@@ -239,8 +239,9 @@ void mesh_circuit_ending_expired(struct mesh_timer *timer, uint64_t now_ms)
 		up_fence(&circuit->up);
 	if (idle_end(circuit))
 		return;
-	if (circuit->up.state >= MESH_SIDE_SHUT || circuit->up.lost || circuit->error)
-		mesh_engine_timer_set(engine, &circuit->timer, now_ms + LOOK_MS);
+	if (circuit->up.state >= MESH_SIDE_SHUT || circuit->up.lost ||
+	    (circuit->error && circuit->state == MESH_CIRCUIT_WHOLE))
+		mesh_engine_timer_set(engine, &circuit->timer, now_ms + MESH_LINK_LOOK_MS);
 }
 
 /* ---- frames -------------------------------------------------------------------------------- */

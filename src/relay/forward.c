@@ -14,9 +14,6 @@
 #include "relay/circuit.h"
 #include "wire/message.h"
 
-/* The largest message that is injected, which needs no buffer, in bytes. */
-#define INJECT_MAX 256
-
 static const char wrong_message[] = "a message of a type that does not come from there";
 
 /* Breaks the circuit, unless it is broken. @side, @what: as in struct mesh_circuit. */
@@ -64,23 +61,6 @@ static void payload_copy(struct mesh_circuit *circuit, const struct mesh_message
 		mesh_count(&circuit->counters->copied, header->length);
 }
 
-MESH_HOLDS(circuit)
-static bool message_inject(struct mesh_circuit_side *to, const struct mesh_message_header *header,
-			   const void *payload)
-{
-	struct {
-		struct mesh_message_header header;
-		uint8_t payload[INJECT_MAX - sizeof(struct mesh_message_header)];
-	} bytes;
-	size_t size = sizeof(bytes.header) + header->length;
-
-	if (size > sizeof(bytes) || size > to->domain->inject_max)
-		return false;
-	bytes.header = *header;
-	payload_copy(to->circuit, header, payload, bytes.payload);
-	return !mesh_remote_inject(to->domain, to->remote, &bytes, size);
-}
-
 /* A buffer with the message; NULL if none is free: the next poll calls the side's waiter. */
 MESH_HOLDS(circuit)
 static struct mesh_buffer *message_prepare(struct mesh_circuit_side *to,
@@ -111,8 +91,6 @@ static bool message_send(struct mesh_circuit_side *to, const struct mesh_message
 	struct mesh_buffer *buffer;
 
 	mesh_circuit_assert_locked(to->circuit);
-	if (message_inject(to, header, payload))
-		return true;
 	buffer = message_prepare(to, header, payload);
 	if (!buffer)
 		return false;
@@ -236,30 +214,6 @@ static void held_end(struct mesh_held *held, int error)
 		mesh_relay_wake(circuit->relay);
 }
 
-MESH_HOLDS(domain)
-static void held_written(struct mesh_op *op, int error)
-{
-	struct mesh_held *held = mesh_container_of(op, struct mesh_held, op);
-	struct mesh_circuit *circuit = held->circuit;
-	struct mesh_circuit_side *down = &circuit->down;
-	struct mesh_buffer *unsent = NULL;
-
-	mesh_flow_completed(down->domain, down->remote->flow, held->what.length, held->posted_ns,
-			    !error);
-	mesh_circuit_lock(circuit);
-	if (held->behind && !error)
-		mesh_remote_send(held->behind);
-	else
-		unsent = held->behind;
-	held->behind = NULL;
-	circuit->writing--;
-	circuit->unclean |= error;
-	held_end(held, error);
-	mesh_circuit_unlock(circuit);
-	if (unsent)
-		unsent->op.complete(&unsent->op, error);
-}
-
 void mesh_circuit_abandon(struct mesh_circuit *circuit)
 {
 	struct mesh_hop_segment *segment;
@@ -321,7 +275,6 @@ static int held_post(struct mesh_held *held)
 		.mr = circuit->mr_down,
 		.address = held->what.address,
 		.key = held->what.key,
-		.delivery = true, /* "sent" is the receiver's word */
 		.now_ns = mesh_clock_ns(),
 	};
 	int ret;
@@ -336,17 +289,12 @@ static int held_post(struct mesh_held *held)
 		if (!write.behind)
 			return -EAGAIN;
 	}
-	held->posted_ns = write.now_ns;
-	if (circuit->down.is_relay)
-		ret = mesh_hop_write(&circuit->hop, &write, held);
-	else
-		ret = mesh_domain_write(down->domain, down->remote, &write, &held->op);
+	ret = mesh_hop_write(&circuit->hop, &write, held);
 	if (ret < 0) {
 		if (write.behind)
 			mesh_buffer_put(write.behind);
 		return ret;
 	}
-	held->behind = !circuit->down.is_relay && ret == MESH_WRITE_ALONE ? write.behind : NULL;
 	down->unfinished += write.behind ? 2 : 1;
 	circuit->writing += !circuit->down.is_relay;
 	return 0;
@@ -368,7 +316,7 @@ static void segments_push(struct mesh_circuit *circuit)
 			return;
 		}
 		/* Without room in the next relay's memory the end of a segment there resumes. */
-		if (circuit->down.is_relay && !mesh_hop_has_room(&circuit->hop, held->what.length))
+		if (!mesh_hop_has_room(&circuit->hop, held->what.length))
 			return;
 		ret = held_post(held);
 		if (ret == -EAGAIN) {
@@ -392,6 +340,10 @@ void mesh_circuit_hop_written(struct mesh_hop_segment *segment, int error)
 	struct mesh_buffer *unsent;
 
 	mesh_circuit_lock(circuit);
+	if (!circuit->down.is_relay) {
+		circuit->writing--;
+		circuit->unclean |= error;
+	}
 	if (mesh_hop_written(segment, error, &unsent)) {
 		held_end(held, mesh_hop_finish(segment));
 		segments_push(circuit); /* ARRIVED came first, and has found no room */
@@ -427,7 +379,6 @@ static void segment_take(struct mesh_circuit *circuit, const struct mesh_message
 		return;
 	}
 	memset(held, 0, sizeof(*held));
-	held->op.complete = held_written;
 	held->circuit = circuit;
 	held->what = *what;
 	held->seq = header->seq;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* hop.c - writes into the memory that a circuit has in the next relay. */
+/* hop.c - writes into the memory that a circuit has in the next relay, or to the receiver. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,6 +13,9 @@ int mesh_hop_open(struct mesh_hop *hop, const struct mesh_frame_opened *opened)
 	hop->segments = calloc(MESH_GRANULES, sizeof(*hop->segments));
 	if (!hop->segments)
 		return -ENOMEM;
+	hop->least = hop->limit = MESH_GRANULES;
+	if (!opened)
+		return 0;
 	hop->address = opened->address;
 	hop->key = opened->key;
 	hop->granule = opened->granule;
@@ -38,7 +41,7 @@ static uint64_t bits_of(unsigned int first, unsigned int count)
 /* Granules for @size bytes, at least 1. */
 static unsigned int granules_of(const struct mesh_hop *hop, size_t size)
 {
-	return size ? (unsigned int)((size - 1) / hop->granule + 1) : 1;
+	return size && hop->granule ? (unsigned int)((size - 1) / hop->granule + 1) : 1;
 }
 
 /* The first of so many adjacent granules that are free, the lowest ones; -EAGAIN: no room. */
@@ -73,9 +76,9 @@ static void write_completed(struct mesh_op *op, int error)
 	struct mesh_hop_segment *segment = mesh_container_of(op, struct mesh_hop_segment, op);
 	struct mesh_hop *hop = segment->hop;
 
-	/* A plain completion on tcp means only "written to the socket". */
+	/* Into a relay's memory a plain completion on tcp means only "written to the socket". */
 	mesh_flow_completed(hop->domain, hop->remote->flow, segment->size, segment->posted_ns,
-			    !error && !hop->domain->delivery_flag);
+			    !error && !(hop->granule && hop->domain->delivery_flag));
 	hop->written(segment, error);
 }
 
@@ -108,10 +111,12 @@ int mesh_hop_write(struct mesh_hop *hop, const struct mesh_write *write, void *o
 	segment->size = write->size;
 	segment->posted_ns = write->now_ns;
 	segment->granules = count;
-	relayed_finish(write, (unsigned int)first, hop->wants);
-	into.address = hop->address + (size_t)first * hop->granule;
-	into.key = hop->key;
-	into.delivery = false; /* ARRIVED says more */
+	if (hop->granule) {
+		relayed_finish(write, (unsigned int)first, hop->wants);
+		into.address = hop->address + (size_t)first * hop->granule;
+		into.key = hop->key;
+	}
+	into.delivery = !hop->granule; /* ARRIVED says more */
 	ret = mesh_domain_write(hop->domain, hop->remote, &into, &segment->op);
 	if (ret < 0)
 		return ret;
@@ -125,7 +130,7 @@ int mesh_hop_write(struct mesh_hop *hop, const struct mesh_write *write, void *o
 
 bool mesh_hop_written(struct mesh_hop_segment *segment, int error, struct mesh_buffer **unsent)
 {
-	bool arrived = segment->state == MESH_HOP_ARRIVED;
+	bool arrived = segment->state == MESH_HOP_ARRIVED || !segment->hop->granule;
 
 	*unsent = error ? segment->behind : NULL;
 	if (segment->behind && !error)

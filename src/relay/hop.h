@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * hop.h - writes into the memory that a circuit has in the next relay: the connecting node's way
- * into the first relay, and each relay's into the next one.
+ * into the first relay, and each relay's into the next one. And the last relay's writes to where
+ * the receiver's grant has said: one of these has arrived when it is complete.
  *
  * A segment is a plain write with RELAYED behind it on the same path. Its granules are in use until
  * ARRIVED says that the receiver has the segment: then the write into them has ended as well, so
@@ -57,7 +58,7 @@ struct mesh_hop {
 	struct mesh_domain *domain;
 	struct mesh_remote *remote;
 	uint64_t address, key;
-	size_t granule; /* bytes; 0: not open */
+	size_t granule; /* bytes; 0: to the receiver, or not open */
 	/* Granules that may be used, from the first on: at the beginning, and now. */
 	unsigned int least, limit;
 	bool wants;	 /* since the last write there was no room once */
@@ -70,7 +71,11 @@ struct mesh_hop {
 
 _Static_assert(MESH_GRANULES == 64, "one bit a granule");
 
-/** Opens a hop; the caller has set domain, remote and written. Returns 0 or -ENOMEM. */
+/**
+ * Opens a hop, to the receiver if @opened is NULL; the caller has set domain, remote and written.
+ *
+ * Returns 0 or -ENOMEM.
+ */
 int mesh_hop_open(struct mesh_hop *hop, const struct mesh_frame_opened *opened);
 
 /** Bytes that it has had from the beginning. */
@@ -86,8 +91,8 @@ void mesh_hop_close(struct mesh_hop *hop);
 bool mesh_hop_has_room(struct mesh_hop *hop, size_t size);
 
 /**
- * Starts to write a segment. The caller has prepared RELAYED in write->behind, all of it but the
- * granule and what comes from @write: the receiver's address and key, and the length.
+ * Starts to write a segment. For a relay the caller has prepared RELAYED in write->behind, all of
+ * it but the granule and what comes from @write: the receiver's address and key, and the length.
  *
  * Returns 0; -EAGAIN if there is no room in the memory, or in the provider; another negative errno.
  * After an error write->behind is still the caller's.

@@ -114,9 +114,17 @@ static void circuit_ready(struct mesh_circuit *circuit, const struct mesh_peer *
 			  const struct mesh_frame_opened *behind)
 {
 	struct mesh_process *process = circuit->relay->process;
+	struct mesh_hop *hop = &circuit->hop;
 	struct mesh_frame frame;
+	int ret;
 
-	if (mesh_circuit_memory_register(circuit)) {
+	mesh_circuit_lock(circuit);
+	hop->domain = circuit->down.domain;
+	hop->remote = circuit->down.remote;
+	hop->written = mesh_circuit_hop_written;
+	ret = mesh_hop_open(hop, circuit->down.is_relay ? behind : NULL);
+	mesh_circuit_unlock(circuit);
+	if (ret || mesh_circuit_memory_register(circuit)) {
 		next_end(circuit);
 		circuit->down.known = false;
 		circuit_refuse(circuit, MESH_REFUSAL_RELAY_FULL);
@@ -398,22 +406,10 @@ bool mesh_circuit_opened(struct mesh_peer *peer, const struct mesh_frame *frame)
 {
 	struct mesh_circuit *circuit = circuit_asking(peer, frame->opened.to_comm);
 	const struct mesh_frame_opened *opened = &frame->opened;
-	int ret;
 
 	if (!circuit || !circuit->down.is_relay)
 		return circuit;
 	down_learn(circuit, opened->comm, opened->token);
-	mesh_circuit_lock(circuit);
-	circuit->hop.domain = circuit->down.domain;
-	circuit->hop.remote = circuit->down.remote;
-	circuit->hop.written = mesh_circuit_hop_written;
-	ret = mesh_hop_open(&circuit->hop, opened);
-	mesh_circuit_unlock(circuit);
-	if (ret) {
-		opened_withdraw(peer, opened->comm);
-		circuit_refuse(circuit, MESH_REFUSAL_RELAY_FULL);
-		return true;
-	}
 	circuit_ready(circuit, peer, opened);
 	return true;
 }

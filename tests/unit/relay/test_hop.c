@@ -37,11 +37,9 @@ static void written_note(struct mesh_hop_segment *segment, int error)
 	done = mesh_hop_written(segment, error, &unsent);
 }
 
-static int setup(void)
+/* @opened: of the next relay; NULL: the hop leads to the receiver. */
+static int hop_setup(const struct mesh_frame_opened *opened)
 {
-	const struct mesh_frame_opened opened = {
-		.address = ADDRESS, .key = KEY, .granule = GRANULE, .limit = MESH_GRANULES};
-
 	fake_reset();
 	domain = fake_domain_open(MESH_PROVIDER_TCP);
 	remote = fake_remote_open(domain, 4321);
@@ -50,12 +48,25 @@ static int setup(void)
 	hop.domain = domain;
 	hop.remote = remote;
 	hop.written = written_note;
-	assert_int_equal(mesh_hop_open(&hop, &opened), 0);
+	assert_int_equal(mesh_hop_open(&hop, opened), 0);
 	written = NULL;
 	unsent = NULL;
 	done = false;
 	log_capture_start();
 	return 0;
+}
+
+static int setup(void)
+{
+	const struct mesh_frame_opened opened = {
+		.address = ADDRESS, .key = KEY, .granule = GRANULE, .limit = MESH_GRANULES};
+
+	return hop_setup(&opened);
+}
+
+static int hop_to_receiver(void)
+{
+	return hop_setup(NULL);
 }
 
 static int teardown(void)
@@ -97,6 +108,7 @@ static int segment_write(size_t size)
 TEST_WITH(remote_closed, setup, teardown)
 {
 	struct mesh_flow *flow = remote->flow;
+	int i;
 
 	fake_fail(FAKE_SEND, 0, 1, -FI_EAGAIN);
 	assert_int_equal(segment_write(GRANULE), 0);
@@ -106,12 +118,40 @@ TEST_WITH(remote_closed, setup, teardown)
 	fake_complete(&fake.writes.posts[0]);
 	fake_complete(&fake.writes.posts[1]);
 	fake_complete(&fake.sends.posts[0]);
-	assert_true(mesh_domain_poll(domain));
-	assert_true(mesh_domain_poll(domain)); /* the backlog */
+	for (i = 0; i < 2; i++) /* what is done, then the backlog */
+		assert_true(mesh_domain_poll(domain));
 	assert_int_equal(fake.sends.num, 1);
 	assert_int_equal(mesh_pace_in_flight(&flow->pace), 0);
 	assert_false(LIST_EMPTY(&domain->ended));
 	mesh_remote_close(domain, fake_remote_open(domain, 1)); /* frees it, too */
 	assert_true(LIST_EMPTY(&domain->ended) && LIST_EMPTY(&domain->flows));
 	mesh_hop_finish(written);
+}
+
+/* The first write completes, and with it its segment. */
+static void write_completes(void)
+{
+	fake_complete(&fake.writes.posts[0]);
+	assert_true(mesh_domain_poll(domain));
+	assert_true(done);
+	assert_int_equal(mesh_hop_finish(written), 0);
+}
+
+/* ARRIVED comes before the write is complete: its completion ends the segment. */
+TEST_WITH(arrived_before_written, setup, teardown)
+{
+	assert_int_equal(segment_write(2 * GRANULE), 0);
+	assert_null(mesh_hop_arrived(&hop, 0));
+	assert_int_equal(hop.used, 3);
+	write_completes();
+	assert_int_equal(hop.used, 0);
+}
+
+/* A write to the receiver goes where its grant says, and has arrived when it is complete. */
+TEST_WITH(to_the_receiver, hop_to_receiver, teardown)
+{
+	assert_int_equal(segment_write(sizeof(memory)), 0);
+	assert_int_equal(fake.writes.posts[0].address, THEIR_ADDRESS);
+	assert_int_equal(fake.writes.posts[0].key, THEIR_KEY);
+	write_completes();
 }
