@@ -10,9 +10,8 @@
  * to find room.
  *
  * Each circuit has memory of its own in each relay, so no circuit waits for another, and none for
- * itself: its last relay writes into what the receiver has granted, and of a segment that is cut
- * into pieces only the last one waits, for those that are on their way. Nothing can deadlock, in
- * any graph.
+ * itself: its last relay writes into what the receiver has granted, and a piece of a segment waits
+ * for the one before, which is on its way. Nothing can deadlock, in any graph.
  *
  * Lock: the owner's (a comm's or a circuit's) covers a hop; domain->lock is held where noted.
  */

@@ -31,8 +31,8 @@
 #define SEGMENT_MIN ((size_t)16 << 10)
 
 /*
- * A segment that passes through the relays in pieces, because their memory is small. The receiver
- * learns of the last piece only, which follows when all others have arrived.
+ * A segment that passes through the relays in pieces, one after the other, because their memory is
+ * small. The receiver learns of the last piece only.
  */
 struct cut {
 	struct mesh_op *op;	   /* the segment's; NULL: none is cut now */
@@ -68,20 +68,21 @@ static size_t piece_max(const struct mesh_hop *hop)
 MESH_HOLDS(comm)
 static int piece_write(struct mesh_path_relayed *relayed, struct mesh_buffer *behind)
 {
-	struct mesh_write piece = relayed->cut.rest;
+	struct cut *cut = &relayed->cut;
+	struct mesh_write piece = cut->rest;
 	int ret;
 
 	if (piece.size > piece_max(&relayed->hop))
 		piece.size = piece_max(&relayed->hop);
 	piece.behind = behind;
-	mesh_message_relayed_of(behind->bytes)->more = piece.size < relayed->cut.rest.size;
-	ret = mesh_hop_write(&relayed->hop, &piece, &relayed->cut);
+	mesh_message_relayed_of(behind->bytes)->more = piece.size < cut->rest.size;
+	ret = mesh_hop_write(&relayed->hop, &piece, cut);
 	if (ret)
 		return ret;
-	relayed->cut.in_flight++;
-	relayed->cut.rest.data = (const uint8_t *)relayed->cut.rest.data + piece.size;
-	relayed->cut.rest.address += piece.size;
-	relayed->cut.rest.size -= piece.size;
+	cut->in_flight++;
+	cut->rest.data = (const uint8_t *)cut->rest.data + piece.size;
+	cut->rest.address += piece.size;
+	cut->rest.size -= piece.size;
 	return 0;
 }
 
@@ -101,46 +102,33 @@ static struct mesh_buffer *piece_announce(const struct mesh_path_relayed *relaye
 	return buffer;
 }
 
-/* The last piece waits for the others. */
+/* Posts the next piece if there is room. Without room a completion does, or ARRIVED. */
 MESH_HOLDS(comm)
-static bool piece_is_due(struct mesh_path_relayed *relayed)
-{
-	size_t most = piece_max(&relayed->hop);
-
-	if (!relayed->cut.rest.size || relayed->cut.error)
-		return false;
-	if (relayed->cut.rest.size <= most)
-		return !relayed->cut.in_flight &&
-		       mesh_hop_has_room(&relayed->hop, relayed->cut.rest.size);
-	return mesh_hop_has_room(&relayed->hop, most);
-}
-
-/* Posts pieces as far as there is room. Without room a completion posts them, or ARRIVED. */
-MESH_HOLDS(comm)
-static void pieces_push(struct mesh_path_relayed *relayed)
+static void piece_push(struct mesh_path_relayed *relayed)
 {
 	struct mesh_path *path = relayed->path;
 	struct mesh_request *request = relayed->cut.about;
 	struct mesh_buffer *behind;
-	int ret = 0;
+	int ret;
 
 	if (path->state != MESH_PATH_UP || path->comm->error)
 		relayed->cut.error = -ECONNRESET;
-	while (!ret && piece_is_due(relayed)) {
-		behind = piece_announce(relayed);
-		relayed->cut.rest.now_ns = mesh_clock_ns();
-		ret = behind ? piece_write(relayed, behind) : -EAGAIN;
-		if (!ret) {
-			path->comm->unfinished++;
-			path->unfinished++;
-			request->send.unfinished++;
-		} else if (behind) {
-			mesh_buffer_put(behind);
-		}
+	if (relayed->cut.error || !mesh_hop_has_room(&relayed->hop, piece_max(&relayed->hop)))
+		return;
+	behind = piece_announce(relayed);
+	relayed->cut.rest.now_ns = mesh_clock_ns();
+	ret = behind ? piece_write(relayed, behind) : -EAGAIN;
+	if (!ret) {
+		path->comm->unfinished++;
+		path->unfinished++;
+		request->send.unfinished++;
+		return;
 	}
+	if (behind)
+		mesh_buffer_put(behind);
 	if (ret == -EAGAIN)
 		mesh_domain_wait(relayed->hop.domain, &relayed->cut.waiter);
-	else if (ret)
+	else
 		relayed->cut.error = ret;
 }
 
@@ -165,7 +153,6 @@ static int cut_begin(struct mesh_path_relayed *relayed, const struct mesh_write 
 	if (ret)
 		return ret;
 	relayed->cut.op = op;
-	pieces_push(relayed);
 	return 0;
 }
 
@@ -174,15 +161,17 @@ MESH_HOLDS(domain)
 static void cut_step(struct mesh_path_relayed *relayed)
 {
 	struct mesh_op *op = NULL;
-	int error;
+	int error = 0;
 
 	mesh_comm_lock(relayed->path->comm);
-	if (relayed->cut.op)
-		pieces_push(relayed);
-	error = relayed->cut.error;
-	if (!relayed->cut.in_flight && (error || !relayed->cut.rest.size)) {
-		op = relayed->cut.op;
-		relayed->cut.op = NULL;
+	if (relayed->cut.op && !relayed->cut.in_flight) {
+		if (relayed->cut.rest.size)
+			piece_push(relayed);
+		error = relayed->cut.error;
+		if (!relayed->cut.in_flight && (error || !relayed->cut.rest.size)) {
+			op = relayed->cut.op;
+			relayed->cut.op = NULL;
+		}
 	}
 	mesh_comm_unlock(relayed->path->comm);
 	if (op)
@@ -199,12 +188,6 @@ static void piece_done(struct mesh_path_relayed *relayed, int error)
 	relayed->cut.in_flight--;
 	if (error)
 		relayed->cut.error = error;
-	/* Not only when all pieces are done: what the receiver lacks never ends the others. */
-	if (error && comm->resumes)
-		mesh_path_suspect(relayed->path, error);
-	else if (error)
-		mesh_comm_fail(comm, error, comm->closing,
-			       "a piece of a message was not delivered");
 	mesh_comm_unlock(comm);
 }
 
