@@ -46,6 +46,7 @@ void __wrap_mesh_connector_wake(struct mesh_domain *domain);
 void __wrap_mesh_remotes_fence(struct mesh_fence *fences, int count);
 void __wrap_mesh_fence_begin(struct mesh_fence *fence);
 bool __wrap_mesh_fence_step(struct mesh_fence *fence);
+void __wrap_mesh_endpoint_close(struct mesh_domain *domain);
 
 /* A domain may be opening, and its NIC may have lost its carrier. */
 static void dial_step(struct mesh_dial *dial)
@@ -160,6 +161,14 @@ bool __wrap_mesh_fence_step(struct mesh_fence *fence)
 {
 	__wrap_mesh_remotes_fence(fence, 1);
 	return false;
+}
+
+/* The end of the endpoint ends all that is in flight; another one is there at once. */
+void __wrap_mesh_endpoint_close(struct mesh_domain *domain)
+{
+	check(domain->provider == MESH_PROVIDER_VERBS_RXM);
+	domain_posts_end(&fake.sends, domain);
+	domain_posts_end(&fake.writes, domain);
 }
 
 /* ---- checks --------------------------------------------------------------------------------- */
