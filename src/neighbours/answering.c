@@ -49,30 +49,16 @@ static bool own_address(const struct mesh_neighbour *about, const struct mesh_ad
 	return found;
 }
 
-/* The descriptor of a socket for that NIC, or -1. */
-static int socket_of(const struct mesh_answering *answering, enum mesh_family family,
-		     unsigned int ifindex)
-{
-	const struct mesh_answering_socket *socket = answering->sockets;
-	int i;
-
-	for (i = 0; i < answering->num_sockets; i++, socket++) {
-		if (socket->family == family && (!socket->ifindex || socket->ifindex == ifindex))
-			return socket->watch.fd;
-	}
-	return -1;
-}
-
 /*
- * Sends from our NIC @link. IPv4 has no route to an address of another subnet: what is for one, or
- * for @all, goes to the group of all nodes of the link. Returns 0 or a negative errno.
+ * Sends from our NIC @link. IPv4 has no route to an address of another subnet: what is for one
+ * goes to the group of all nodes of the link. Returns 0 or a negative errno.
  */
 static int link_send(const struct mesh_answering *answering, const struct mesh_neighbour_link *link,
-		     struct mesh_addr to, bool all, uint16_t port, const void *datagram,
-		     size_t size)
+		     struct mesh_addr to, uint16_t port, const void *datagram, size_t size)
 {
-	int fd = socket_of(answering, to.family, link->ifindex);
+	int fd = answering->sockets[to.family == MESH_FAMILY_IPV6 ? 0 : 1].watch.fd;
 	struct mesh_addr own;
+	bool all = false;
 
 	if (fd < 0 || !own_address(&link->about, &to, &own, &all))
 		return -EADDRNOTAVAIL;
@@ -92,8 +78,7 @@ static void question_answer(struct mesh_answering *answering, const struct mesh_
 	answer.job = question->about.job;
 	mesh_members_list(answering->members, &answer);
 	mesh_neighbour_finish(&answer, MESH_NEIGHBOUR_ANSWER);
-	if (!link_send(answering, link, question->from, false, question->port, &answer,
-		       answer.length))
+	if (!link_send(answering, link, question->from, question->port, &answer, answer.length))
 		answering->answered++;
 }
 
@@ -107,7 +92,7 @@ static void links_send(struct mesh_reporting *reporting, const struct mesh_forwa
 	struct mesh_neighbour_link link;
 
 	if (mesh_members_link(answering->members, to->ifindex, &link))
-		link_send(answering, &link, to->addr, to->all, to->port, links, links->length);
+		link_send(answering, &link, to->addr, to->port, links, links->length);
 }
 
 /* True for what may be answered: never what comes from another node's port. */
@@ -121,26 +106,12 @@ static bool is_question(const struct mesh_datagram *datagram)
 	       (datagram->error || datagram->about.type == MESH_NEIGHBOUR_QUESTION);
 }
 
-/* True if it is for us to answer, and not for the deputy, or the speaker. Answers are for both. */
-MESH_HOLDS(process)
-static bool is_ours(const struct mesh_answering *answering, const struct mesh_datagram *datagram)
-{
-	bool again = datagram->is_links ? mesh_links_is_again(&datagram->links.question)
-					: datagram->about.flags & MESH_NEIGHBOUR_AGAIN;
-
-	if (datagram->is_links && datagram->links.head.type == MESH_LINKS_ANSWER)
-		return true;
-	return again == (answering->scope == MESH_ANSWERING_GROUP) ||
-	       (again && !mesh_members_any(answering->members));
-}
-
 MESH_HOLDS(process)
 static void datagram_take(struct mesh_answering *answering, const struct mesh_datagram *datagram)
 {
 	struct mesh_neighbour_link link;
 
-	if (!is_ours(answering, datagram) ||
-	    !mesh_members_link(answering->members, datagram->ifindex, &link))
+	if (!mesh_members_link(answering->members, datagram->ifindex, &link))
 		return;
 	if (datagram->is_links)
 		mesh_reporting_take(&answering->reporting, datagram, mesh_clock_ms());
@@ -161,19 +132,34 @@ static void credit_add(struct mesh_answering *answering, uint64_t now_ms)
 }
 
 MESH_HOLDS(process)
+static void sockets_rewatch(struct mesh_answering *answering, uint32_t events)
+{
+	int i;
+
+	for (i = 0; i < MESH_ANSWERING_SOCKETS; i++) {
+		if (answering->sockets[i].watch.fd >= 0)
+			mesh_engine_rewatch(answering->engine, &answering->sockets[i].watch,
+					    events);
+	}
+}
+
+MESH_HOLDS(process)
+static void pause_end(struct mesh_timer *timer, uint64_t now_ms)
+{
+	(void)now_ms;
+	sockets_rewatch(mesh_container_of(timer, struct mesh_answering, timer), EPOLLIN);
+}
+
+MESH_HOLDS(process)
 static void pause_begin(struct mesh_answering *answering, uint64_t now_ms)
 {
 	char more[MESH_LOG_LIMIT_TEXT_MAX];
-	int i;
 
 	if (mesh_log_limit_pass(&answering->floods, 1, now_ms, more))
 		mesh_warn("more than %d datagrams a second arrive on UDP port %d, so some "
 			  "neighbours' questions are not answered; connections are not affected%s",
 			  TAKE_PER_S, MESH_NEIGHBOUR_PORT, more);
-	for (i = 0; i < answering->num_sockets; i++) {
-		if (answering->sockets[i].watch.fd >= 0)
-			mesh_engine_rewatch(answering->engine, &answering->sockets[i].watch, 0);
-	}
+	sockets_rewatch(answering, 0);
 	mesh_engine_timer_set(answering->engine, &answering->timer, now_ms + MESH_MEMBERS_PAUSE_MS);
 }
 
@@ -207,55 +193,19 @@ static void socket_ready(struct mesh_watch *watch, uint32_t events)
 
 /* ---- sockets ------------------------------------------------------------------------------- */
 
-/* Or ends its pause. Returns 0, also where the kernel has no such family. */
+/* Returns 0, also where the kernel has no such family. */
 MESH_HOLDS(process)
 static int socket_open(struct mesh_answering_socket *socket)
 {
-	int fd, ret;
+	int fd = mesh_datagram_open(socket->family, MESH_NEIGHBOUR_PORT), ret;
 
-	if (socket->watch.fd >= 0) {
-		mesh_engine_rewatch(socket->answering->engine, &socket->watch, EPOLLIN);
-		return 0;
-	}
-	if (socket->answering->scope == MESH_ANSWERING_ALL)
-		fd = mesh_datagram_open(socket->family, MESH_NEIGHBOUR_PORT);
-	else
-		fd = mesh_datagram_group_open(socket->family, socket->ifindex, MESH_NEIGHBOUR_PORT);
 	if (fd < 0)
-		return fd == -EAFNOSUPPORT || fd == -EADDRNOTAVAIL || fd == -ENODEV ? 0 : fd;
+		return fd == -EAFNOSUPPORT || fd == -EADDRNOTAVAIL ? 0 : fd;
 	socket->watch.fd = fd;
 	ret = mesh_engine_watch(socket->answering->engine, &socket->watch, EPOLLIN);
 	if (ret)
 		mesh_engine_unwatch(socket->answering->engine, &socket->watch);
 	return ret;
-}
-
-MESH_HOLDS(process)
-static void sockets_open(struct mesh_answering *answering)
-{
-	bool last = answering->tries + 1 == MESH_MEMBERS_TRIES, missing = false;
-	int i, ret;
-
-	for (i = 0; i < answering->num_sockets; i++) {
-		ret = socket_open(&answering->sockets[i]);
-		missing |= ret != 0;
-		if (ret && last && answering->scope == MESH_ANSWERING_ALL)
-			mesh_info("this node does not answer its neighbours over IPv%d: UDP port "
-				  "%d: %s",
-				  (int)answering->sockets[i].family, MESH_NEIGHBOUR_PORT,
-				  strerror(-ret));
-	}
-	if (missing && ++answering->tries < MESH_MEMBERS_TRIES)
-		mesh_engine_timer_set(answering->engine, &answering->timer,
-				      mesh_clock_ms() +
-					      MESH_MEMBERS_AGAIN_MS * (uint64_t)answering->tries);
-}
-
-MESH_HOLDS(process)
-static void timer_expired(struct mesh_timer *timer, uint64_t now_ms)
-{
-	(void)now_ms;
-	sockets_open(mesh_container_of(timer, struct mesh_answering, timer));
 }
 
 void mesh_answering_init(struct mesh_answering *answering, struct mesh_engine *engine,
@@ -266,7 +216,7 @@ void mesh_answering_init(struct mesh_answering *answering, struct mesh_engine *e
 	memset(answering, 0, sizeof(*answering));
 	answering->engine = engine;
 	answering->members = members;
-	answering->timer.expired = timer_expired;
+	answering->timer.expired = pause_end;
 	mesh_reporting_init(&answering->reporting, engine, self, members);
 	answering->reporting.send = links_send;
 	answering->credit = TAKE_BURST;
@@ -275,49 +225,30 @@ void mesh_answering_init(struct mesh_answering *answering, struct mesh_engine *e
 		answering->sockets[i] = (struct mesh_answering_socket){
 			.watch = {.fd = -1, .ready = socket_ready},
 			.answering = answering,
+			.family = i ? MESH_FAMILY_IPV4 : MESH_FAMILY_IPV6,
 		};
 }
 
-static void socket_add(struct mesh_answering *answering, enum mesh_family family,
-		       unsigned int ifindex)
+void mesh_answering_open(struct mesh_answering *answering)
 {
-	struct mesh_answering_socket *socket = &answering->sockets[answering->num_sockets++];
+	int i, ret;
 
-	socket->family = family;
-	socket->ifindex = ifindex;
-}
-
-MESH_HOLDS(process)
-static void sockets_close(struct mesh_answering *answering)
-{
-	int i;
-
-	mesh_engine_timer_cancel(answering->engine, &answering->timer);
-	for (i = 0; i < answering->num_sockets; i++)
-		mesh_engine_unwatch(answering->engine, &answering->sockets[i].watch);
-	answering->num_sockets = 0;
-}
-
-void mesh_answering_open(struct mesh_answering *answering, enum mesh_answering_scope scope)
-{
-	const struct mesh_members *members = answering->members;
-	int i;
-
-	sockets_close(answering);
-	answering->scope = scope;
-	answering->tries = 0;
-	socket_add(answering, MESH_FAMILY_IPV4, 0);
-	if (scope == MESH_ANSWERING_ALL)
-		socket_add(answering, MESH_FAMILY_IPV6, 0);
-	for (i = 0; scope == MESH_ANSWERING_GROUP && i < members->num_links; i++) {
-		if (members->links[i].ask_from.family == MESH_FAMILY_IPV6)
-			socket_add(answering, MESH_FAMILY_IPV6, members->links[i].ifindex);
+	for (i = 0; i < MESH_ANSWERING_SOCKETS; i++) {
+		ret = socket_open(&answering->sockets[i]);
+		if (ret)
+			mesh_info("this node does not answer its neighbours over IPv%d: UDP port "
+				  "%d: %s",
+				  (int)answering->sockets[i].family, MESH_NEIGHBOUR_PORT,
+				  strerror(-ret));
 	}
-	sockets_open(answering);
 }
 
 void mesh_answering_close(struct mesh_answering *answering)
 {
-	sockets_close(answering);
+	int i;
+
+	mesh_engine_timer_cancel(answering->engine, &answering->timer);
+	for (i = 0; i < MESH_ANSWERING_SOCKETS; i++)
+		mesh_engine_unwatch(answering->engine, &answering->sockets[i].watch);
 	mesh_reporting_finish(&answering->reporting);
 }

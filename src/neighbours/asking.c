@@ -227,8 +227,6 @@ static void question_send(struct mesh_asking *asking, int i)
 		question.total_processes = question.num_processes = 1;
 		question.processes[0] = asking->self->process;
 	}
-	if (asking->sent == 1)
-		question.flags |= MESH_NEIGHBOUR_AGAIN;
 	mesh_neighbour_finish(&question, MESH_NEIGHBOUR_QUESTION);
 	asking->asked[i].error = mesh_datagram_send(
 		mesh_asking_socket_of(asking, asking->sockets, link->ask_from.family),

@@ -16,8 +16,8 @@
 /* Kept for one NIC: a cable has one, a switch may have many. The oldest answer is replaced. */
 #define MESH_HEARD_MAX 64
 /*
- * Our neighbours are waited for so long: a NIC whose cable leads nowhere has no answer at all. The
- * deputy of one whose speaker is stopped answers the second question, 50 ms after the first.
+ * Our neighbours are waited for so long: a NIC whose cable leads nowhere has no answer at all. If
+ * the first question was lost, the second one follows after 50 ms.
  */
 #define MESH_ASKING_SETTLE_MS 80
 /* The sockets of a round, or a search: IPv6, and IPv4 for NICs that have no IPv6. */

@@ -108,38 +108,24 @@ struct mesh_addr mesh_datagram_group(enum mesh_family family)
 	return (struct mesh_addr){.family = family, .bytes = {224, 0, 0, 1}}; /* RFC 1112 */
 }
 
-static int socket_open(const struct mesh_addr *addr, uint16_t port)
+int mesh_datagram_open(enum mesh_family family, uint16_t port)
 {
+	struct mesh_addr any = {.family = family};
 	struct sockaddr_storage sockaddr;
-	socklen_t len = mesh_addr_to_sockaddr(addr, port, &sockaddr);
+	socklen_t len = mesh_addr_to_sockaddr(&any, port, &sockaddr);
 	int fd, ret;
 
 	fd = mesh_descriptor_hide(
 		socket(sockaddr.ss_family, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
 	if (fd < 0)
 		return -errno;
-	if ((addr->family == MESH_FAMILY_IPV6 ? options_set_ipv6(fd) : options_set_ipv4(fd)) &&
+	if ((family == MESH_FAMILY_IPV6 ? options_set_ipv6(fd) : options_set_ipv4(fd)) &&
 	    (!port || option_set(fd, SOL_SOCKET, SO_REUSEADDR, 1)) &&
 	    !bind(fd, (struct sockaddr *)&sockaddr, len))
 		return fd;
 	ret = -errno;
 	mesh_descriptor_close(fd);
 	return ret;
-}
-
-int mesh_datagram_open(enum mesh_family family, uint16_t port)
-{
-	struct mesh_addr any = {.family = family};
-
-	return socket_open(&any, port);
-}
-
-int mesh_datagram_group_open(enum mesh_family family, unsigned int ifindex, uint16_t port)
-{
-	struct mesh_addr group = mesh_datagram_group(family);
-
-	group.scope_id = ifindex;
-	return socket_open(&group, port);
 }
 
 static void control_put(struct msghdr *message, int level, int type, const void *info, size_t size)

@@ -57,21 +57,12 @@ void mesh_neighbour_link_describe(const struct mesh_neighbour_self *self,
 
 /**
  * Opens a non-blocking socket of @family on @port of all NICs; 0: any port. A forked child does not
- * keep it. Close it with mesh_descriptor_close().
- *
- * More sockets may have the port. Each gets what goes to the group; what goes to an address of ours
- * is for the one that was opened last.
+ * keep it. Close it with mesh_descriptor_close(). The next process may open the port before this
+ * one has ended.
  *
  * Returns the descriptor, or a negative errno.
  */
 int mesh_datagram_open(enum mesh_family family, uint16_t port);
-
-/**
- * The same for what goes to the group of all nodes alone, on one NIC.
- *
- * @ifindex: 0 with IPv4, where it means all NICs
- */
-int mesh_datagram_group_open(enum mesh_family family, unsigned int ifindex, uint16_t port);
 
 /** The group that all nodes of a link belong to: ff02::1 or 224.0.0.1. */
 struct mesh_addr mesh_datagram_group(enum mesh_family family);

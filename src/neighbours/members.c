@@ -14,21 +14,11 @@
 #include "neighbours/members.h"
 
 /* The number is that of struct mesh_member_report: processes with another one cannot be members. */
-static const char *const post_names[MESH_POSTS] = {
-	[MESH_POST_SPEAKER] = "nccl-net-mesh neighbours 3",
-	[MESH_POST_DEPUTY] = "nccl-net-mesh deputy 3",
-};
+static const char name[] = "nccl-net-mesh neighbours 3";
 #define BACKLOG 128
 
-static bool is_speaker(const struct mesh_post *post)
+static socklen_t name_fill(struct sockaddr_un *address)
 {
-	return post == &post->members->posts[MESH_POST_SPEAKER];
-}
-
-static socklen_t name_fill(const struct mesh_post *post, struct sockaddr_un *address)
-{
-	const char *name = post_names[post - post->members->posts];
-
 	memset(address, 0, sizeof(*address));
 	address->sun_family = AF_UNIX;
 	/* The first byte stays zero: an abstract name. */
@@ -112,7 +102,7 @@ static int report_receive(int fd, struct mesh_member_report *report)
 	return mesh_member_report_is_valid(report, (size_t)size) ? 0 : -EPROTO;
 }
 
-/* ---- who holds a post ---------------------------------------------------------------------- */
+/* ---- the speaker --------------------------------------------------------------------------- */
 
 MESH_HOLDS(process)
 static void member_ready(struct mesh_watch *watch, uint32_t events)
@@ -156,19 +146,17 @@ static struct mesh_member *member_slot(struct mesh_members *members)
 
 /* Without a free descriptor the socket would stay ready. */
 MESH_HOLDS(process)
-static void listener_pause(struct mesh_post *post)
+static void listener_pause(struct mesh_members *members)
 {
-	struct mesh_engine *engine = post->members->engine;
-
-	mesh_engine_rewatch(engine, &post->listener, 0);
-	mesh_engine_timer_set(engine, &post->timer, mesh_clock_ms() + MESH_MEMBERS_PAUSE_MS);
+	mesh_engine_rewatch(members->engine, &members->listener, 0);
+	mesh_engine_timer_set(members->engine, &members->timer,
+			      mesh_clock_ms() + MESH_MEMBERS_PAUSE_MS);
 }
 
 MESH_HOLDS(process)
 static void listener_ready(struct mesh_watch *watch, uint32_t events)
 {
-	struct mesh_post *post = mesh_container_of(watch, struct mesh_post, listener);
-	struct mesh_members *members = post->members;
+	struct mesh_members *members = mesh_container_of(watch, struct mesh_members, listener);
 	struct mesh_member *member;
 	int fd;
 
@@ -176,7 +164,7 @@ static void listener_ready(struct mesh_watch *watch, uint32_t events)
 	fd = mesh_descriptor_hide(accept4(watch->fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC));
 	if (fd < 0) {
 		if (errno == EMFILE || errno == ENFILE || errno == ENOMEM)
-			listener_pause(post);
+			listener_pause(members);
 		return;
 	}
 	member = member_slot(members);
@@ -190,59 +178,30 @@ static void listener_ready(struct mesh_watch *watch, uint32_t events)
 	socket_watch(members, &member->watch, fd, 0); /* if it fails, the slot is free again */
 }
 
-MESH_HOLDS(process)
-static void post_close(struct mesh_post *post)
-{
-	struct mesh_engine *engine = post->members->engine;
-
-	mesh_engine_timer_cancel(engine, &post->timer);
-	mesh_engine_unwatch(engine, &post->uplink);
-	mesh_engine_unwatch(engine, &post->listener);
-}
-
-/* Those of our post, which find who holds it next. */
-MESH_HOLDS(process)
-static void members_leave(struct mesh_members *members)
-{
-	int i;
-
-	for (i = 0; i < MESH_MEMBERS_MAX && members->all[i]; i++) {
-		mesh_engine_unwatch(members->engine, &members->all[i]->watch);
-		members->all[i]->num_links = 0;
-	}
-}
-
 /* Returns 0; -EADDRINUSE if another process has it. */
 MESH_HOLDS(process)
-static int post_take(struct mesh_post *post)
+static int speaker_become(struct mesh_members *members)
 {
-	struct mesh_members *members = post->members;
 	struct sockaddr_un address;
-	socklen_t len = name_fill(post, &address);
+	socklen_t len = name_fill(&address);
 	int fd = socket_open(), ret;
 
 	if (fd < 0)
 		return fd;
 	ret = bind(fd, (struct sockaddr *)&address, len) || listen(fd, BACKLOG) ? -errno : 0;
-	ret = socket_watch(members, &post->listener, fd, ret);
-	if (ret)
-		return ret;
-	if (is_speaker(post)) { /* the deputy is it no longer */
-		post_close(&members->posts[MESH_POST_DEPUTY]);
-		members_leave(members);
-	}
-	members->posted(members);
-	return 0;
+	ret = socket_watch(members, &members->listener, fd, ret);
+	if (!ret)
+		members->speaks(members);
+	return ret;
 }
 
 /* ---- a member ------------------------------------------------------------------------------ */
 
 MESH_HOLDS(process)
-static int member_become(struct mesh_post *post)
+static int member_become(struct mesh_members *members)
 {
-	struct mesh_members *members = post->members;
 	struct sockaddr_un address;
-	socklen_t len = name_fill(post, &address);
+	socklen_t len = name_fill(&address);
 	int fd = socket_open(), ret;
 
 	if (fd < 0)
@@ -250,56 +209,49 @@ static int member_become(struct mesh_post *post)
 	ret = connect(fd, (struct sockaddr *)&address, len) ? -errno : 0;
 	if (!ret)
 		ret = report_send(members, fd, members->num_links);
-	return socket_watch(members, &post->uplink, fd, ret);
+	return socket_watch(members, &members->uplink, fd, ret);
 }
 
 /* It has failed, or a connection has ended. */
 MESH_HOLDS(process)
-static void join_later(struct mesh_post *post, int error)
+static void join_later(struct mesh_members *members, int error)
 {
-	struct mesh_engine *engine = post->members->engine;
-
-	if (++post->tries < MESH_MEMBERS_TRIES)
-		mesh_engine_timer_set(engine, &post->timer,
-				      mesh_clock_ms() +
-					      MESH_MEMBERS_AGAIN_MS * (uint64_t)post->tries);
-	else if (is_speaker(post))
+	if (++members->tries < MESH_MEMBERS_TRIES)
+		mesh_engine_timer_set(members->engine, &members->timer,
+				      mesh_clock_ms() + MESH_MEMBERS_PAUSE_MS);
+	else
 		mesh_info("this process is not listed among those of this node: %s",
 			  strerror(-error));
 }
 
 MESH_HOLDS(process)
-static void join(struct mesh_post *post)
+static void join(struct mesh_members *members)
 {
-	int ret;
+	int ret = speaker_become(members);
 
-	if (mesh_members_hold(post->members, MESH_POST_SPEAKER))
-		return;
-	ret = post_take(post);
 	if (ret == -EADDRINUSE)
-		ret = member_become(post);
+		ret = member_become(members);
 	if (ret)
-		join_later(post, ret);
+		join_later(members, ret);
 }
 
 MESH_HOLDS(process)
 static void join_again(struct mesh_timer *timer, uint64_t now_ms)
 {
-	struct mesh_post *post = mesh_container_of(timer, struct mesh_post, timer);
+	struct mesh_members *members = mesh_container_of(timer, struct mesh_members, timer);
 
 	(void)now_ms;
-	if (post->listener.fd >= 0)
-		mesh_engine_rewatch(post->members->engine, &post->listener, EPOLLIN);
+	if (mesh_members_speak(members))
+		mesh_engine_rewatch(members->engine, &members->listener, EPOLLIN);
 	else
-		join(post);
+		join(members);
 }
 
-/* Who holds the post says who that is; otherwise it has ended, or has no place for us. */
+/* The speaker reports; otherwise it has ended, or has no place for us. */
 MESH_HOLDS(process)
 static void uplink_ready(struct mesh_watch *watch, uint32_t events)
 {
-	struct mesh_post *post = mesh_container_of(watch, struct mesh_post, uplink);
-	struct mesh_members *members = post->members;
+	struct mesh_members *members = mesh_container_of(watch, struct mesh_members, uplink);
 	struct mesh_member_report report;
 	int ret = report_receive(watch->fd, &report);
 
@@ -307,74 +259,48 @@ static void uplink_ready(struct mesh_watch *watch, uint32_t events)
 	if (ret == -EAGAIN)
 		return;
 	if (!ret) {
-		if (is_speaker(post))
-			members->speaker = report.process;
-		post->tries = 0;
+		members->tries = 0;
 		return;
 	}
-	if (is_speaker(post))
-		members->speaker.role = 0;
 	mesh_engine_unwatch(members->engine, watch);
-	join_later(post, ret);
+	join_later(members, ret);
 }
 
 /* ---- both ---------------------------------------------------------------------------------- */
 
 void mesh_members_open(struct mesh_members *members)
 {
-	int i;
-
-	for (i = 0; i < MESH_POSTS; i++) {
-		members->posts[i] = (struct mesh_post){
-			.members = members,
-			.listener = {.fd = -1, .ready = listener_ready},
-			.uplink = {.fd = -1, .ready = uplink_ready},
-			.timer = {.expired = join_again},
-		};
-	}
-	for (i = 0; i < MESH_POSTS; i++)
-		join(&members->posts[i]);
+	members->listener = (struct mesh_watch){.fd = -1, .ready = listener_ready};
+	members->uplink = (struct mesh_watch){.fd = -1, .ready = uplink_ready};
+	members->timer = (struct mesh_timer){.expired = join_again};
+	join(members);
 }
 
 void mesh_members_links_set(struct mesh_members *members, const struct mesh_neighbour_link *links,
 			    int num_links)
 {
-	struct mesh_post *post;
-
 	members->links = links;
 	members->num_links = num_links;
-	for (post = members->posts; post < members->posts + MESH_POSTS; post++) {
-		post->tries = 0;
-		/* If it fails, the connection has ended, and wakes us. */
-		if (post->uplink.fd >= 0)
-			report_send(members, post->uplink.fd, num_links);
-		else if (post->listener.fd < 0)
-			mesh_engine_timer_advance(members->engine, &post->timer, mesh_clock_ms());
-	}
+	members->tries = 0;
+	/* If it fails, the connection has ended, and wakes us. */
+	if (members->uplink.fd >= 0)
+		report_send(members, members->uplink.fd, num_links);
+	else if (!mesh_members_speak(members))
+		mesh_engine_timer_advance(members->engine, &members->timer, mesh_clock_ms());
 }
 
 void mesh_members_close(struct mesh_members *members)
 {
 	int i;
 
-	for (i = 0; i < MESH_POSTS; i++)
-		post_close(&members->posts[i]);
-	members_leave(members);
+	mesh_engine_timer_cancel(members->engine, &members->timer);
+	mesh_engine_unwatch(members->engine, &members->uplink);
+	mesh_engine_unwatch(members->engine, &members->listener);
 	for (i = 0; i < MESH_MEMBERS_MAX && members->all[i]; i++) {
+		mesh_engine_unwatch(members->engine, &members->all[i]->watch);
 		free(members->all[i]);
 		members->all[i] = NULL;
 	}
-}
-
-bool mesh_members_any(const struct mesh_members *members)
-{
-	int i;
-
-	for (i = 0; i < MESH_MEMBERS_MAX && members->all[i]; i++) {
-		if (members->all[i]->watch.fd >= 0)
-			return true;
-	}
-	return false;
 }
 
 static int links_add(struct mesh_neighbour_link *links, int num, int max,
@@ -417,10 +343,7 @@ bool mesh_members_link(const struct mesh_members *members, unsigned int ifindex,
 	return i < num;
 }
 
-/*
- * The processes of the node: this one, the speaker of a deputy, the members. @next: 0 at first;
- * counts on. Returns NULL behind the last one.
- */
+/* The processes of the node. @next: 0 at first; counts on. Returns NULL behind the last one. */
 static const struct mesh_neighbour_process *process_next(const struct mesh_members *members,
 							 int *next)
 {
@@ -429,11 +352,9 @@ static const struct mesh_neighbour_process *process_next(const struct mesh_membe
 
 	if (!i)
 		return &members->self->process;
-	if (i == 1 && members->speaker.role)
-		return &members->speaker;
-	for (i = i < 2 ? 0 : i - 2; i < MESH_MEMBERS_MAX && members->all[i]; i++) {
+	for (i--; i < MESH_MEMBERS_MAX && members->all[i]; i++) {
 		member = members->all[i];
-		*next = i + 3;
+		*next = i + 2;
 		if (member->watch.fd >= 0 && member->process.role)
 			return &member->process;
 	}

@@ -4,13 +4,9 @@
  *
  * The process that binds a certain name in the abstract space of Unix sockets, which belongs to the
  * network namespace like the NICs, is the speaker. The others are its members: each connects to it,
- * sends what it is once, and sends it again when its NICs change; the speaker sends back what it is
- * itself. When the speaker ends, the kernel closes these connections, and one of the members
- * becomes the speaker.
- *
- * A speaker that is stopped, or in a debugger, has not ended. Therefore the first of the others
- * binds a second name: it is the deputy, which answers what is asked again (answering.h). All but
- * the speaker are its members as well.
+ * sends what it is once, and sends it again when its NICs change. When the speaker ends, the kernel
+ * closes these connections, and one of the members becomes the speaker. While the speaker is
+ * stopped, or in a debugger, the node does not answer.
  */
 #ifndef MESH_NEIGHBOURS_MEMBERS_H
 #define MESH_NEIGHBOURS_MEMBERS_H
@@ -23,11 +19,12 @@
 #include "control/engine.h"
 #include "neighbours/datagram.h"
 
-/* What could not be opened is tried again so often, after this time times the number of tries. */
-#define MESH_MEMBERS_TRIES 10
-#define MESH_MEMBERS_AGAIN_MS 20
-/* Without a free descriptor, or in a flood, sockets are not read for so long. */
+/*
+ * Without a free descriptor, or in a flood, sockets are not read for so long. A process that is
+ * neither speaker nor member tries again after that, and so often.
+ */
 #define MESH_MEMBERS_PAUSE_MS 100
+#define MESH_MEMBERS_TRIES 10
 /* More processes of a node are not listed, and NICs that only these have do not answer. */
 #define MESH_MEMBERS_MAX 128
 
@@ -39,8 +36,8 @@ struct mesh_members;
  */
 struct mesh_member_report {
 	struct mesh_neighbour_process process;
-	uint32_t num_links;				 /* 0 from who holds a post */
-	uint32_t reserved;				 /* 0 */
+	uint32_t num_links; /* 0 from the speaker: it has a place for us */
+	uint32_t reserved;  /* 0 */
 	struct mesh_neighbour_link links[MESH_NICS_MAX]; /* num_links are sent */
 };
 
@@ -53,50 +50,37 @@ struct mesh_member {
 	struct mesh_neighbour_link links[MESH_NICS_MAX];
 };
 
-/* A process holds one of them at most. */
-enum mesh_post_kind {
-	MESH_POST_SPEAKER,
-	MESH_POST_DEPUTY,
-	MESH_POSTS
-};
-
-struct mesh_post {
-	struct mesh_members *members;
-	int tries;		    /* that failed, since the latest success */
-	struct mesh_watch listener; /* of this process, if it holds the post; else fd -1 */
-	struct mesh_watch uplink;   /* a member's connection to who holds it; else fd -1 */
-	struct mesh_timer timer;    /* the next try */
-};
-
 struct mesh_members {
 	struct mesh_engine *engine;
 	const struct mesh_neighbour_self *self;
 	const struct mesh_neighbour_link *links; /* ours; num_links */
 	int num_links;
-	/* Called when this process gets a post, with the engine's lock held. */
-	void (*posted)(struct mesh_members *members);
-	struct mesh_post posts[MESH_POSTS];
-	struct mesh_neighbour_process speaker; /* if it is another process; role 0: not known */
-	/* The members of our post; owned, NULL: never used. */
+	/* Called when this process becomes the speaker, with the engine's lock held. */
+	void (*speaks)(struct mesh_members *members);
+	int tries;		    /* that failed, since the latest success */
+	struct mesh_watch listener; /* of the speaker; else fd -1 */
+	struct mesh_watch uplink;   /* a member's connection to the speaker; else fd -1 */
+	struct mesh_timer timer;    /* the next try */
+	/* The speaker's members; owned, NULL: never used. */
 	struct mesh_member *all[MESH_MEMBERS_MAX];
 };
 
 /**
- * Makes this process the speaker, the deputy or a member. If none of them works, it tries again
- * some times, and then logs why.
+ * Makes this process the speaker or a member. If neither works, it tries again some times, and then
+ * logs why.
  *
- * @members: engine, self and posted are set, the rest is zero
+ * @members: engine, self and speaks are set, the rest is zero
  */
 MESH_HOLDS(process)
 void mesh_members_open(struct mesh_members *members);
 
-/** True if this process holds the post. */
-static inline bool mesh_members_hold(const struct mesh_members *members, enum mesh_post_kind kind)
+/** True if this process is the speaker. */
+static inline bool mesh_members_speak(const struct mesh_members *members)
 {
-	return members->posts[kind].listener.fd >= 0;
+	return members->listener.fd >= 0;
 }
 
-/** Our NICs have changed: informs the speaker and the deputy. @links must stay. */
+/** Our NICs have changed: informs the speaker. @links must stay. */
 MESH_HOLDS(process)
 void mesh_members_links_set(struct mesh_members *members, const struct mesh_neighbour_link *links,
 			    int num_links);
@@ -104,10 +88,6 @@ void mesh_members_links_set(struct mesh_members *members, const struct mesh_neig
 /** Closes all connections. */
 MESH_HOLDS(process)
 void mesh_members_close(struct mesh_members *members);
-
-/** True if another process is a member of this one. */
-MESH_HOLDS(process)
-bool mesh_members_any(const struct mesh_members *members);
 
 /**
  * The NICs of all processes of this node, each once, as this process or the first of its members

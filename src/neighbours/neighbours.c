@@ -114,14 +114,10 @@ void mesh_neighbours_seek(struct mesh_neighbours *neighbours, uint64_t node_id)
 /* ---- opening and closing ------------------------------------------------------------------- */
 
 MESH_HOLDS(process)
-static void posted(struct mesh_members *members)
+static void speaks(struct mesh_members *members)
 {
-	struct mesh_neighbours *neighbours =
-		mesh_container_of(members, struct mesh_neighbours, members);
-
-	mesh_answering_open(&neighbours->answering, mesh_members_hold(members, MESH_POST_SPEAKER)
-							    ? MESH_ANSWERING_ALL
-							    : MESH_ANSWERING_GROUP);
+	mesh_answering_open(
+		&mesh_container_of(members, struct mesh_neighbours, members)->answering);
 }
 
 struct mesh_neighbours *mesh_neighbours_open(struct mesh_engine *engine,
@@ -140,7 +136,7 @@ struct mesh_neighbours *mesh_neighbours_open(struct mesh_engine *engine,
 			    &neighbours->members);
 	neighbours->members.engine = engine;
 	neighbours->members.self = &neighbours->self;
-	neighbours->members.posted = posted;
+	neighbours->members.speaks = speaks;
 	mesh_members_open(&neighbours->members);
 	return neighbours;
 }
@@ -165,8 +161,6 @@ void mesh_neighbours_links_set(struct mesh_neighbours *neighbours,
 	if (!changed && num_links == neighbours->members.num_links)
 		return;
 	mesh_members_links_set(&neighbours->members, neighbours->asking.links, num_links);
-	if (mesh_members_hold(&neighbours->members, MESH_POST_DEPUTY))
-		posted(&neighbours->members);
 	if (ask && changed)
 		mesh_neighbours_ask(neighbours);
 }

@@ -399,7 +399,7 @@ MESH_HOLDS(process)
 static bool neighbour_ask(void *owner, uint64_t node_id, const struct mesh_links_question *question)
 {
 	struct mesh_reporting *reporting = owner;
-	struct mesh_forwarding_asker to = {.port = MESH_NEIGHBOUR_PORT, .all = question->tries > 0};
+	struct mesh_forwarding_asker to = {.port = MESH_NEIGHBOUR_PORT};
 	const struct mesh_heard *heard;
 	struct mesh_heard_at at = {0};
 
@@ -432,13 +432,9 @@ void mesh_reporting_take(struct mesh_reporting *reporting, const struct mesh_dat
 
 	if (datagram->links.head.type == MESH_LINKS_ANSWER)
 		mesh_forwarding_answer(&reporting->forwarding, &datagram->links.answer, now_ms);
-	else {
-		/* Another node's deputy has asked, maybe: what goes to an address is not for it. */
-		from.all = datagram->port == MESH_NEIGHBOUR_PORT &&
-			   mesh_links_is_again(&datagram->links.question);
+	else
 		mesh_forwarding_question(&reporting->forwarding, &from, &datagram->links.question,
 					 now_ms);
-	}
 	if (reporting->forwarding.slots && !reporting->forgotten.set)
 		forget_expired(&reporting->forgotten, now_ms);
 }

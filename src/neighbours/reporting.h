@@ -36,7 +36,6 @@ struct mesh_forwarding_asker {
 	unsigned int ifindex; /* of our NIC */
 	struct mesh_addr addr;
 	uint16_t port;
-	bool all; /* what is sent there goes to all nodes of the link */
 };
 
 struct mesh_forwarding_slot;

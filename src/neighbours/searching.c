@@ -82,9 +82,9 @@ static void question_send(struct mesh_searching *searching, struct mesh_links_qu
 		link = &asking->links[at.link];
 		if (heard->from.family != link->ask_from.family)
 			continue;
-		to = question->tries || !mesh_addr_same_subnet(&link->ask_from, &heard->from)
-			     ? mesh_datagram_group(heard->from.family)
-			     : heard->from;
+		to = mesh_addr_same_subnet(&link->ask_from, &heard->from)
+			     ? heard->from
+			     : mesh_datagram_group(heard->from.family);
 		mesh_datagram_send(mesh_asking_socket_of(asking, searching->sockets, to.family),
 				   link->ifindex, &link->ask_from, &to, MESH_NEIGHBOUR_PORT,
 				   question, question->head.length);

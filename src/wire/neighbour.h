@@ -70,10 +70,9 @@ struct mesh_neighbour_process {
 _Static_assert(offsetof(struct mesh_neighbour_process, rank) == 20, "wire format");
 _Static_assert(sizeof(struct mesh_neighbour_process) == 24, "wire format");
 
+/* Earlier versions set 2 as well, in a question for the second time. */
 enum mesh_neighbour_flags {
 	MESH_NEIGHBOUR_DRAINED = 1, /* a user drains the NIC: it is used if there is no other way */
-	/* A question for the second time: the node's deputy answers, not its speaker. */
-	MESH_NEIGHBOUR_AGAIN = 2,
 };
 
 /*
@@ -184,19 +183,13 @@ struct mesh_links_question {
 	uint16_t number;
 	uint16_t cursor;   /* entries of the answer to leave out: they came in earlier answers */
 	uint8_t num_route; /* at least 1 */
-	uint8_t tries;	   /* 0: the first; later ones go to all nodes of a link */
+	uint8_t tries;	   /* 0: the first */
 	uint16_t reserved; /* 0 */
 	uint64_t route
 		[MESH_LINKS_ROUTE_MAX]; /* node ids: who gets this datagram, ..., who answers */
 };
 _Static_assert(offsetof(struct mesh_links_question, number) == 112, "wire format");
 _Static_assert(offsetof(struct mesh_links_question, route) == 120, "wire format");
-
-/** As MESH_NEIGHBOUR_AGAIN, at each node of the route. */
-static inline bool mesh_links_is_again(const struct mesh_links_question *question)
-{
-	return question->tries & 1;
-}
 
 enum mesh_links_nic_flags {
 	MESH_LINKS_NIC_DOWN = 1,    /* its link is down: no entry refers to its index, which is 0 */

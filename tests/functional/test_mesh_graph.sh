@@ -147,26 +147,6 @@ touch "$FAULTS/rank-done"
 ended rank
 note "a line without IPv6"
 
-# A node whose speaker is stopped is passed over all the same: another of its processes answers.
-mesh_node k l m
-cables k-l l-m
-serve l m
-play l beside <<-END
-	listen 0 $FAULTS/beside
-	await $FAULTS/beside-done
-	close-listen 0
-END
-arrives beside
-expect_found k k-l l-m
-kill -STOP "${SERVED[l]}"
-expect_found k k-l l-m
-kill -CONT "${SERVED[l]}"
-expect_found k k-l l-m
-touch "$FAULTS/beside-done"
-ended beside
-end_serving l m
-note "a speaker that is stopped"
-
 # The plugin's error names the nodes over which the cables lead; it comes within seconds.
 mesh_node u v w
 cables u-v v-w
