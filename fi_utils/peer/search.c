@@ -9,48 +9,14 @@
 #include "common/interrupt.h"
 #include "peer/search.h"
 
-/* For the whole mesh. */
-#define LIMIT_MS 5000
 /* For the neighbours: long enough for three questions, and for a node that is busy. */
 #define ASK_MS 500
 /* On a switch others may answer after the first. */
 #define MORE_MS 100
-#define SOCKETS (2 * MESH_ASKING_SOCKETS)
-
-/* Until something arrives or is due. */
-static int step(struct peer_search *search)
-{
-	struct pollfd fds[SOCKETS + 1];
-	uint64_t now_ms = mesh_clock_ms();
-	uint64_t until_ms = mesh_searching_due_ms(&search->searching, now_ms);
-	int i, ret;
-
-	if (search->asking.began_ms && search->asking.due_ms < until_ms)
-		until_ms = search->asking.due_ms;
-	for (i = 0; i < MESH_ASKING_SOCKETS; i++) {
-		fds[i] =
-			(struct pollfd){.fd = search->asking.sockets[i].watch.fd, .events = POLLIN};
-		fds[MESH_ASKING_SOCKETS + i] = (struct pollfd){
-			.fd = search->searching.sockets[i].watch.fd, .events = POLLIN};
-	}
-	ret = interrupt_poll(fds, SOCKETS, until_ms);
-	now_ms = mesh_clock_ms();
-	for (i = 0; i < MESH_ASKING_SOCKETS; i++) {
-		if (search->asking.sockets[i].watch.fd >= 0)
-			mesh_asking_take(&search->asking, search->asking.sockets[i].watch.fd,
-					 now_ms);
-		if (search->searching.sockets[i].watch.fd >= 0)
-			mesh_searching_take(&search->searching,
-					    search->searching.sockets[i].watch.fd, now_ms);
-	}
-	mesh_asking_advance(&search->asking, now_ms);
-	mesh_searching_advance(&search->searching, now_ms);
-	return ret == -EINTR ? ret : 0;
-}
 
 /* @self: receives what is asked. */
-static int asking_begin(const struct peer_self *node, struct mesh_neighbour_self *self,
-			struct mesh_asking *asking, uint64_t now_ms)
+static void asking_init(const struct peer_self *node, struct mesh_neighbour_self *self,
+			struct mesh_asking *asking)
 {
 	struct mesh_neighbour_link links[MESH_NICS_MAX];
 
@@ -60,23 +26,6 @@ static int asking_begin(const struct peer_self *node, struct mesh_neighbour_self
 	mesh_neighbour_site_set(self, node->config.site);
 	mesh_asking_init(asking, self);
 	mesh_asking_links_set(asking, links, peer_self_links(node, self, links));
-	return mesh_asking_begin(asking, now_ms);
-}
-
-int peer_search_run(struct peer_search *search, const struct peer_self *node)
-{
-	uint64_t now_ms = mesh_clock_ms();
-	int ret;
-
-	mesh_searching_init(&search->searching, &search->asking);
-	ret = asking_begin(node, &search->self, &search->asking, now_ms);
-	if (!ret)
-		ret = mesh_searching_begin(&search->searching, 0, LIMIT_MS, now_ms);
-	if (!ret)
-		mesh_searching_advance(&search->searching, now_ms);
-	while (!ret && search->searching.until_ms)
-		ret = step(search);
-	return ret;
 }
 
 void peer_search_finish(struct peer_search *search)
@@ -107,14 +56,33 @@ int peer_neighbours_ask(const struct peer_self *node, struct mesh_neighbour_self
 			struct mesh_asking *asking)
 {
 	uint64_t begin_ms = mesh_clock_ms(), now_ms = begin_ms;
-	int ret = asking_begin(node, self, asking, now_ms);
+	int ret;
 
+	asking_init(node, self, asking);
+	ret = mesh_asking_begin(asking, now_ms);
 	while (!ret && asking->began_ms && now_ms < begin_ms + ASK_MS &&
 	       (now_ms < begin_ms + MORE_MS || !mesh_asking_all_answered(asking))) {
 		mesh_asking_advance(asking, now_ms);
 		ret = answers_take(asking, mesh_asking_all_answered(asking) ? begin_ms + MORE_MS
 									    : begin_ms + ASK_MS);
 		now_ms = mesh_clock_ms();
+	}
+	return ret;
+}
+
+int peer_search_run(struct peer_search *search, const struct peer_self *node)
+{
+	uint64_t now_ms = mesh_clock_ms();
+	int ret;
+
+	asking_init(node, &search->self, &search->asking);
+	mesh_searching_init(&search->searching, &search->asking);
+	ret = mesh_searching_begin(&search->searching, now_ms);
+	while (!ret && search->searching.goes_on) {
+		ret = answers_take(&search->asking, UINT64_MAX);
+		now_ms = mesh_clock_ms();
+		mesh_asking_advance(&search->asking, now_ms);
+		mesh_searching_advance(&search->searching, now_ms);
 	}
 	return ret;
 }

@@ -238,7 +238,7 @@ static int explored_map(const struct mesh_explore *explore, const struct peer_se
 	map->asked = true;
 	for (i = 1; i < explore->num_nodes && !ret; i++) {
 		map_nodes[i] = map->num_nodes;
-		if (explore->nodes[i].state == MESH_EXPLORED_KNOWN && !explore->nodes[i].again)
+		if (explore->nodes[i].known)
 			ret = node_add(map, &explore->nodes[i]);
 	}
 	if (!ret)
@@ -256,7 +256,7 @@ static void silence_report(const struct mesh_explore *explore)
 
 	for (i = 1; i < explore->num_nodes; i++) {
 		node = &explore->nodes[i];
-		if (node->state == MESH_EXPLORED_KNOWN || node->again)
+		if (node->known)
 			continue;
 		parent = &explore->nodes[node->parent];
 		fprintf(stderr,

@@ -84,15 +84,19 @@ static void question_answer(struct mesh_answering *answering, const struct mesh_
 
 /* From our port, which the answer comes back to. */
 MESH_HOLDS(process)
-static void links_send(struct mesh_reporting *reporting, const struct mesh_forwarding_asker *to,
+static void links_send(struct mesh_reporting *reporting, unsigned int ifindex,
+		       const struct mesh_addr *addr, uint16_t port,
 		       const struct mesh_links_head *links)
 {
 	const struct mesh_answering *answering =
 		mesh_container_of(reporting, struct mesh_answering, reporting);
 	struct mesh_neighbour_link link;
+	struct mesh_addr group;
 
-	if (mesh_members_link(answering->members, to->ifindex, &link))
-		link_send(answering, &link, to->addr, to->port, links, links->length);
+	if (!mesh_members_link(answering->members, ifindex, &link))
+		return;
+	group = mesh_datagram_group(link.ask_from.family);
+	link_send(answering, &link, addr ? *addr : group, port, links, links->length);
 }
 
 /* True for what may be answered: never what comes from another node's port. */
@@ -157,7 +161,8 @@ static void pause_begin(struct mesh_answering *answering, uint64_t now_ms)
 
 	if (mesh_log_limit_pass(&answering->floods, 1, now_ms, more))
 		mesh_warn("more than %d datagrams a second arrive on UDP port %d, so some "
-			  "neighbours' questions are not answered; connections are not affected%s",
+			  "neighbours' questions are not answered; connections are not "
+			  "affected%s",
 			  TAKE_PER_S, MESH_NEIGHBOUR_PORT, more);
 	sockets_rewatch(answering, 0);
 	mesh_engine_timer_set(answering->engine, &answering->timer, now_ms + MESH_MEMBERS_PAUSE_MS);

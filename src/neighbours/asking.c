@@ -29,19 +29,11 @@ static const uint64_t due_ms[] = {0, 50, 200, 1000};
 
 /* ---- sockets ------------------------------------------------------------------------------- */
 
-void mesh_asking_sockets_init(struct mesh_asking_socket *sockets,
-			      void (*ready)(struct mesh_watch *watch, uint32_t events), void *owner)
+/* The one of that family, which is opened if it is not. Returns its descriptor
+ * or an errno. */
+static int socket_of(struct mesh_asking *asking, enum mesh_family family)
 {
-	int i;
-
-	for (i = 0; i < MESH_ASKING_SOCKETS; i++)
-		sockets[i] = (struct mesh_asking_socket){{.fd = -1, .ready = ready}, owner};
-}
-
-int mesh_asking_socket_of(const struct mesh_asking *asking, struct mesh_asking_socket *sockets,
-			  enum mesh_family family)
-{
-	struct mesh_watch *watch = &sockets[family == MESH_FAMILY_IPV6 ? 0 : 1].watch;
+	struct mesh_watch *watch = &asking->sockets[family == MESH_FAMILY_IPV6 ? 0 : 1].watch;
 	int fd = watch->fd >= 0 ? watch->fd : mesh_datagram_open(family, 0);
 	int ret = 0;
 
@@ -57,16 +49,16 @@ int mesh_asking_socket_of(const struct mesh_asking *asking, struct mesh_asking_s
 	return ret;
 }
 
-void mesh_asking_sockets_close(const struct mesh_asking *asking, struct mesh_asking_socket *sockets)
+static void sockets_close(struct mesh_asking *asking)
 {
 	int i;
 
 	for (i = 0; i < MESH_ASKING_SOCKETS; i++) {
 		if (asking->engine)
-			mesh_engine_unwatch(asking->engine, &sockets[i].watch);
+			mesh_engine_unwatch(asking->engine, &asking->sockets[i].watch);
 		else
-			mesh_descriptor_close(sockets[i].watch.fd);
-		sockets[i].watch.fd = -1;
+			mesh_descriptor_close(asking->sockets[i].watch.fd);
+		asking->sockets[i].watch.fd = -1;
 	}
 }
 
@@ -80,7 +72,7 @@ static void asked_free(struct mesh_asked *asked)
 
 static void round_end(struct mesh_asking *asking)
 {
-	mesh_asking_sockets_close(asking, asking->sockets);
+	sockets_close(asking);
 	if (asking->engine)
 		mesh_engine_timer_cancel(asking->engine, &asking->timer);
 	asking->began_ms = asking->sought = 0;
@@ -155,8 +147,7 @@ static int round_begin(struct mesh_asking *asking, uint64_t now_ms)
 		asking->asked[i].answered = false;
 		if (asking->links[i].ask_from.family == MESH_FAMILY_NONE)
 			continue;
-		fd = mesh_asking_socket_of(asking, asking->sockets,
-					   asking->links[i].ask_from.family);
+		fd = socket_of(asking, asking->links[i].ask_from.family);
 		if (fd < 0)
 			ret = fd;
 		else
@@ -211,16 +202,31 @@ static bool is_wanted(const struct mesh_asking *asking, const struct mesh_asked 
 	return !asked->answered || (asking->sought && !mesh_asked_has_heard(asked, asking->sought));
 }
 
+/* To all nodes of the link. Returns 0 or a negative errno. */
+static int group_send(struct mesh_asking *asking, const struct mesh_neighbour_link *link,
+		      const void *datagram, size_t size)
+{
+	struct mesh_addr group = mesh_datagram_group(link->ask_from.family);
+
+	if (link->ask_from.family == MESH_FAMILY_NONE)
+		return -EADDRNOTAVAIL;
+	return mesh_datagram_send(socket_of(asking, link->ask_from.family), link->ifindex,
+				  &link->ask_from, &group, MESH_NEIGHBOUR_PORT, datagram, size);
+}
+
+void mesh_asking_send_all(struct mesh_asking *asking, const void *datagram, size_t size)
+{
+	int i;
+
+	for (i = 0; i < asking->num_links; i++)
+		group_send(asking, &asking->links[i], datagram, size);
+}
+
 static void question_send(struct mesh_asking *asking, int i)
 {
 	const struct mesh_neighbour_link *link = &asking->links[i];
 	struct mesh_neighbour question = link->about;
-	struct mesh_addr group = mesh_datagram_group(link->ask_from.family);
 
-	if (link->ask_from.family == MESH_FAMILY_NONE) {
-		asking->asked[i].error = -EADDRNOTAVAIL;
-		return;
-	}
 	question.token = asking->token;
 	question.job = asking->self->job;
 	if (asking->self->process.role) {
@@ -228,10 +234,7 @@ static void question_send(struct mesh_asking *asking, int i)
 		question.processes[0] = asking->self->process;
 	}
 	mesh_neighbour_finish(&question, MESH_NEIGHBOUR_QUESTION);
-	asking->asked[i].error = mesh_datagram_send(
-		mesh_asking_socket_of(asking, asking->sockets, link->ask_from.family),
-		link->ifindex, &link->ask_from, &group, MESH_NEIGHBOUR_PORT, &question,
-		question.length);
+	asking->asked[i].error = group_send(asking, link, &question, question.length);
 }
 
 void mesh_asking_advance(struct mesh_asking *asking, uint64_t now_ms)
@@ -313,9 +316,8 @@ static void answer_enter(struct mesh_asking *asking, const struct mesh_datagram 
 	struct mesh_asked *asked = asked_find(asking, datagram->ifindex);
 	struct mesh_heard *heard;
 
-	if (!asked || datagram->is_links ||
-	    (!datagram->error && (datagram->about.type != MESH_NEIGHBOUR_ANSWER ||
-				  datagram->about.token != asking->token)))
+	if (!asked || (!datagram->error && (datagram->about.type != MESH_NEIGHBOUR_ANSWER ||
+					    datagram->about.token != asking->token)))
 		return;
 	heard = heard_place(asked, datagram);
 	if (!heard)
@@ -336,8 +338,11 @@ void mesh_asking_take(struct mesh_asking *asking, int fd, uint64_t now_ms)
 		ret = mesh_datagram_receive(fd, &datagram);
 		if (ret == -EAGAIN)
 			return;
-		if (ret)
+		if (ret && !datagram.is_links)
 			answer_enter(asking, &datagram, now_ms);
+		else if (ret && datagram.links.head.type == MESH_LINKS_ANSWER &&
+			 asking->links_answered)
+			asking->links_answered(asking->links_owner, &datagram.links.answer);
 		if (++asking->taken > ROUND_MAX)
 			round_end(asking);
 	}
@@ -347,7 +352,7 @@ MESH_HOLDS(process)
 static void answers_ready(struct mesh_watch *watch, uint32_t events)
 {
 	struct mesh_asking *asking =
-		mesh_container_of(watch, struct mesh_asking_socket, watch)->owner;
+		mesh_container_of(watch, struct mesh_asking_socket, watch)->asking;
 	uint64_t now_ms = mesh_clock_ms();
 
 	(void)events;
@@ -391,10 +396,14 @@ uint64_t mesh_asking_waited_ms(const struct mesh_asking *asking, uint64_t now_ms
 
 void mesh_asking_init(struct mesh_asking *asking, const struct mesh_neighbour_self *self)
 {
+	int i;
+
 	memset(asking, 0, sizeof(*asking));
 	asking->self = self;
 	asking->timer.expired = question_due;
-	mesh_asking_sockets_init(asking->sockets, answers_ready, asking);
+	for (i = 0; i < MESH_ASKING_SOCKETS; i++)
+		asking->sockets[i] = (struct mesh_asking_socket){
+			.watch = {.fd = -1, .ready = answers_ready}, .asking = asking};
 }
 
 /* ---- what they say ------------------------------------------------------------------------- */

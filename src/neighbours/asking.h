@@ -20,12 +20,14 @@
  * the first question was lost, the second one follows after 50 ms.
  */
 #define MESH_ASKING_SETTLE_MS 80
-/* The sockets of a round, or a search: IPv6, and IPv4 for NICs that have no IPv6. */
+/* IPv6, and IPv4 for NICs that have no IPv6. */
 #define MESH_ASKING_SOCKETS 2
+
+struct mesh_asking;
 
 struct mesh_asking_socket {
 	struct mesh_watch watch; /* fd -1: not open */
-	void *owner;
+	struct mesh_asking *asking;
 };
 
 /* One NIC of another node (or of ours), as it answered on one of our NICs. */
@@ -50,6 +52,10 @@ struct mesh_asking {
 	struct mesh_engine *engine; /* NULL: there is none */
 	/* Called by the engine after answers have come and after questions were due, or NULL. */
 	void (*stepped)(struct mesh_asking *asking, uint64_t now_ms);
+	/* Called with each answer about links that has come to the sockets, or NULL.
+   */
+	void (*links_answered)(void *links_owner, const struct mesh_links_answer *answer);
+	void *links_owner;
 	struct mesh_neighbour_link links[MESH_NICS_MAX];
 	struct mesh_asked asked[MESH_NICS_MAX]; /* beside links */
 	int num_links;
@@ -123,17 +129,9 @@ void mesh_asking_take(struct mesh_asking *asking, int fd, uint64_t now_ms);
 /** Milliseconds since the first question of this round; UINT64_MAX if no round goes on. */
 uint64_t mesh_asking_waited_ms(const struct mesh_asking *asking, uint64_t now_ms);
 
-/** @sockets: MESH_ASKING_SOCKETS of them; @ready: as in struct mesh_watch */
-void mesh_asking_sockets_init(struct mesh_asking_socket *sockets,
-			      void (*ready)(struct mesh_watch *watch, uint32_t events),
-			      void *owner);
-
-/** The one of that family, which is opened if it is not. Returns its descriptor or an errno. */
-int mesh_asking_socket_of(const struct mesh_asking *asking, struct mesh_asking_socket *sockets,
-			  enum mesh_family family);
-
-void mesh_asking_sockets_close(const struct mesh_asking *asking,
-			       struct mesh_asking_socket *sockets);
+/** While a round goes on: sends a finished datagram to all nodes of each link.
+ */
+void mesh_asking_send_all(struct mesh_asking *asking, const void *datagram, size_t size);
 
 /** True if the answer is one of this node: a cable, or a switch, leads back. */
 bool mesh_heard_is_own(const struct mesh_asking *asking, const struct mesh_heard *heard);

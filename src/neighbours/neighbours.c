@@ -34,13 +34,9 @@ static void asking_stepped(struct mesh_asking *asking, uint64_t now_ms)
 	mesh_searching_advance(&neighbours->searching, now_ms);
 }
 
-int mesh_neighbours_search(struct mesh_neighbours *neighbours, uint64_t target, uint64_t limit_ms)
+int mesh_neighbours_search(struct mesh_neighbours *neighbours)
 {
-	int ret = mesh_searching_begin(&neighbours->searching, target, limit_ms, mesh_clock_ms());
-
-	if (!ret)
-		mesh_neighbours_ask(neighbours);
-	return ret;
+	return mesh_searching_begin(&neighbours->searching, mesh_clock_ms());
 }
 
 /*
@@ -62,8 +58,9 @@ static bool best_is_poor(const struct mesh_neighbours *neighbours, uint64_t targ
 
 bool mesh_neighbours_searches(const struct mesh_neighbours *neighbours, uint64_t target)
 {
-	return neighbours->searching.until_ms &&
-	       (!target || !mesh_explore_has_found(&neighbours->searching.explore, target) ||
+	return neighbours->searching.goes_on &&
+	       (!target || !mesh_neighbours_node_name(neighbours, target) ||
+		!mesh_explore_is_complete(&neighbours->searching.explore) ||
 		best_is_poor(neighbours, target));
 }
 

@@ -93,25 +93,21 @@ const char *mesh_neighbours_words(const struct mesh_neighbours *neighbours, char
 MESH_HOLDS(process)
 uint64_t mesh_neighbours_waited_ms(const struct mesh_neighbours *neighbours, uint64_t now_ms);
 
-/* What a search for a connection may take. */
-#define MESH_SEARCH_MS 1000
-
 /**
- * Looks for routes to a node: asks our neighbours, and from node to node those behind them. A
- * search that goes on is replaced. mesh_neighbours_searches() says when it is over.
- *
- * @target: a node id; 0: the whole mesh
- * @limit_ms: it ends after so many milliseconds at the latest
+ * Looks for routes: asks our neighbours, and from node to node those behind
+ * them, for a second at most. A search that goes on is replaced.
+ * mesh_neighbours_searches() says when it is over.
  *
  * Returns 0 or a negative errno.
  */
 MESH_HOLDS(process)
-int mesh_neighbours_search(struct mesh_neighbours *neighbours, uint64_t target, uint64_t limit_ms);
+int mesh_neighbours_search(struct mesh_neighbours *neighbours);
 
 /**
- * True while the latest search goes on and may still find a route to @target, or one that is as
- * short as those that it has found; or a longer one inside our site, if those lead over another, or
- * with RDMA on each hop, if both ends have that and those do not.
+ * True while the latest search goes on and may still find a better route to
+ * @target: a node that was reported has not answered; or the best route leads
+ * over another site than ours, or has a hop without RDMA, though both ends have
+ * that.
  *
  * @target: 0: true while it goes on, whatever it has found
  */

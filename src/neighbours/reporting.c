@@ -1,202 +1,112 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* reporting.c - answers to questions about links, and passes them on. */
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"
 #include "base/compiler.h"
-#include "base/random.h"
 #include "base/version.h"
 #include "neighbours/reporting.h"
 
+_Static_assert(MESH_NICS_MAX <= 32, "a bit for each");
+
 /* ---- passing on ---------------------------------------------------------------------------- */
 
-struct mesh_forwarding_slot {
-	struct mesh_forwarding_asker asker;
-	uint64_t token; /* ours; 0: the slot is free */
-	uint64_t asker_token;
-	uint64_t route; /* hash of what an answer depends on */
-	uint64_t target;
-	uint64_t sent_ms;
-	uint16_t asker_number, cursor;
-};
-
-struct mesh_forwarding_kept {
-	uint64_t route, target;
-	uint64_t taken_ms;
-	uint16_t cursor;
-	struct mesh_links_answer answer; /* head.length bytes are allocated */
-};
-
-void mesh_forwarding_clear(struct mesh_forwarding *forwarding)
+static bool is_kept(const struct mesh_forwarding_slot *slot, uint64_t now_ms)
 {
-	int i;
-
-	for (i = 0; forwarding->kept && i < MESH_FORWARDING_KEPT; i++)
-		free(forwarding->kept[i]);
-	free(forwarding->kept);
-	free(forwarding->slots);
-	forwarding->kept = NULL;
-	forwarding->slots = NULL;
+	return slot->came_ms &&
+	       mesh_clock_elapsed_ms(slot->came_ms, now_ms) <= MESH_FORWARDING_KEEP_MS;
 }
 
-/* Returns false if memory is short. */
-static bool memory_take(struct mesh_forwarding *forwarding)
+/* Of the question with this token; else the oldest that it may be kept in. */
+static struct mesh_forwarding_slot *slot_of(struct mesh_forwarding *forwarding, uint64_t token)
 {
-	if (forwarding->slots && forwarding->kept)
-		return true;
-	mesh_forwarding_clear(forwarding);
-	if (mesh_random(&forwarding->key, sizeof(forwarding->key)))
-		return false;
-	forwarding->slots = calloc(MESH_FORWARDING_SLOTS, sizeof(*forwarding->slots));
-	forwarding->kept = calloc(MESH_FORWARDING_KEPT, sizeof(struct mesh_forwarding_kept *));
-	return forwarding->slots && forwarding->kept;
-}
+	struct mesh_forwarding_slot *slot, *oldest = NULL;
+	uint64_t i;
 
-/* Of all that an answer depends on. The key never leaves this process. */
-static uint64_t route_hash(const struct mesh_forwarding *forwarding,
-			   const struct mesh_links_question *question)
-{
-	uint64_t hash = forwarding->key ^ question->job;
-	int i;
-
-	for (i = 1; i < question->num_route; i++) {
-		hash = (hash ^ question->route[i]) * 0xff51afd7ed558ccdu;
-		hash ^= hash >> 32;
+	for (i = 0; i < MESH_FORWARDING_PLACES; i++) {
+		slot = &forwarding->slots[(token + i) % MESH_FORWARDING_SLOTS];
+		if (slot->came_ms && slot->token == token)
+			return slot;
+		if (!oldest || slot->came_ms < oldest->came_ms)
+			oldest = slot;
 	}
-	hash = (hash ^ question->cursor) * 0xc4ceb9fe1a85ec53u;
-	return hash ^ hash >> 29;
+	return oldest;
 }
 
-/* ---- answers that are kept ----------------------------------------------------------------- */
-
-static void answer_keep(struct mesh_forwarding *forwarding, const struct mesh_forwarding_slot *slot,
-			const struct mesh_links_answer *answer, uint64_t now_ms)
-{
-	struct mesh_forwarding_kept **place = &forwarding->kept[slot->route % MESH_FORWARDING_KEPT];
-	size_t size = offsetof(struct mesh_forwarding_kept, answer) + answer->head.length;
-
-	free(*place);
-	*place = malloc(size);
-	if (!*place)
-		return;
-	(*place)->route = slot->route;
-	(*place)->target = slot->target;
-	(*place)->cursor = slot->cursor;
-	(*place)->taken_ms = now_ms;
-	memcpy(&(*place)->answer, answer, answer->head.length);
-}
-
-/* Answers with what was kept; returns false if there is nothing that fits. */
-static bool kept_answer(struct mesh_forwarding *forwarding,
-			const struct mesh_forwarding_asker *from,
-			const struct mesh_links_question *question, uint64_t now_ms)
-{
-	uint64_t route = route_hash(forwarding, question);
-	const struct mesh_forwarding_kept *kept = forwarding->kept[route % MESH_FORWARDING_KEPT];
-	struct mesh_links_answer answer;
-
-	if (!kept || kept->route != route || kept->cursor != question->cursor ||
-	    kept->target != question->route[question->num_route - 1] ||
-	    mesh_clock_elapsed_ms(kept->taken_ms, now_ms) > MESH_FORWARDING_KEEP_MS)
-		return false;
-	memset(&answer, 0, sizeof(answer));
-	memcpy(&answer, &kept->answer, kept->answer.head.length);
-	answer.token = question->token;
-	answer.number = question->number;
-	forwarding->answer(forwarding->owner, from, &answer);
-	return true;
-}
-
-void mesh_forwarding_question(struct mesh_forwarding *forwarding,
+void mesh_forwarding_question(struct mesh_forwarding *forwarding, int link,
 			      const struct mesh_forwarding_asker *from,
 			      const struct mesh_links_question *question, uint64_t now_ms)
 {
-	struct mesh_links_question onward = *question;
-	struct mesh_forwarding_slot *slot;
+	struct mesh_forwarding_slot *slot = slot_of(forwarding, question->token);
 
-	if (question->route[0] != forwarding->node_id)
-		return; /* it went to all nodes of the link */
-	if (question->num_route == 1) {
-		forwarding->own(forwarding->owner, from, question);
+	if (question->node_id == forwarding->node_id)
+		return; /* it has come back */
+	if (is_kept(slot, now_ms) && slot->token == question->token &&
+	    slot->tries >= question->tries) {
+		slot->links |= 1u << link;
 		return;
 	}
-	forwarding->used_ms = now_ms;
-	if (!memory_take(forwarding) || kept_answer(forwarding, from, question, now_ms))
-		return;
-	slot = &forwarding->slots[forwarding->next_slot];
 	*slot = (struct mesh_forwarding_slot){
 		.asker = *from,
-		.asker_token = question->token,
-		.route = route_hash(forwarding, question),
-		.target = question->route[question->num_route - 1],
-		.sent_ms = now_ms,
-		.asker_number = question->number,
-		.cursor = question->cursor,
+		.token = question->token,
+		.job = question->job,
+		.node_id = question->node_id,
+		.came_ms = now_ms,
+		.links = 1u << link,
+		.hops = question->hops,
+		.tries = question->tries,
+		.passed = question->hops == 1,
 	};
-	if (mesh_random(&slot->token, sizeof(slot->token)))
-		return;
-	slot->token |= 1;
-	onward.token = slot->token;
-	onward.number = (uint16_t)forwarding->next_slot;
-	onward.num_route--;
-	memmove(onward.route, onward.route + 1, onward.num_route * sizeof(onward.route[0]));
-	onward.route[onward.num_route] = 0;
-	mesh_links_question_finish(&onward);
-	if (forwarding->ask(forwarding->owner, onward.route[0], &onward))
-		forwarding->next_slot = (forwarding->next_slot + 1) % MESH_FORWARDING_SLOTS;
-	else
-		slot->token = 0;
+	slot->answered = forwarding->own(forwarding->owner, slot);
 }
 
 void mesh_forwarding_answer(struct mesh_forwarding *forwarding,
 			    const struct mesh_links_answer *answer, uint64_t now_ms)
 {
-	struct mesh_links_answer back = *answer;
+	const struct mesh_forwarding_slot *slot = slot_of(forwarding, answer->token);
+
+	if (slot->token == answer->token && is_kept(slot, now_ms))
+		forwarding->answer(forwarding->owner, &slot->asker, answer);
+}
+
+static void slot_pass(struct mesh_forwarding *forwarding, struct mesh_forwarding_slot *slot)
+{
+	struct mesh_links_question question = {
+		.token = slot->token,
+		.job = slot->job,
+		.node_id = slot->node_id,
+		.hops = slot->hops - 1,
+		.tries = slot->tries,
+	};
+
+	slot->passed = true;
+	forwarding->ask(forwarding->owner, slot->links, &question);
+}
+
+bool mesh_forwarding_pass(struct mesh_forwarding *forwarding, uint64_t now_ms)
+{
+	struct mesh_forwarding_slot *slot;
+	bool more = false;
+
+	for (slot = forwarding->slots; slot < forwarding->slots + MESH_FORWARDING_SLOTS; slot++) {
+		if (slot->passed || !is_kept(slot, now_ms))
+			continue;
+		if (mesh_clock_elapsed_ms(slot->came_ms, now_ms) >= MESH_FORWARDING_DELAY_MS)
+			slot_pass(forwarding, slot);
+		else
+			more = true;
+	}
+	return more;
+}
+
+void mesh_forwarding_answer_own(struct mesh_forwarding *forwarding, uint64_t now_ms)
+{
 	struct mesh_forwarding_slot *slot;
 
-	if (!forwarding->slots || answer->number >= MESH_FORWARDING_SLOTS)
-		return;
-	slot = &forwarding->slots[answer->number];
-	if (!slot->token || slot->token != answer->token || slot->target != answer->node_id ||
-	    slot->cursor != answer->cursor ||
-	    mesh_clock_elapsed_ms(slot->sent_ms, now_ms) > MESH_FORWARDING_KEEP_MS)
-		return;
-	slot->token = 0;
-	forwarding->used_ms = now_ms;
-	answer_keep(forwarding, slot, answer, now_ms);
-	back.token = slot->asker_token;
-	back.number = slot->asker_number;
-	forwarding->answer(forwarding->owner, &slot->asker, &back);
-}
-
-/* ---- memory -------------------------------------------------------------------------------- */
-
-uint64_t mesh_forwarding_expire(struct mesh_forwarding *forwarding, uint64_t now_ms)
-{
-	if (!forwarding->slots)
-		return UINT64_MAX;
-	if (mesh_clock_elapsed_ms(forwarding->used_ms, now_ms) <= MESH_FORWARDING_KEEP_MS)
-		return forwarding->used_ms + 1 + MESH_FORWARDING_KEEP_MS;
-	mesh_forwarding_clear(forwarding);
-	return UINT64_MAX;
-}
-
-uint64_t mesh_forwarding_bytes(const struct mesh_forwarding *forwarding)
-{
-	uint64_t bytes = 0;
-	int i;
-
-	if (!forwarding->slots)
-		return 0;
-	bytes = MESH_FORWARDING_SLOTS * sizeof(*forwarding->slots) +
-		MESH_FORWARDING_KEPT * sizeof(*forwarding->kept);
-	for (i = 0; i < MESH_FORWARDING_KEPT; i++) {
-		if (forwarding->kept[i])
-			bytes += offsetof(struct mesh_forwarding_kept, answer) +
-				 forwarding->kept[i]->answer.head.length;
+	for (slot = forwarding->slots; slot < forwarding->slots + MESH_FORWARDING_SLOTS; slot++) {
+		if (!slot->answered && is_kept(slot, now_ms))
+			slot->answered = forwarding->own(forwarding->owner, slot);
 	}
-	return bytes;
 }
 
 /* ---- the survey ---------------------------------------------------------------------------- */
@@ -309,22 +219,14 @@ static int links_list(const struct mesh_reporting *reporting, struct mesh_links_
 	return num;
 }
 
+/* Our answer, as many datagrams as it needs. */
 MESH_HOLDS(process)
-static void answer_return(void *owner, const struct mesh_forwarding_asker *to,
-			  const struct mesh_links_answer *answer)
-{
-	struct mesh_reporting *reporting = owner;
-
-	reporting->send(reporting, to, &answer->head);
-}
-
-MESH_HOLDS(process)
-static void own_answer(struct mesh_reporting *reporting, const struct mesh_forwarding_asker *to,
-		       const struct mesh_links_question *question)
+static void links_report(struct mesh_reporting *reporting, const struct mesh_forwarding_slot *slot)
 {
 	const struct mesh_neighbour_self *self = reporting->members->self;
 	struct mesh_links_nic nics[MESH_NICS_MAX];
 	struct mesh_links_link links[MESH_LINKS_MAX];
+	int num_nics = nics_list(reporting, nics), num_links = links_list(reporting, links);
 	struct mesh_links_answer answer;
 
 	memset(&answer, 0, sizeof(answer));
@@ -332,49 +234,30 @@ static void own_answer(struct mesh_reporting *reporting, const struct mesh_forwa
 	memcpy(answer.head.node, self->node, sizeof(answer.head.node));
 	memcpy(answer.site, self->site, sizeof(answer.site));
 	answer.node_id = self->node_id;
+	answer.token = slot->token;
 	answer.protocol = MESH_PROTOCOL_VERSION;
 	answer.num_ranks =
-		(uint16_t)mesh_members_ranks(reporting->members, question->job, &answer.first_rank);
+		(uint16_t)mesh_members_ranks(reporting->members, slot->job, &answer.first_rank);
 	if (answer.num_ranks)
 		answer.flags |= MESH_LINKS_SAME_JOB;
-	if (mesh_members_serve(reporting->members, question->job))
+	if (mesh_members_serve(reporting->members, slot->job))
 		answer.flags |= MESH_LINKS_RELAY;
-	mesh_links_answer_fill(&answer, question, nics, nics_list(reporting, nics), links,
-			       links_list(reporting, links));
-	answer_return(reporting, to, &answer);
+	do {
+		mesh_links_answer_fill(&answer, answer.next, nics, num_nics, links, num_links);
+		reporting->send(reporting, slot->asker.ifindex, &slot->asker.addr, slot->asker.port,
+				&answer.head);
+	} while (answer.next);
 }
 
 MESH_HOLDS(process)
-static void waiting_answer(struct mesh_reporting *reporting)
-{
-	int i;
-
-	for (i = 0; i < reporting->num_waiting; i++)
-		own_answer(reporting, &reporting->waiting[i].from, &reporting->waiting[i].question);
-	free(reporting->waiting);
-	reporting->waiting = NULL;
-	reporting->num_waiting = 0;
-}
-
-/* A question for this node: its answer may have to wait for those of the neighbours. */
-MESH_HOLDS(process)
-static void own_question(void *owner, const struct mesh_forwarding_asker *from,
-			 const struct mesh_links_question *question)
+static bool own_question(void *owner, const struct mesh_forwarding_slot *slot)
 {
 	struct mesh_reporting *reporting = owner;
-	uint64_t now_ms = mesh_clock_ms();
 
-	survey_refresh(reporting, now_ms);
-	if (is_settled(reporting, now_ms)) {
-		own_answer(reporting, from, question);
-		return;
-	}
-	if (!reporting->waiting)
-		reporting->waiting = calloc(MESH_REPORTING_WAITING, sizeof(*reporting->waiting));
-	if (!reporting->waiting || reporting->num_waiting == MESH_REPORTING_WAITING)
-		return;
-	reporting->waiting[reporting->num_waiting++] =
-		(struct mesh_reporting_question){*from, *question};
+	if (!is_settled(reporting, mesh_clock_ms()))
+		return false;
+	links_report(reporting, slot);
+	return true;
 }
 
 MESH_HOLDS(process)
@@ -382,61 +265,78 @@ static void survey_stepped(struct mesh_asking *survey, uint64_t now_ms)
 {
 	struct mesh_reporting *reporting = mesh_container_of(survey, struct mesh_reporting, survey);
 
-	if (reporting->num_waiting && is_settled(reporting, now_ms))
-		waiting_answer(reporting);
+	if (is_settled(reporting, now_ms))
+		mesh_forwarding_answer_own(&reporting->forwarding, now_ms);
 }
 
 MESH_HOLDS(process)
 static void settle_expired(struct mesh_timer *timer, uint64_t now_ms)
 {
-	(void)now_ms;
-	waiting_answer(mesh_container_of(timer, struct mesh_reporting, settled));
+	survey_stepped(&mesh_container_of(timer, struct mesh_reporting, settled)->survey, now_ms);
 }
 
 /* ---- other nodes' links -------------------------------------------------------------------- */
 
 MESH_HOLDS(process)
-static bool neighbour_ask(void *owner, uint64_t node_id, const struct mesh_links_question *question)
+static void links_ask(void *owner, uint32_t links, const struct mesh_links_question *question)
 {
 	struct mesh_reporting *reporting = owner;
-	struct mesh_forwarding_asker to = {.port = MESH_NEIGHBOUR_PORT};
-	const struct mesh_heard *heard;
-	struct mesh_heard_at at = {0};
+	const struct mesh_neighbour_self *self = reporting->members->self;
+	struct mesh_links_question onward = *question;
+	int i;
 
-	survey_refresh(reporting, mesh_clock_ms());
-	heard = node_id ? mesh_asking_heard_next(&reporting->survey, node_id, 0, &at) : NULL;
-	if (!heard)
-		return false;
-	to.ifindex = reporting->survey.links[at.link].ifindex;
-	to.addr = heard->from;
-	reporting->send(reporting, &to, &question->head);
-	return true;
+	memcpy(onward.head.product, mesh_version(), strlen(mesh_version()));
+	memcpy(onward.head.node, self->node, sizeof(onward.head.node));
+	mesh_links_question_finish(&onward);
+	for (i = 0; i < reporting->survey.num_links; i++) {
+		if (!(links >> i & 1))
+			reporting->send(reporting, reporting->survey.links[i].ifindex, NULL,
+					MESH_NEIGHBOUR_PORT, &onward.head);
+	}
 }
 
 MESH_HOLDS(process)
-static void forget_expired(struct mesh_timer *timer, uint64_t now_ms)
+static void answer_return(void *owner, const struct mesh_forwarding_asker *to,
+			  const struct mesh_links_answer *answer)
 {
-	struct mesh_reporting *reporting =
-		mesh_container_of(timer, struct mesh_reporting, forgotten);
-	uint64_t due_ms = mesh_forwarding_expire(&reporting->forwarding, now_ms);
+	struct mesh_reporting *reporting = owner;
 
-	if (due_ms != UINT64_MAX)
-		mesh_engine_timer_set(reporting->survey.engine, timer, due_ms);
+	reporting->send(reporting, to->ifindex, &to->addr, to->port, &answer->head);
+}
+
+MESH_HOLDS(process)
+static void passing_due(struct mesh_timer *timer, uint64_t now_ms)
+{
+	struct mesh_reporting *reporting = mesh_container_of(timer, struct mesh_reporting, passing);
+
+	if (mesh_forwarding_pass(&reporting->forwarding, now_ms))
+		mesh_engine_timer_set(reporting->survey.engine, timer,
+				      now_ms + MESH_FORWARDING_DELAY_MS);
 }
 
 void mesh_reporting_take(struct mesh_reporting *reporting, const struct mesh_datagram *datagram,
 			 uint64_t now_ms)
 {
-	struct mesh_forwarding_asker from = {
+	const struct mesh_forwarding_asker from = {
 		.ifindex = datagram->ifindex, .addr = datagram->from, .port = datagram->port};
+	int link;
 
-	if (datagram->links.head.type == MESH_LINKS_ANSWER)
+	if (datagram->links.head.type == MESH_LINKS_ANSWER) {
 		mesh_forwarding_answer(&reporting->forwarding, &datagram->links.answer, now_ms);
-	else
-		mesh_forwarding_question(&reporting->forwarding, &from, &datagram->links.question,
-					 now_ms);
-	if (reporting->forwarding.slots && !reporting->forgotten.set)
-		forget_expired(&reporting->forgotten, now_ms);
+		return;
+	}
+	survey_refresh(reporting, now_ms);
+	for (link = 0; link < reporting->survey.num_links; link++) {
+		if (reporting->survey.links[link].ifindex == datagram->ifindex)
+			break;
+	}
+	if (link == reporting->survey.num_links)
+		return;
+	mesh_forwarding_question(&reporting->forwarding, link, &from, &datagram->links.question,
+				 now_ms);
+	if (!reporting->passing.set)
+		mesh_engine_timer_set(reporting->survey.engine, &reporting->passing,
+				      now_ms + MESH_FORWARDING_DELAY_MS);
 }
 
 /* ---- opening and closing ------------------------------------------------------------------- */
@@ -450,24 +350,17 @@ void mesh_reporting_init(struct mesh_reporting *reporting, struct mesh_engine *e
 	reporting->survey.engine = engine;
 	reporting->survey.stepped = survey_stepped;
 	reporting->settled.expired = settle_expired;
-	reporting->forgotten.expired = forget_expired;
-	reporting->forwarding = (struct mesh_forwarding){
-		.node_id = self->node_id,
-		.owner = reporting,
-		.ask = neighbour_ask,
-		.answer = answer_return,
-		.own = own_question,
-	};
+	reporting->passing.expired = passing_due;
+	reporting->forwarding.node_id = self->node_id;
+	reporting->forwarding.owner = reporting;
+	reporting->forwarding.ask = links_ask;
+	reporting->forwarding.answer = answer_return;
+	reporting->forwarding.own = own_question;
 }
 
 void mesh_reporting_finish(struct mesh_reporting *reporting)
 {
 	mesh_engine_timer_cancel(reporting->survey.engine, &reporting->settled);
-	mesh_engine_timer_cancel(reporting->survey.engine, &reporting->forgotten);
+	mesh_engine_timer_cancel(reporting->survey.engine, &reporting->passing);
 	mesh_asking_finish(&reporting->survey);
-	mesh_forwarding_clear(&reporting->forwarding);
-	free(reporting->waiting);
-	reporting->waiting = NULL;
-	reporting->num_waiting = 0;
-	reporting->surveyed_ms = 0;
 }

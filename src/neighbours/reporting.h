@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * reporting.h - answers to questions about links: the speaker asks its own neighbours when somebody
- * wants to know (struct mesh_reporting), and passes questions for other nodes on to the next node
- * of their route, and the answers back (struct mesh_forwarding, which sends nothing itself and
- * reads no clock).
+ * reporting.h - answers to questions about links: the speaker asks its own
+ * neighbours when somebody wants to know (struct mesh_reporting), and passes
+ * questions on to all nodes of its other links, and their answers back (struct
+ * mesh_forwarding, which sends nothing itself and reads no clock).
  *
- * What a question needs on its way back is kept in a slot, whose number and random token stand in
- * the question that is passed on: an answer counts only if it repeats both. Answers are kept for a
- * second, so that many who ask at once, as all ranks do at the start of a job, cost each link one
- * question. An answer is only given to a question with the very same route behind this node.
+ * A question is known by its random token. It is passed on a moment after it
+ * came, over the links on which it has not come by then: where all nodes share
+ * two switches, all have it from who asks, and nobody repeats it.
  */
 #ifndef MESH_NEIGHBOURS_REPORTING_H
 #define MESH_NEIGHBOURS_REPORTING_H
@@ -21,50 +20,55 @@
 #include "neighbours/datagram.h"
 #include "neighbours/members.h"
 
-/* Questions on their way; a new one replaces the oldest. Of all that arrive in a second. */
+/* Questions of which the answers are passed back. Of all that arrive in a
+ * second. */
 #define MESH_FORWARDING_SLOTS 2048
-/* Answers that are kept. */
-#define MESH_FORWARDING_KEPT 1024
-/*
- * What was heard is used for so long, and a question on its way waits for its answer: who asks has
- * asked again by then. Then all is forgotten.
- */
+/* One is kept in one of so many places: in place of the oldest there. */
+#define MESH_FORWARDING_PLACES 8
+/* It is passed on so long after it came. */
+#define MESH_FORWARDING_DELAY_MS 2
+/* What was heard is used for so long, and answers to a question are passed
+ * back. */
 #define MESH_FORWARDING_KEEP_MS 1000
 
-/* Who has sent us a question, or gets one. */
+/* Who has sent us a question. */
 struct mesh_forwarding_asker {
 	unsigned int ifindex; /* of our NIC */
 	struct mesh_addr addr;
 	uint16_t port;
 };
 
-struct mesh_forwarding_slot;
-struct mesh_forwarding_kept;
+struct mesh_forwarding_slot {
+	struct mesh_forwarding_asker asker;
+	uint64_t token, job, node_id; /* of the question */
+	uint64_t came_ms;	      /* 0: the slot is free */
+	uint32_t links;		      /* a bit for each on which it has come */
+	uint8_t hops, tries;
+	bool passed, answered;
+};
 
+/* Zeros, but for what its owner sets. */
 struct mesh_forwarding {
 	uint64_t node_id; /* ours */
 	void *owner;
-	/* Sends to a neighbour. Returns false if there is none of this id. */
-	bool (*ask)(void *owner, uint64_t node_id, const struct mesh_links_question *question);
+	/* Sends to all nodes of each link but those of @links. */
+	void (*ask)(void *owner, uint32_t links, const struct mesh_links_question *question);
 	/* Sends an answer back. */
 	void (*answer)(void *owner, const struct mesh_forwarding_asker *to,
 		       const struct mesh_links_answer *answer);
-	/* A question for this node. */
-	void (*own)(void *owner, const struct mesh_forwarding_asker *from,
-		    const struct mesh_links_question *question);
-	/* The rest is private. */
-	uint64_t key;			    /* random, of the hash */
-	struct mesh_forwarding_slot *slots; /* owned; NULL: none is in use */
-	struct mesh_forwarding_kept **kept; /* owned; NULL: none */
-	int next_slot;
-	uint64_t used_ms; /* when it was last used */
+	/* Answers for this node; returns false if mesh_forwarding_answer_own() is to
+   * follow. */
+	bool (*own)(void *owner, const struct mesh_forwarding_slot *slot);
+	struct mesh_forwarding_slot slots[MESH_FORWARDING_SLOTS];
 };
 
-/** Frees the memory; it may be used again. */
-void mesh_forwarding_clear(struct mesh_forwarding *forwarding);
-
-/** A decoded question has arrived. */
-void mesh_forwarding_question(struct mesh_forwarding *forwarding,
+/**
+ * A decoded question has arrived. mesh_forwarding_pass() is to follow after
+ * MESH_FORWARDING_DELAY_MS.
+ *
+ * @link: of ours, 0 to 31
+ */
+void mesh_forwarding_question(struct mesh_forwarding *forwarding, int link,
 			      const struct mesh_forwarding_asker *from,
 			      const struct mesh_links_question *question, uint64_t now_ms);
 
@@ -72,36 +76,24 @@ void mesh_forwarding_question(struct mesh_forwarding *forwarding,
 void mesh_forwarding_answer(struct mesh_forwarding *forwarding,
 			    const struct mesh_links_answer *answer, uint64_t now_ms);
 
-/**
- * Frees the memory if nothing has been passed on for a while. Returns when it is to be called
- * again; UINT64_MAX: not until the next question.
- */
-uint64_t mesh_forwarding_expire(struct mesh_forwarding *forwarding, uint64_t now_ms);
+/** Passes on what is due. Returns true if there is more. */
+bool mesh_forwarding_pass(struct mesh_forwarding *forwarding, uint64_t now_ms);
 
-/** Bytes of memory that it holds now. */
-uint64_t mesh_forwarding_bytes(const struct mesh_forwarding *forwarding);
-
-/* Questions that wait until our neighbours have answered; more are dropped, and come again. */
-#define MESH_REPORTING_WAITING 64
-
-struct mesh_reporting_question {
-	struct mesh_forwarding_asker from;
-	struct mesh_links_question question;
-};
+/** Answers what owner->own() has not answered yet. */
+void mesh_forwarding_answer_own(struct mesh_forwarding *forwarding, uint64_t now_ms);
 
 struct mesh_reporting {
 	const struct mesh_members *members;
-	struct mesh_asking survey;   /* on all NICs of this node's processes */
-	uint64_t surveyed_ms;	     /* when its latest round began; 0: never */
-	struct mesh_timer settled;   /* by then the answers have come */
-	struct mesh_timer forgotten; /* frees what forwarding has kept */
+	struct mesh_asking survey; /* on all NICs of this node's processes */
+	uint64_t surveyed_ms;	   /* when its latest round began; 0: never */
+	struct mesh_timer settled; /* by then the answers have come */
+	struct mesh_timer passing; /* questions are to be passed on */
 	struct mesh_forwarding forwarding;
-	struct mesh_reporting_question *waiting; /* owned, num_waiting; NULL: none */
-	int num_waiting;
 	struct mesh_links_nic down[MESH_NICS_MAX]; /* NICs of this node whose link is down */
 	int num_down;
-	/* Sends from the speaker's socket. */
-	void (*send)(struct mesh_reporting *reporting, const struct mesh_forwarding_asker *to,
+	/* Sends from the speaker's socket. @addr: NULL: to all nodes of the link */
+	void (*send)(struct mesh_reporting *reporting, unsigned int ifindex,
+		     const struct mesh_addr *addr, uint16_t port,
 		     const struct mesh_links_head *links);
 };
 

@@ -288,7 +288,7 @@ bool mesh_neighbour_hints_route_ask(struct mesh_process *process, const struct m
 	mesh_process_assert_locked(process);
 	if (!neighbours || handle->node_id == process->node_id)
 		return false;
-	return !mesh_neighbours_search(neighbours, handle->node_id, MESH_SEARCH_MS);
+	return !mesh_neighbours_search(neighbours);
 }
 
 bool mesh_neighbour_hints_route_wait(struct mesh_process *process, const struct mesh_handle *handle)

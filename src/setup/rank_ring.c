@@ -57,7 +57,7 @@ static bool nodes_collect(const struct mesh_process *process, const struct mesh_
 	node_add(ring, &entry, rank->each);
 	for (i = 1; i < explore->num_nodes; i++) {
 		node = &explore->nodes[i];
-		if (node->again || node->state != MESH_EXPLORED_KNOWN || !node->num_ranks)
+		if (!node->known || !node->num_ranks)
 			continue;
 		if (!node->first_rank)
 			return false;

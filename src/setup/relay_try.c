@@ -171,7 +171,7 @@ static void search(struct mesh_process *process, uint64_t now_ms)
 	if (mesh_clock_elapsed_ms(setup->searched_ms, now_ms) < SEARCH_AGAIN_MS)
 		return;
 	setup->searched_ms = now_ms;
-	mesh_neighbours_search(setup->neighbours, 0, MESH_SEARCH_MS);
+	mesh_neighbours_search(setup->neighbours);
 }
 
 /*

@@ -117,11 +117,6 @@ bool mesh_neighbour_has_addr(const struct mesh_neighbour *neighbour, const struc
 
 /* ---- links ----------------------------------------------------------------------------------- */
 
-static size_t question_size(int num_route)
-{
-	return offsetof(struct mesh_links_question, route) + (size_t)num_route * sizeof(uint64_t);
-}
-
 static size_t entries_size(int num_nics, int num_links)
 {
 	return (size_t)num_nics * sizeof(struct mesh_links_nic) +
@@ -139,8 +134,7 @@ static size_t head_finish(struct mesh_links_head *head, enum mesh_links_type typ
 
 size_t mesh_links_question_finish(struct mesh_links_question *question)
 {
-	return head_finish(&question->head, MESH_LINKS_QUESTION,
-			   question_size(question->num_route));
+	return head_finish(&question->head, MESH_LINKS_QUESTION, sizeof(*question));
 }
 
 static uint8_t *link_place(const struct mesh_links_answer *answer, int i)
@@ -148,18 +142,15 @@ static uint8_t *link_place(const struct mesh_links_answer *answer, int i)
 	return (uint8_t *)answer->entries + entries_size(answer->num_nics, i);
 }
 
-size_t mesh_links_answer_fill(struct mesh_links_answer *answer,
-			      const struct mesh_links_question *question,
+size_t mesh_links_answer_fill(struct mesh_links_answer *answer, uint16_t cursor,
 			      const struct mesh_links_nic *nics, int num_nics,
 			      const struct mesh_links_link *links, int num_links)
 {
 	int i;
 
-	answer->token = question->token;
-	answer->number = question->number;
-	answer->cursor = question->cursor;
+	answer->cursor = cursor;
 	answer->num_nics = answer->num_links = 0;
-	for (i = question->cursor; i < num_nics; i++) {
+	for (i = cursor; i < num_nics; i++) {
 		if (entries_size(answer->num_nics + 1, 0) > sizeof(answer->entries))
 			break;
 		memcpy(answer->entries + entries_size(answer->num_nics++, 0), &nics[i],
@@ -222,23 +213,6 @@ static bool answer_accept(struct mesh_links_answer *answer, size_t size)
 	return true;
 }
 
-/* No node twice: then no node passes a question on more than once. */
-static bool question_is_valid(const struct mesh_links_question *question, size_t size)
-{
-	int i, k;
-
-	if (!question->num_route || question->num_route > MESH_LINKS_ROUTE_MAX ||
-	    size != question_size(question->num_route))
-		return false;
-	for (i = 0; i < question->num_route; i++) {
-		for (k = 0; k < i; k++) {
-			if (question->route[k] == question->route[i])
-				return false;
-		}
-	}
-	return true;
-}
-
 int mesh_links_decode(const void *bytes, size_t size, union mesh_links *links)
 {
 	union mesh_links result;
@@ -253,7 +227,8 @@ int mesh_links_decode(const void *bytes, size_t size, union mesh_links *links)
 	    !mesh_text_accept(result.head.node, sizeof(result.head.node)))
 		return -EPROTO;
 	if (result.head.type == MESH_LINKS_QUESTION) {
-		if (size < question_size(1) || !question_is_valid(&result.question, size))
+		if (size != sizeof(result.question) || !result.question.hops ||
+		    result.question.hops > MESH_LINKS_HOPS_MAX)
 			return -EPROTO;
 	} else if (result.head.type != MESH_LINKS_ANSWER ||
 		   size < offsetof(struct mesh_links_answer, entries) ||

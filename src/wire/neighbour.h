@@ -1,18 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * neighbour.h - the question "which node is at the other end of this link?" and its answer: one UDP
- * datagram each.
+ * neighbour.h - the question "which node is at the other end of this link?" and
+ * its answer: one UDP datagram each.
  *
- * A process sends the question to all nodes of a link (ff02::1, or 224.0.0.1 where the NIC has no
- * IPv6), port MESH_NEIGHBOUR_PORT. Each node sends one answer, to the address and port that the
- * question came from. Both describe their sender in the same way: node, NIC, processes. Both leave
- * with hop limit 255, and a receiver drops a datagram that has another one: a router lowers it, so
- * what comes from outside of the link is never read.
+ * A process sends the question to all nodes of a link (ff02::1, or 224.0.0.1
+ * where the NIC has no IPv6), port MESH_NEIGHBOUR_PORT. Each node sends one
+ * answer, to the address and port that the question came from. Both describe
+ * their sender in the same way: node, NIC, processes. Both leave with hop limit
+ * 255, and a receiver drops a datagram that has another one: a router lowers
+ * it, so what comes from outside of the link is never read.
  *
- * A second question is "which links do you have?". It carries the route to the node that is asked.
- * Each node on it passes the rest on to its neighbour, with a token of its own, and passes the
- * answer back; so each datagram comes from a neighbour, and the way back needs no address. The
- * route gets shorter with each node: nothing can circle.
+ * A second question is "which links does the mesh have?". Each node answers for
+ * itself, and passes the question on, once, to all nodes of its other links.
+ * The answers come back over the node from which it came first; so each
+ * datagram comes from a neighbour, and the way back needs no address.
  */
 #ifndef MESH_WIRE_NEIGHBOUR_H
 #define MESH_WIRE_NEIGHBOUR_H
@@ -155,13 +156,15 @@ static inline bool mesh_neighbour_serves(const struct mesh_neighbour_process *pr
 
 /* ---- links ----------------------------------------------------------------------------------- */
 
+/* The two types between are of earlier versions, which asked each node for
+ * itself. */
 enum mesh_links_type {
-	MESH_LINKS_QUESTION = MESH_NEIGHBOUR_TYPES,
+	MESH_LINKS_QUESTION = MESH_NEIGHBOUR_TYPES + 2,
 	MESH_LINKS_ANSWER,
 };
 
-/* Nodes on a question's route, the one that is asked included: 15 relays and the target. */
-#define MESH_LINKS_ROUTE_MAX 16
+/* Links that a question passes: a route has 15 relays at most. */
+#define MESH_LINKS_HOPS_MAX 16
 /* Links of a node in one answer. */
 #define MESH_LINKS_MAX 128
 
@@ -178,18 +181,15 @@ _Static_assert(sizeof(struct mesh_links_head) == MESH_NEIGHBOUR_FROZEN_BYTES, "w
 
 struct mesh_links_question {
 	struct mesh_links_head head;
-	uint64_t token; /* random; the answer repeats it */
-	uint64_t job;	/* of the process that asks, or 0 */
-	uint16_t number;
-	uint16_t cursor;   /* entries of the answer to leave out: they came in earlier answers */
-	uint8_t num_route; /* at least 1 */
-	uint8_t tries;	   /* 0: the first */
-	uint16_t reserved; /* 0 */
-	uint64_t route
-		[MESH_LINKS_ROUTE_MAX]; /* node ids: who gets this datagram, ..., who answers */
+	uint64_t token;	      /* random; the answers repeat it */
+	uint64_t job;	      /* of the process that asks, or 0 */
+	uint64_t node_id;     /* of its node */
+	uint8_t hops;	      /* that it may still pass, this one included */
+	uint8_t tries;	      /* 0: the first; a later one is passed on and answered again */
+	uint16_t reserved[3]; /* 0 */
 };
-_Static_assert(offsetof(struct mesh_links_question, number) == 112, "wire format");
-_Static_assert(offsetof(struct mesh_links_question, route) == 120, "wire format");
+_Static_assert(offsetof(struct mesh_links_question, hops) == 120, "wire format");
+_Static_assert(sizeof(struct mesh_links_question) == 128, "wire format");
 
 enum mesh_links_nic_flags {
 	MESH_LINKS_NIC_DOWN = 1,    /* its link is down: no entry refers to its index, which is 0 */
@@ -231,9 +231,9 @@ struct mesh_links_answer {
 	struct mesh_links_head head;
 	uint64_t node_id; /* of the node that answers */
 	uint64_t token;
-	uint16_t number;
-	uint16_t cursor; /* of the question */
-	uint16_t next;	 /* the cursor for the rest; 0: this is the last answer */
+	uint16_t reserved; /* 0 */
+	uint16_t cursor;   /* entries before these: they are in earlier answers */
+	uint16_t next;	   /* cursor of the rest; 0: this is the last answer */
 	uint8_t num_nics, num_links;
 	uint8_t flags; /* enum mesh_links_flags */
 	uint8_t protocol;
@@ -242,7 +242,7 @@ struct mesh_links_answer {
 	char site[MESH_SITE_NAME_MAX]; /* of that node; "" where none is set */
 	_Alignas(uint64_t) uint8_t entries[MESH_LINKS_ENTRIES_BYTES];
 };
-_Static_assert(offsetof(struct mesh_links_answer, number) == 112, "wire format");
+_Static_assert(offsetof(struct mesh_links_answer, cursor) == 114, "wire format");
 _Static_assert(offsetof(struct mesh_links_answer, num_ranks) == 122, "wire format");
 _Static_assert(offsetof(struct mesh_links_answer, first_rank) == 124, "wire format");
 _Static_assert(offsetof(struct mesh_links_answer, site) == 128, "wire format");
@@ -260,13 +260,12 @@ union mesh_links {
 size_t mesh_links_question_finish(struct mesh_links_question *question);
 
 /**
- * Fills an answer with entries from question->cursor on, as many as it has room for, and finishes
- * it. node, node_id, flags and protocol are the caller's.
+ * Fills an answer with entries from @cursor on, as many as it has room for, and
+ * finishes it. node, node_id, token, flags and protocol are the caller's.
  *
  * Returns the bytes of the datagram to send.
  */
-size_t mesh_links_answer_fill(struct mesh_links_answer *answer,
-			      const struct mesh_links_question *question,
+size_t mesh_links_answer_fill(struct mesh_links_answer *answer, uint16_t cursor,
 			      const struct mesh_links_nic *nics, int num_nics,
 			      const struct mesh_links_link *links, int num_links);
 

@@ -21,7 +21,6 @@ static struct mesh_engine engine;
 static struct mesh_reporting reporting;
 static struct mesh_member member;
 static struct mesh_members members = {.self = &self, .all = {&member}};
-static uint16_t next;
 
 /* Two NICs, and what the node behind the first of them answers, changed by steps of 4 bytes. */
 static size_t input_make(const uint8_t *data, size_t size, struct mesh_member_report *report,
@@ -70,20 +69,21 @@ static void neighbours_answer(uint64_t job)
 	}
 }
 
-static void links_sent(struct mesh_reporting *sender, const struct mesh_forwarding_asker *to,
+static void links_sent(struct mesh_reporting *sender, unsigned int ifindex,
+		       const struct mesh_addr *addr, uint16_t port,
 		       const struct mesh_links_head *head)
 {
 	union mesh_links links;
 
-	(void)sender, (void)to;
+	(void)sender, (void)ifindex, (void)addr, (void)port;
 	fuzz_check(!mesh_links_decode(head, head->length, &links));
-	next = links.answer.next;
 }
 
 /* What it answers to questions about its links, of any node: with the NICs and what they hear. */
 static void links_answer(const struct mesh_neighbour *heard)
 {
-	struct mesh_datagram question = {.is_links = true};
+	const struct mesh_links_question question = {.node_id = 1, .token = 1, .hops = 1};
+	const struct mesh_forwarding_asker from = {.ifindex = 1};
 	struct mesh_neighbour_link links[MESH_NICS_MAX];
 	struct mesh_asking *asking = &reporting.survey;
 	int i, num = mesh_members_links(&members, links, MESH_NICS_MAX);
@@ -102,12 +102,7 @@ static void links_answer(const struct mesh_neighbour *heard)
 		*asking->asked[i].heard[asking->asked[i].num_heard++] =
 			(struct mesh_heard){.about = *heard, .heard_ms = LATER_MS};
 	}
-	question.links.question.route[question.links.question.num_route++] = self.node_id;
-	question.links.head.type = MESH_LINKS_QUESTION;
-	do {
-		question.links.question.cursor = next;
-		mesh_reporting_take(&reporting, &question, 0);
-	} while (next);
+	mesh_forwarding_question(&reporting.forwarding, 0, &from, &question, LATER_MS);
 	mesh_reporting_finish(&reporting);
 }
 

@@ -7,12 +7,15 @@
 #define JITTER_US 200
 /* What a node invents. */
 #define INVENTED 60
-/* Of an explorer's wake-up, instead of a datagram. */
+/* A search asks once more after this time. */
+#define AGAIN_US 200000
+/* Instead of a datagram: a search asks again; a node passes on. */
 #define WAKE (-1)
+#define PASS (-2)
 
 struct simulation_event {
 	uint64_t at_us, order;
-	int to, from;
+	int to, from, nic;
 	uint16_t port; /* 0: the node's; i + 1: search i */
 	union mesh_links datagram;
 };
@@ -83,20 +86,20 @@ static struct simulated_link *link_to(struct simulated_node *node, int other)
 }
 
 /* @datagram: its length is set */
-static void datagram_send(struct simulation *simulation, int from, int to, uint16_t port,
+static void datagram_send(struct simulation *simulation, int from,
+			  const struct simulated_link *link, uint16_t port,
 			  const union mesh_links *datagram)
 {
-	const struct simulated_link *link = link_to(&simulation->nodes[from], to);
 	struct simulation_event *event;
 
-	assert_non_null(link);
 	simulation->datagrams++;
 	if (link->down || simulation_draw(simulation, 100) < simulation->loss_percent)
 		return;
 	event = calloc(1, sizeof(*event));
 	event->at_us = simulation->now_us + DELAY_US + simulation_draw(simulation, JITTER_US);
 	event->from = from;
-	event->to = to;
+	event->to = link->node;
+	event->nic = link->nic;
 	event->port = port;
 	/* As the network does it: what was sent is decoded. */
 	if (mesh_links_decode(datagram, datagram->head.length, &event->datagram))
@@ -109,10 +112,29 @@ void simulation_cable(struct simulation *simulation, int a, int b)
 	struct simulated_node *from = &simulation->nodes[a], *to = &simulation->nodes[b];
 
 	assert_true(from->num_links < SIMULATION_LINKS_MAX && to->num_links < SIMULATION_LINKS_MAX);
-	from->links[from->num_links] = (struct simulated_link){.node = b, .nic = to->num_links};
-	to->links[to->num_links] = (struct simulated_link){.node = a, .nic = from->num_links};
+	from->links[from->num_links] =
+		(struct simulated_link){.own = from->num_links, .node = b, .nic = to->num_links};
+	to->links[to->num_links] =
+		(struct simulated_link){.own = to->num_links, .node = a, .nic = from->num_links};
 	from->num_links++;
 	to->num_links++;
+}
+
+void simulation_switches(struct simulation *simulation, int nics)
+{
+	struct simulated_node *node;
+	int a, b, nic;
+
+	for (a = 0; a < simulation->num_nodes; a++) {
+		node = &simulation->nodes[a];
+		for (nic = 0; nic < nics; nic++) {
+			for (b = 0; b < simulation->num_nodes; b++) {
+				if (b != a)
+					node->links[node->num_links++] = (struct simulated_link){
+						.own = nic, .node = b, .nic = nic};
+			}
+		}
+	}
 }
 
 void simulation_cable_set(struct simulation *simulation, int a, int b, bool down)
@@ -166,16 +188,17 @@ static int index_of(const struct simulated_node *node)
 	return (int)(node - running->nodes);
 }
 
-static bool ask(void *owner, uint64_t node_id, const struct mesh_links_question *question)
+static void ask(void *owner, uint32_t links, const struct mesh_links_question *question)
 {
 	struct simulated_node *node = owner;
 	union mesh_links datagram = {.question = *question};
-	int to = (int)(node_id - SIMULATION_ID);
+	int i;
 
-	if (node_id < SIMULATION_ID || !link_to(node, to))
-		return false;
-	datagram_send(running, index_of(node), to, 0, &datagram);
-	return true;
+	mesh_links_question_finish(&datagram.question);
+	for (i = 0; i < node->num_links; i++) {
+		if (!(links >> node->links[i].own & 1))
+			datagram_send(running, index_of(node), &node->links[i], 0, &datagram);
+	}
 }
 
 static void answer(void *owner, const struct mesh_forwarding_asker *to,
@@ -183,20 +206,8 @@ static void answer(void *owner, const struct mesh_forwarding_asker *to,
 {
 	union mesh_links datagram = {.answer = *answer};
 
-	datagram_send(running, index_of(owner), (int)to->ifindex, to->port, &datagram);
-}
-
-static void answer_with(struct simulated_node *node, const struct mesh_forwarding_asker *from,
-			const struct mesh_links_question *question, uint64_t id,
-			const struct mesh_links_link *links, int num_links)
-{
-	struct mesh_links_nic nics[2] = {{.nic = 0, .netdev = "mesh0"}, {.nic = 1}};
-	union mesh_links datagram = {.answer = {.node_id = id, .flags = MESH_LINKS_SAME_JOB}};
-
-	snprintf(datagram.answer.head.node, sizeof(datagram.answer.head.node), "node%d",
-		 (int)(id % 100000));
-	mesh_links_answer_fill(&datagram.answer, question, nics, 2, links, num_links);
-	datagram_send(running, index_of(node), (int)from->ifindex, from->port, &datagram);
+	datagram_send(running, index_of(owner), link_to(owner, (int)to->ifindex), to->port,
+		      &datagram);
 }
 
 /* What this node really has; a liar adds to it. */
@@ -209,100 +220,78 @@ static int links_list(const struct simulated_node *node, struct mesh_links_link 
 			links[num++] = (struct mesh_links_link){
 				.node_id = SIMULATION_ID + (uint64_t)node->links[i].node,
 				.speed_mbps = 1000,
-				.nic = (uint8_t)i,
+				.nic = (uint8_t)node->links[i].own,
 				.peer_nic = (uint8_t)node->links[i].nic};
 	}
 	return num;
 }
 
-static void own(void *owner, const struct mesh_forwarding_asker *from,
-		const struct mesh_links_question *question)
+static bool own(void *owner, const struct mesh_forwarding_slot *slot)
 {
-	struct mesh_links_link links[SIMULATION_LINKS_MAX];
+	struct mesh_links_nic nics[2] = {{.nic = 0, .netdev = "mesh0"}, {.nic = 1}};
 	struct simulated_node *node = owner;
-
-	answer_with(node, from, question, SIMULATION_ID + (uint64_t)index_of(node), links,
-		    links_list(node, links));
-}
-
-/* ---- liars --------------------------------------------------------------------------------- */
-
-static void lie(struct simulated_node *node, const struct mesh_forwarding_asker *from,
-		const struct mesh_links_question *question)
-{
 	struct mesh_links_link links[MESH_LINKS_MAX];
-	uint64_t self = SIMULATION_ID + (uint64_t)index_of(node);
-	uint64_t id = question->route[question->num_route - 1];
-	int i, num = id == self ? links_list(node, links) : 0;
+	struct mesh_links_answer own = {.node_id = SIMULATION_ID + (uint64_t)index_of(node),
+					.token = slot->token,
+					.flags = MESH_LINKS_SAME_JOB};
+	int i, num = links_list(node, links);
 
-	if (node->lie == SIMULATION_FORGES && id != self)
-		links[num++] = (struct mesh_links_link){.node_id = self, .speed_mbps = 9000};
-	for (i = 0; node->lie == SIMULATION_FORGES && id == self && i < running->num_nodes &&
-		    num < MESH_LINKS_MAX;
-	     i++)
-		links[num++] = (struct mesh_links_link){.node_id = SIMULATION_ID + (uint64_t)i,
-							.speed_mbps = 9000};
 	for (i = 0; node->lie == SIMULATION_INVENTS && i < INVENTED; i++)
-		links[num++] = (struct mesh_links_link){
-			.node_id = id * 1000003 + (uint64_t)i + 1000000, .speed_mbps = 9000};
-	answer_with(node, from, question, id, links, num);
-}
-
-/* Returns false where the node does what an honest one does. */
-static bool is_lied_about(const struct simulated_node *node,
-			  const struct mesh_links_question *question)
-{
-	uint64_t id = question->route[question->num_route - 1];
-
-	if (question->route[0] != SIMULATION_ID + (uint64_t)index_of(node))
-		return false;
-	if (node->lie == SIMULATION_FORGES)
-		return true;
-	return node->lie == SIMULATION_INVENTS &&
-	       (question->num_route == 1 || id >= SIMULATION_ID + (uint64_t)running->num_nodes);
+		links[num++] = (struct mesh_links_link){.node_id = own.node_id * 1000003 +
+								   (uint64_t)i + 1000000,
+							.speed_mbps = 9000};
+	snprintf(own.head.node, sizeof(own.head.node), "node%d", index_of(node));
+	do {
+		mesh_links_answer_fill(&own, own.next, nics, 2, links, num);
+		answer(owner, &slot->asker, &own);
+	} while (own.next);
+	return true;
 }
 
 /* ---- searches ------------------------------------------------------------------------------ */
 
-static void search_pump(struct simulation *simulation, int i)
+static struct simulation_event *event_make(struct simulation *simulation, int kind, uint64_t in_us)
 {
-	struct simulated_search *search = &simulation->searches[i];
-	union mesh_links datagram;
-	struct simulation_event *wake;
-	uint64_t due_ms;
+	struct simulation_event *event = calloc(1, sizeof(*event));
 
-	memset(&datagram, 0, sizeof(datagram));
-	while (mesh_explore_next(&search->explore, simulation->now_us / 1000, &datagram.question)) {
-		mesh_links_question_finish(&datagram.question);
-		datagram_send(simulation, search->node,
-			      (int)(datagram.question.route[0] - SIMULATION_ID), (uint16_t)(i + 1),
-			      &datagram);
-		memset(&datagram, 0, sizeof(datagram));
-	}
-	if (!search->done_us && mesh_explore_is_over(&search->explore))
-		search->done_us = simulation->now_us;
-	due_ms = mesh_explore_due_ms(&search->explore);
-	if (due_ms == UINT64_MAX || search->wake_us > simulation->now_us)
-		return; /* it will look again */
-	wake = calloc(1, sizeof(*wake));
-	wake->at_us = due_ms * 1000 > simulation->now_us ? due_ms * 1000 : simulation->now_us + 1;
-	wake->from = WAKE;
-	wake->port = (uint16_t)(i + 1);
-	search->wake_us = wake->at_us;
-	event_push(simulation, wake);
+	event->from = kind;
+	event->at_us = simulation->now_us + in_us;
+	return event;
 }
 
-void simulation_search(struct simulation *simulation, int i, int node, int target)
+static void question_send(struct simulation *simulation, int i)
+{
+	struct simulated_search *search = &simulation->searches[i];
+	const struct simulated_node *node = &simulation->nodes[search->node];
+	union mesh_links datagram = {.question = {.token = search->explore.token,
+						  .job = 1,
+						  .node_id = SIMULATION_ID + (uint64_t)search->node,
+						  .hops = MESH_LINKS_HOPS_MAX,
+						  .tries = (uint8_t)search->tries++}};
+	struct simulation_event *again = event_make(simulation, WAKE, AGAIN_US);
+	int k;
+
+	again->port = (uint16_t)i;
+	event_push(simulation, again);
+	mesh_links_question_finish(&datagram.question);
+	for (k = 0; k < node->num_links; k++)
+		datagram_send(simulation, search->node, &node->links[k], (uint16_t)(i + 1),
+			      &datagram);
+}
+
+void simulation_search(struct simulation *simulation, int i, int node)
 {
 	struct simulated_search *search = &simulation->searches[i];
 	struct mesh_graph_link links[SIMULATION_LINKS_MAX];
-	struct mesh_links_link own_links[SIMULATION_LINKS_MAX];
+	struct mesh_links_link own_links[MESH_LINKS_MAX];
 	const struct mesh_graph_doubts doubts = search->explore.graph.doubts;
 	int k, num = links_list(&simulation->nodes[node], own_links);
+	uint64_t token = (uint64_t)simulation_draw(simulation, 1u << 24) << 24;
 
 	mesh_explore_finish(&search->explore);
 	search->node = node;
 	search->done_us = 0;
+	search->tries = 0;
 	for (k = 0; k < num; k++)
 		links[k] = (struct mesh_graph_link){
 			.node_id = own_links[k].node_id,
@@ -310,14 +299,13 @@ void simulation_search(struct simulation *simulation, int i, int node, int targe
 			.nic = own_links[k].nic,
 			.peer_nic = own_links[k].peer_nic,
 		};
-	assert_int_equal(mesh_explore_begin(&search->explore, SIMULATION_ID + (uint64_t)node,
-					    0x1234567 + simulation_draw(simulation, 1000000), 1),
-			 0);
+	token |= simulation_draw(simulation, 1u << 24);
+	assert_int_equal(
+		mesh_explore_begin(&search->explore, SIMULATION_ID + (uint64_t)node, token), 0);
 	search->explore.graph.doubts = doubts;
-	search->explore.target = target < 0 ? 0 : SIMULATION_ID + (uint64_t)target;
 	assert_int_equal(mesh_explore_links_set(&search->explore, links, num), 0);
 	running = simulation;
-	search_pump(simulation, i);
+	question_send(simulation, i);
 }
 
 /* ---- running ------------------------------------------------------------------------------- */
@@ -327,27 +315,55 @@ static void datagram_take(struct simulation *simulation, const struct simulation
 	struct simulated_node *node = &simulation->nodes[event->to];
 	struct mesh_forwarding_asker from = {.ifindex = (unsigned int)event->from,
 					     .port = event->port};
-	uint64_t now_ms = simulation->now_us / 1000, bytes;
+	uint64_t now_ms = simulation->now_us / 1000;
+	struct simulated_search *search;
 
 	node->received++;
 	if (node->lie == SIMULATION_SILENT)
 		return;
 	if (event->datagram.head.type == MESH_LINKS_QUESTION) {
-		if (is_lied_about(node, &event->datagram.question))
-			lie(node, &from, &event->datagram.question);
-		else
-			mesh_forwarding_question(&node->forwarding, &from,
-						 &event->datagram.question, now_ms);
+		mesh_forwarding_question(&node->forwarding, event->nic, &from,
+					 &event->datagram.question, now_ms);
+		if (!node->passes) {
+			struct simulation_event *pass =
+				event_make(simulation, PASS, MESH_FORWARDING_DELAY_MS * 1000);
+
+			pass->to = event->to;
+			event_push(simulation, pass);
+			node->passes = true;
+		}
 	} else if (!event->port) {
 		mesh_forwarding_answer(&node->forwarding, &event->datagram.answer, now_ms);
 	} else {
-		mesh_explore_answer(&simulation->searches[event->port - 1].explore,
-				    &event->datagram.answer);
-		search_pump(simulation, event->port - 1);
+		search = &simulation->searches[event->port - 1];
+		mesh_explore_answer(&search->explore, &event->datagram.answer);
+		if (!search->done_us && mesh_explore_is_complete(&search->explore))
+			search->done_us = simulation->now_us;
 	}
-	bytes = mesh_forwarding_bytes(&node->forwarding);
-	if (bytes > node->most_bytes)
-		node->most_bytes = bytes;
+}
+
+static void pass(struct simulation *simulation, int at)
+{
+	struct simulated_node *node = &simulation->nodes[at];
+	struct simulation_event *event;
+
+	node->passes = mesh_forwarding_pass(&node->forwarding, simulation->now_us / 1000);
+	if (!node->passes)
+		return;
+	event = event_make(simulation, PASS, MESH_FORWARDING_DELAY_MS * 1000);
+	event->to = at;
+	event_push(simulation, event);
+}
+
+/* Asks again, or ends. */
+static void search_wake(struct simulation *simulation, int i)
+{
+	struct simulated_search *search = &simulation->searches[i];
+
+	if (!search->done_us && search->tries < 2)
+		question_send(simulation, i);
+	else if (!search->done_us)
+		search->done_us = simulation->now_us;
 }
 
 void simulation_run(struct simulation *simulation, uint64_t us)
@@ -359,10 +375,12 @@ void simulation_run(struct simulation *simulation, uint64_t us)
 	while (simulation->num_events && simulation->events[0]->at_us <= end_us) {
 		event = event_pop(simulation);
 		simulation->now_us = event->at_us;
-		if (event->from == WAKE)
-			search_pump(simulation, event->port - 1);
-		else
+		if (event->from == PASS)
+			pass(simulation, event->to);
+		else if (event->from != WAKE)
 			datagram_take(simulation, event);
+		else
+			search_wake(simulation, event->port);
 		free(event);
 	}
 	if (simulation->num_events)
@@ -397,8 +415,6 @@ void simulation_close(struct simulation *simulation)
 
 	for (i = 0; i < simulation->num_searches; i++)
 		mesh_explore_finish(&simulation->searches[i].explore);
-	for (i = 0; i < simulation->num_nodes; i++)
-		mesh_forwarding_clear(&simulation->nodes[i].forwarding);
 	while (simulation->num_events)
 		free(event_pop(simulation));
 	free(simulation->events);

@@ -14,16 +14,16 @@
 
 /* Node i has the id SIMULATION_ID + i. */
 #define SIMULATION_ID 1000
-#define SIMULATION_LINKS_MAX 16
+#define SIMULATION_LINKS_MAX 126
 
 enum simulation_lie {
 	SIMULATION_HONEST,
-	SIMULATION_INVENTS, /* reports nodes that do not exist, and answers for them */
-	SIMULATION_FORGES,  /* says it is linked to every node, and answers for every node */
+	SIMULATION_INVENTS, /* reports nodes that do not exist */
 	SIMULATION_SILENT,  /* answers nothing and passes nothing on */
 };
 
 struct simulated_link {
+	int own;       /* the NIC, or the cable, here */
 	int node, nic; /* at the other end */
 	bool down;
 };
@@ -33,15 +33,14 @@ struct simulated_node {
 	struct simulated_link links[SIMULATION_LINKS_MAX];
 	int num_links;
 	enum simulation_lie lie;
-	uint64_t received;   /* datagrams */
-	uint64_t most_bytes; /* of memory for passing on */
+	bool passes;	   /* it will look what is to be passed on */
+	uint64_t received; /* datagrams */
 };
 
 struct simulated_search {
 	struct mesh_explore explore;
-	int node;
+	int node, tries;
 	uint64_t done_us; /* 0: not over */
-	uint64_t wake_us; /* its latest wake-up */
 };
 
 struct simulation_event;
@@ -73,11 +72,14 @@ void simulation_cable_set(struct simulation *simulation, int a, int b, bool down
 /** The torus x * y * z. */
 void simulation_torus(struct simulation *simulation, int x, int y, int z);
 
+/** Joins each NIC of all nodes by a switch of its own. */
+void simulation_switches(struct simulation *simulation, int nics);
+
 /** A connected graph with this many cables in all, at least. */
 void simulation_random_graph(struct simulation *simulation, int cables);
 
-/** Search @i begins at @node. @target: a node, or -1: all */
-void simulation_search(struct simulation *simulation, int i, int node, int target);
+/** Search @i begins at @node. */
+void simulation_search(struct simulation *simulation, int i, int node);
 
 /** Until nothing happens for good, or this time has passed. */
 void simulation_run(struct simulation *simulation, uint64_t us);

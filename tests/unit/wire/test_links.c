@@ -20,10 +20,9 @@ static int setup(void)
 	memset(links, 0, sizeof(links));
 	snprintf(question.head.node, sizeof(question.head.node), "near");
 	question.token = 7;
-	question.number = 3;
-	question.num_route = 2;
-	question.route[0] = 11;
-	question.route[1] = 12;
+	question.node_id = 11;
+	question.hops = MESH_LINKS_HOPS_MAX;
+	answer.token = 7;
 	answer.node_id = 12;
 	snprintf(answer.head.node, sizeof(answer.head.node), "far");
 	for (i = 0; i < MESH_NICS_MAX; i++) {
@@ -51,7 +50,7 @@ TEST(question)
 {
 	size_t size = mesh_links_question_finish(&question);
 
-	assert_int_equal(size, 120 + 16);
+	assert_int_equal(size, 128);
 	assert_int_equal(decode(&question, size), 0);
 	assert_int_equal(decoded.head.type, MESH_LINKS_QUESTION);
 	assert_memory_equal(&decoded.question, &question, size);
@@ -60,30 +59,12 @@ TEST(question)
 	assert_int_equal(decode(&question, 0), -EPROTO);
 }
 
-static void question_refused(void)
+TEST(hops)
 {
-	size_t size = mesh_links_question_finish(&question);
-
-	assert_int_equal(decode(&question, size), -EPROTO);
-}
-
-/* A route has an end, at most 16 nodes, and no node twice. */
-TEST(routes)
-{
-	int i;
-
-	question.num_route = 0;
-	question_refused();
-	question.num_route = 2;
-	question.route[1] = question.route[0];
-	question_refused();
-	question.num_route = MESH_LINKS_ROUTE_MAX;
-	for (i = 0; i < MESH_LINKS_ROUTE_MAX; i++)
-		question.route[i] = 50 + (uint64_t)i;
-	assert_int_equal(decode(&question, mesh_links_question_finish(&question)), 0);
-	question.num_route = MESH_LINKS_ROUTE_MAX + 1;
-	mesh_links_question_finish(&question);
-	assert_int_equal(decode(&question, question.head.length), -EPROTO);
+	question.hops = 0;
+	assert_int_equal(decode(&question, mesh_links_question_finish(&question)), -EPROTO);
+	question.hops = MESH_LINKS_HOPS_MAX + 1;
+	assert_int_equal(decode(&question, mesh_links_question_finish(&question)), -EPROTO);
 }
 
 /* All entries come, in as many answers as they need. */
@@ -95,10 +76,10 @@ TEST(answers)
 	size_t size;
 
 	do {
-		size = mesh_links_answer_fill(&answer, &question, nics, MESH_NICS_MAX, links,
+		size = mesh_links_answer_fill(&answer, answer.next, nics, MESH_NICS_MAX, links,
 					      MESH_LINKS_MAX);
 		assert_int_equal(decode(&answer, size), 0);
-		assert_true(decoded.answer.token == 7 && decoded.answer.number == 3);
+		assert_int_equal(decoded.answer.token, 7);
 		assert_string_equal(decoded.head.node, "far");
 		for (i = 0; i < decoded.answer.num_nics; i++) {
 			mesh_links_nic_get(&decoded.answer, i, &nic);
@@ -108,15 +89,13 @@ TEST(answers)
 			mesh_links_link_get(&decoded.answer, i, &link);
 			assert_memory_equal(&link, &links[num_links++], sizeof(link));
 		}
-		question.cursor = decoded.answer.next;
 		answers++;
-	} while (question.cursor);
+	} while (answer.next);
 	assert_int_equal(num_nics, MESH_NICS_MAX);
 	assert_int_equal(num_links, MESH_LINKS_MAX);
 	assert_int_equal(answers, 3);
 	/* A cursor behind the end gives an answer without entries. */
-	question.cursor = 60000;
-	size = mesh_links_answer_fill(&answer, &question, nics, 1, links, 1);
+	size = mesh_links_answer_fill(&answer, 60000, nics, 1, links, 1);
 	assert_int_equal(decode(&answer, size), 0);
 	assert_int_equal(decoded.answer.num_nics + decoded.answer.num_links, 0);
 	assert_int_equal(decoded.answer.next, 0);
@@ -127,7 +106,7 @@ TEST(answers)
 	do {                                                                                       \
 		setup();                                                                           \
 		entries;                                                                           \
-		mesh_links_answer_fill(&answer, &question, nics, 2, links, 3);                     \
+		mesh_links_answer_fill(&answer, 0, nics, 2, links, 3);                             \
 		change;                                                                            \
 		assert_int_equal(decode(&answer, answer.head.length), -EPROTO);                    \
 	} while (0)
@@ -153,7 +132,7 @@ TEST(texts_are_printable)
 {
 	snprintf(answer.site, sizeof(answer.site), "ea\x1bst");
 	snprintf(answer.head.node, sizeof(answer.head.node), "fa\x1br");
-	mesh_links_answer_fill(&answer, &question, nics, 2, links, 3);
+	mesh_links_answer_fill(&answer, 0, nics, 2, links, 3);
 	assert_int_equal(decode(&answer, answer.head.length), 0);
 	assert_string_equal(decoded.answer.site, "ea?st");
 	assert_string_equal(decoded.head.node, "fa?r");
