@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/config.h"
-#include "neighbours/explore.h"
+#include "neighbours/searching.h"
 #include "system/stats_file.h"
 #include "plan/cable_list.h"
 

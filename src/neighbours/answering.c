@@ -50,8 +50,8 @@ static bool own_address(const struct mesh_neighbour *about, const struct mesh_ad
 }
 
 /*
- * Sends from our NIC @link. IPv4 has no route to an address of another subnet: what is for one
- * goes to the group of all nodes of the link. Returns 0 or a negative errno.
+ * Sends from our NIC @link. IPv4 has no route to an address of another subnet: what is for one goes
+ * to the group of all nodes of the link. Returns 0 or a negative errno.
  */
 static int link_send(const struct mesh_answering *answering, const struct mesh_neighbour_link *link,
 		     struct mesh_addr to, uint16_t port, const void *datagram, size_t size)

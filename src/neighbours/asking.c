@@ -21,16 +21,14 @@
  */
 static const uint64_t due_ms[] = {0, 50, 200, 1000};
 #define QUESTIONS ((int)(sizeof(due_ms) / sizeof(due_ms[0])) - 1)
-/* Datagrams taken in one call, and in one round. */
+/* Datagrams taken in one call. */
 #define TAKE_MAX 64
-#define ROUND_MAX 8192
 /* Neighbours that are named for each of our NICs; a switch may have many more. */
 #define NAMED_MAX 3
 
 /* ---- sockets ------------------------------------------------------------------------------- */
 
-/* The one of that family, which is opened if it is not. Returns its descriptor
- * or an errno. */
+/* The one of that family, which is opened if it is not. Returns its descriptor or an errno. */
 static int socket_of(struct mesh_asking *asking, enum mesh_family family)
 {
 	struct mesh_watch *watch = &asking->sockets[family == MESH_FAMILY_IPV6 ? 0 : 1].watch;
@@ -153,7 +151,7 @@ static int round_begin(struct mesh_asking *asking, uint64_t now_ms)
 		else
 			opened++;
 	}
-	asking->sent = asking->taken = 0;
+	asking->sent = 0;
 	asking->due_ms = asking->began_ms;
 	if (ret || !opened)
 		round_end(asking);
@@ -343,8 +341,6 @@ void mesh_asking_take(struct mesh_asking *asking, int fd, uint64_t now_ms)
 		else if (ret && datagram.links.head.type == MESH_LINKS_ANSWER &&
 			 asking->links_answered)
 			asking->links_answered(asking->links_owner, &datagram.links.answer);
-		if (++asking->taken > ROUND_MAX)
-			round_end(asking);
 	}
 }
 

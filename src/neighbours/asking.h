@@ -52,8 +52,7 @@ struct mesh_asking {
 	struct mesh_engine *engine; /* NULL: there is none */
 	/* Called by the engine after answers have come and after questions were due, or NULL. */
 	void (*stepped)(struct mesh_asking *asking, uint64_t now_ms);
-	/* Called with each answer about links that has come to the sockets, or NULL.
-   */
+	/* Called with each answer about links that has come to the sockets, or NULL. */
 	void (*links_answered)(void *links_owner, const struct mesh_links_answer *answer);
 	void *links_owner;
 	struct mesh_neighbour_link links[MESH_NICS_MAX];
@@ -64,7 +63,6 @@ struct mesh_asking {
 	uint64_t token;	   /* of this round */
 	uint64_t sought;   /* asked for on each NIC until this node answers; 0: none */
 	int sent;	   /* questions of this round */
-	int taken;	   /* datagrams of this round */
 	uint64_t began_ms; /* 0: no round goes on */
 	uint64_t due_ms;   /* of the next question, or the end of the round */
 };
@@ -120,17 +118,13 @@ bool mesh_asked_has_heard(const struct mesh_asked *asked, uint64_t node_id);
 /** Sends what is due; ends the round when its time is over, and closes the sockets. */
 void mesh_asking_advance(struct mesh_asking *asking, uint64_t now_ms);
 
-/**
- * Takes the answers that have arrived. After more datagrams than any mesh answers with, it ends the
- * round: then they are noise.
- */
+/** Takes the answers that have arrived. */
 void mesh_asking_take(struct mesh_asking *asking, int fd, uint64_t now_ms);
 
 /** Milliseconds since the first question of this round; UINT64_MAX if no round goes on. */
 uint64_t mesh_asking_waited_ms(const struct mesh_asking *asking, uint64_t now_ms);
 
-/** While a round goes on: sends a finished datagram to all nodes of each link.
- */
+/** While a round goes on: sends a finished datagram to all nodes of each link. */
 void mesh_asking_send_all(struct mesh_asking *asking, const void *datagram, size_t size);
 
 /** True if the answer is one of this node: a cable, or a switch, leads back. */

@@ -39,29 +39,11 @@ int mesh_neighbours_search(struct mesh_neighbours *neighbours)
 	return mesh_searching_begin(&neighbours->searching, mesh_clock_ms());
 }
 
-/*
- * True if a longer route than the best one so far may be better: that one leads over another site,
- * or has a hop without RDMA, while both ends have RDMA.
- */
-MESH_HOLDS(process)
-static bool best_is_poor(const struct mesh_neighbours *neighbours, uint64_t target)
-{
-	const struct mesh_graph *graph = &neighbours->searching.explore.graph;
-	struct mesh_route best;
-
-	if (mesh_neighbours_routes(neighbours, target, MESH_ROUTE_RELAYS_MAX, &best, 1) != 1)
-		return false;
-	return (best.leaves && neighbours->self.site[0]) ||
-	       (best.num_relays && !best.rdma && mesh_graph_has_rdma(graph, target) &&
-		mesh_graph_has_rdma(graph, neighbours->self.node_id));
-}
-
 bool mesh_neighbours_searches(const struct mesh_neighbours *neighbours, uint64_t target)
 {
 	return neighbours->searching.goes_on &&
 	       (!target || !mesh_neighbours_node_name(neighbours, target) ||
-		!mesh_explore_is_complete(&neighbours->searching.explore) ||
-		best_is_poor(neighbours, target));
+		!mesh_explore_is_complete(&neighbours->searching.explore));
 }
 
 int mesh_neighbours_routes_beside(const struct mesh_neighbours *neighbours, uint64_t target,

@@ -104,10 +104,8 @@ MESH_HOLDS(process)
 int mesh_neighbours_search(struct mesh_neighbours *neighbours);
 
 /**
- * True while the latest search goes on and may still find a better route to
- * @target: a node that was reported has not answered; or the best route leads
- * over another site than ours, or has a hop without RDMA, though both ends have
- * that.
+ * True while the latest search goes on, and @target, or another node that was reported, has not
+ * answered.
  *
  * @target: 0: true while it goes on, whatever it has found
  */

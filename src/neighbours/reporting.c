@@ -13,8 +13,7 @@ _Static_assert(MESH_NICS_MAX <= 32, "a bit for each");
 
 static bool is_kept(const struct mesh_forwarding_slot *slot, uint64_t now_ms)
 {
-	return slot->came_ms &&
-	       mesh_clock_elapsed_ms(slot->came_ms, now_ms) <= MESH_FORWARDING_KEEP_MS;
+	return slot->came_ms && mesh_clock_elapsed_ms(slot->came_ms, now_ms) <= MESH_LINKS_KEEP_MS;
 }
 
 /* Of the question with this token; else the oldest that it may be kept in. */
@@ -43,7 +42,8 @@ void mesh_forwarding_question(struct mesh_forwarding *forwarding, int link,
 		return; /* it has come back */
 	if (is_kept(slot, now_ms) && slot->token == question->token &&
 	    slot->tries >= question->tries) {
-		slot->links |= 1u << link;
+		if (slot->tries == question->tries)
+			slot->links |= 1u << link;
 		return;
 	}
 	*slot = (struct mesh_forwarding_slot){
@@ -125,7 +125,7 @@ static void survey_refresh(struct mesh_reporting *reporting, uint64_t now_ms)
 	int num_links;
 
 	if (reporting->surveyed_ms &&
-	    mesh_clock_elapsed_ms(reporting->surveyed_ms, now_ms) < MESH_FORWARDING_KEEP_MS)
+	    mesh_clock_elapsed_ms(reporting->surveyed_ms, now_ms) < MESH_LINKS_KEEP_MS)
 		return;
 	num_links = mesh_members_links(reporting->members, links, MESH_NICS_MAX);
 	mesh_asking_links_set(&reporting->survey, links, num_links);

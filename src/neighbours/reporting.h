@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * reporting.h - answers to questions about links: the speaker asks its own
- * neighbours when somebody wants to know (struct mesh_reporting), and passes
- * questions on to all nodes of its other links, and their answers back (struct
- * mesh_forwarding, which sends nothing itself and reads no clock).
+ * reporting.h - answers to questions about links: the speaker asks its own neighbours when somebody
+ * wants to know (struct mesh_reporting), and passes questions on to all nodes of its other links,
+ * and their answers back (struct mesh_forwarding, which sends nothing itself and reads no clock).
  *
- * A question is known by its random token. It is passed on a moment after it
- * came, over the links on which it has not come by then: where all nodes share
- * two switches, all have it from who asks, and nobody repeats it.
+ * A question is known by its random token. It is passed on a moment after it came, over the links
+ * on which it has not come by then: where all nodes share two switches, all have it from who asks,
+ * and nobody repeats it.
  */
 #ifndef MESH_NEIGHBOURS_REPORTING_H
 #define MESH_NEIGHBOURS_REPORTING_H
@@ -20,16 +19,12 @@
 #include "neighbours/datagram.h"
 #include "neighbours/members.h"
 
-/* Questions of which the answers are passed back. Of all that arrive in a
- * second. */
+/* Questions of which the answers are passed back. Of all that arrive in a second. */
 #define MESH_FORWARDING_SLOTS 2048
 /* One is kept in one of so many places: in place of the oldest there. */
 #define MESH_FORWARDING_PLACES 8
 /* It is passed on so long after it came. */
 #define MESH_FORWARDING_DELAY_MS 2
-/* What was heard is used for so long, and answers to a question are passed
- * back. */
-#define MESH_FORWARDING_KEEP_MS 1000
 
 /* Who has sent us a question. */
 struct mesh_forwarding_asker {
@@ -56,8 +51,7 @@ struct mesh_forwarding {
 	/* Sends an answer back. */
 	void (*answer)(void *owner, const struct mesh_forwarding_asker *to,
 		       const struct mesh_links_answer *answer);
-	/* Answers for this node; returns false if mesh_forwarding_answer_own() is to
-   * follow. */
+	/* Answers for this node; returns false if mesh_forwarding_answer_own() is to follow. */
 	bool (*own)(void *owner, const struct mesh_forwarding_slot *slot);
 	struct mesh_forwarding_slot slots[MESH_FORWARDING_SLOTS];
 };

@@ -1,13 +1,213 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* searching.c - asks the whole mesh for its links. */
+/* searching.c - which nodes the mesh has and how they are linked. */
+#include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "base/memory.h"
 #include "base/random.h"
 #include "base/version.h"
+#include "neighbours/datagram.h"
 #include "neighbours/searching.h"
 
-/* Rounds of others may follow this one, and go on. */
-#define SEARCH_MS 1000
+#define NONE (-1)
+
+/* The node, which is entered if it is new; NULL if there is no room for it. */
+static struct mesh_explored *node_enter(struct mesh_explore *explore, uint64_t id, int parent)
+{
+	int at = mesh_id_index_find(&explore->index, id);
+	struct mesh_explored *nodes;
+
+	if (at >= 0)
+		return &explore->nodes[at];
+	if (explore->num_nodes == MESH_ID_INDEX_MAX)
+		return NULL;
+	nodes = mesh_array_room(explore->nodes, (size_t)explore->num_nodes, sizeof(*nodes));
+	if (!nodes)
+		return NULL;
+	explore->nodes = nodes;
+	mesh_id_index_add(&explore->index, id, explore->num_nodes);
+	nodes[explore->num_nodes] = (struct mesh_explored){.id = id, .parent = parent};
+	return &nodes[explore->num_nodes++];
+}
+
+static void links_enter(struct mesh_explore *explore, int parent,
+			const struct mesh_graph_link *links, int num_links)
+{
+	int i;
+
+	for (i = 0; i < num_links; i++)
+		node_enter(explore, links[i].node_id, parent);
+}
+
+int mesh_explore_begin(struct mesh_explore *explore, uint64_t self, uint64_t token)
+{
+	memset(explore, 0, sizeof(*explore));
+	mesh_graph_init(&explore->graph);
+	explore->token = token;
+	if (!node_enter(explore, self, NONE))
+		return -ENOMEM;
+	explore->nodes[0].known = true;
+	explore->num_known = 1;
+	return mesh_explore_links_set(explore, NULL, 0);
+}
+
+void mesh_explore_finish(struct mesh_explore *explore)
+{
+	int i;
+
+	for (i = 0; i < explore->num_nodes; i++) {
+		free(explore->nodes[i].nics);
+		free(explore->nodes[i].links);
+	}
+	free(explore->nodes);
+	mesh_graph_finish(&explore->graph);
+	memset(explore, 0, sizeof(*explore));
+}
+
+int mesh_explore_links_set(struct mesh_explore *explore, const struct mesh_graph_link *links,
+			   int num_links)
+{
+	struct mesh_explored *self = &explore->nodes[0];
+	struct mesh_graph_link *copy = calloc((size_t)num_links + 1, sizeof(*copy));
+	int ret =
+		copy ? mesh_graph_report(&explore->graph, self->id, false, false, links, num_links)
+		     : -ENOMEM;
+
+	if (ret < 0) {
+		free(copy);
+		return ret;
+	}
+	mesh_graph_site_set(&explore->graph, ret, explore->site);
+	if (num_links)
+		memcpy(copy, links, (size_t)num_links * sizeof(*copy));
+	free(self->links);
+	self->links = copy;
+	self->num_links = num_links;
+	links_enter(explore, 0, links, num_links);
+	return 0;
+}
+
+/* ---- answers ------------------------------------------------------------------------------- */
+
+static void *entries_room(void *array, int num, int more, size_t size)
+{
+	return more ? realloc(array, (size_t)(num + more) * size) : array;
+}
+
+/* Returns false if memory is short. */
+static bool entries_take(struct mesh_explored *node, const struct mesh_links_answer *answer)
+{
+	struct mesh_links_nic *nics =
+		entries_room(node->nics, node->num_nics, answer->num_nics, sizeof(*nics));
+	struct mesh_graph_link *links;
+	struct mesh_links_link link;
+	int i;
+
+	if (nics)
+		node->nics = nics;
+	links = entries_room(node->links, node->num_links, answer->num_links, sizeof(*links));
+	if (links)
+		node->links = links;
+	if ((answer->num_nics && !nics) || (answer->num_links && !links))
+		return false;
+	for (i = 0; i < answer->num_nics; i++)
+		mesh_links_nic_get(answer, i, &node->nics[node->num_nics++]);
+	for (i = 0; i < answer->num_links; i++) {
+		mesh_links_link_get(answer, i, &link);
+		node->links[node->num_links++] =
+			(struct mesh_graph_link){.node_id = link.node_id,
+						 .speed_mbps = link.speed_mbps,
+						 .nic = link.nic,
+						 .peer_nic = link.peer_nic};
+	}
+	return true;
+}
+
+/* Enters what the node says of the NIC at which each link begins: all of its NICs are known now. */
+static void links_mark(struct mesh_explored *node)
+{
+	const struct mesh_links_nic *nic;
+	bool rdma;
+	int i, k;
+
+	for (i = 0; i < node->num_nics; i++) {
+		nic = &node->nics[i];
+		rdma = !(nic->flags & MESH_LINKS_NIC_DOWN) &&
+		       mesh_providers_have_rdma(nic->providers);
+		for (k = 0; k < node->num_links; k++) {
+			if (node->links[k].nic != nic->nic)
+				continue;
+			node->links[k].rdma |= rdma;
+			node->links[k].drained |= nic->flags & MESH_LINKS_NIC_DRAINED;
+		}
+	}
+}
+
+static void report_finish(struct mesh_explore *explore, struct mesh_explored *node)
+{
+	int ret;
+
+	links_mark(node);
+	ret = mesh_graph_report(&explore->graph, node->id,
+				(node->flags & (MESH_LINKS_SAME_JOB | MESH_LINKS_RELAY)) != 0,
+				false, node->links, node->num_links);
+	if (ret < 0)
+		return;
+	mesh_graph_site_set(&explore->graph, ret, mesh_neighbour_site_number(node->site));
+	node->known = true;
+	explore->num_known++;
+	links_enter(explore, (int)(node - explore->nodes), node->links, node->num_links);
+}
+
+/* True if this datagram of the answer is new. */
+static bool cursor_enter(struct mesh_explored *node, uint16_t cursor)
+{
+	int i;
+
+	for (i = 0; i < node->num_cursors; i++) {
+		if (node->cursors[i] == cursor)
+			return false;
+	}
+	if (i == MESH_EXPLORE_ANSWERS_MAX)
+		return false;
+	node->cursors[node->num_cursors++] = cursor;
+	return true;
+}
+
+void mesh_explore_answer(struct mesh_explore *explore, const struct mesh_links_answer *answer)
+{
+	struct mesh_explored *node;
+
+	if (answer->token != explore->token)
+		return;
+	node = node_enter(explore, answer->node_id, 0);
+	if (!node || node->known || !cursor_enter(node, answer->cursor))
+		return;
+	memcpy(node->node, answer->head.node, sizeof(node->node));
+	memcpy(node->site, answer->site, sizeof(node->site));
+	node->flags = answer->flags;
+	node->protocol = answer->protocol;
+	node->num_ranks = answer->num_ranks;
+	node->first_rank = answer->first_rank;
+	if (!entries_take(node, answer))
+		return;
+	if (!answer->next) {
+		node->ends = true;
+		node->num_entries = answer->cursor + answer->num_nics + answer->num_links;
+	}
+	if (node->ends && node->num_entries == node->num_nics + node->num_links)
+		report_finish(explore, node);
+}
+
+const char *mesh_explore_node_name(const struct mesh_explore *explore, uint64_t node_id)
+{
+	int at = explore->num_nodes ? mesh_id_index_find(&explore->index, node_id) : NONE;
+
+	return at > 0 && explore->nodes[at].known ? explore->nodes[at].node : NULL;
+}
+
+/* ---- searches ------------------------------------------------------------------------------ */
 
 void mesh_searching_finish(struct mesh_searching *searching)
 {
@@ -84,8 +284,7 @@ int mesh_searching_begin(struct mesh_searching *searching, uint64_t now_ms)
 	return ret;
 }
 
-/* One with the first question of the round, one with the third: by then all
- * could answer. */
+/* One with the first question of the round, one with the third: by then all could answer. */
 static int tries_due(const struct mesh_asking *asking)
 {
 	return (asking->sent + 1) / 2;
@@ -97,11 +296,6 @@ static bool neighbours_are_heard(const struct mesh_asking *asking)
 	return mesh_asking_all_answered(asking) || tries_due(asking) > 1;
 }
 
-bool mesh_searching_expects(const struct mesh_searching *searching)
-{
-	return searching->goes_on && !mesh_explore_is_complete(&searching->explore);
-}
-
 void mesh_searching_advance(struct mesh_searching *searching, uint64_t now_ms)
 {
 	const struct mesh_asking *asking = searching->asking;
@@ -109,7 +303,7 @@ void mesh_searching_advance(struct mesh_searching *searching, uint64_t now_ms)
 	if (!searching->goes_on)
 		return;
 	own_links_enter(searching);
-	if (!asking->began_ms || now_ms >= searching->began_ms + SEARCH_MS ||
+	if (!asking->began_ms || now_ms >= searching->began_ms + MESH_LINKS_KEEP_MS ||
 	    (mesh_explore_is_complete(&searching->explore) && neighbours_are_heard(asking)))
 		searching->goes_on = false;
 	else if (searching->tries < tries_due(asking))

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * searching.h - asks the whole mesh for its links, while a round of questions
- * to our neighbours goes on (asking.h): from the same sockets, at the same
- * times.
+ * searching.h - which nodes the mesh has and how they are linked: asks the whole mesh for its links
+ * (struct mesh_searching) while a round of questions to our neighbours goes on (asking.h), from the
+ * same sockets and at the same times, and keeps the answers (struct mesh_explore, which sends
+ * nothing and reads no clock).
  */
 #ifndef MESH_NEIGHBOURS_SEARCHING_H
 #define MESH_NEIGHBOURS_SEARCHING_H
@@ -11,7 +12,67 @@
 #include <stdint.h>
 
 #include "neighbours/asking.h"
-#include "neighbours/explore.h"
+#include "nic/graph.h"
+#include "wire/neighbour.h"
+
+/* Datagrams of an answer: a node with more entries than fit into these is not known. */
+#define MESH_EXPLORE_ANSWERS_MAX 4
+
+/* A node of which somebody has reported a link, or which has answered. */
+struct mesh_explored {
+	uint64_t id;
+	bool known; /* all of its answer is there */
+	int parent; /* who has reported it first; our own node: -1 */
+	/* What has come of its answer: the cursors of its datagrams. */
+	uint16_t cursors[MESH_EXPLORE_ANSWERS_MAX];
+	int num_cursors;
+	int num_entries;	 /* of the whole answer, if the last datagram has come */
+	bool ends;		 /* it has */
+	uint8_t flags, protocol; /* of its answer */
+	uint16_t num_ranks;	 /* the same */
+	uint32_t first_rank;
+	char node[MESH_NODE_NAME_MAX];
+	char site[MESH_SITE_NAME_MAX];
+	struct mesh_links_nic *nics;   /* owned, num_nics */
+	struct mesh_graph_link *links; /* owned, num_links */
+	int num_nics, num_links;
+};
+
+struct mesh_explore {
+	struct mesh_graph graph;     /* what has been reported; our own node is in it */
+	struct mesh_explored *nodes; /* owned; the first is our own */
+	int num_nodes, num_known;
+	struct mesh_id_index index; /* of nodes */
+	uint64_t token;
+	uint32_t site; /* our own: mesh_neighbour_site_number() */
+};
+
+/**
+ * Begins.
+ *
+ * @self: our node id
+ * @token: of the question
+ */
+int mesh_explore_begin(struct mesh_explore *explore, uint64_t self, uint64_t token);
+
+/** Frees the memory. The doubts of the graph may be copied before. */
+void mesh_explore_finish(struct mesh_explore *explore);
+
+/** Our own links, at the begin and when more of our neighbours have answered. 0 or -ENOMEM. */
+int mesh_explore_links_set(struct mesh_explore *explore, const struct mesh_graph_link *links,
+			   int num_links);
+
+/** Takes a decoded answer, the first one of each node. */
+void mesh_explore_answer(struct mesh_explore *explore, const struct mesh_links_answer *answer);
+
+/** True if each node that was reported has answered. */
+static inline bool mesh_explore_is_complete(const struct mesh_explore *explore)
+{
+	return explore->num_known == explore->num_nodes;
+}
+
+/** The name of a node that has answered, or NULL. */
+const char *mesh_explore_node_name(const struct mesh_explore *explore, uint64_t node_id);
 
 struct mesh_searching {
 	struct mesh_asking *asking;
@@ -29,9 +90,8 @@ void mesh_searching_init(struct mesh_searching *searching, struct mesh_asking *a
 void mesh_searching_finish(struct mesh_searching *searching);
 
 /**
- * Begins a search in place of the present one, and a round of @asking; the hops
- * that have failed stay known. It ends when all nodes have answered, or with
- * the round.
+ * Begins a search in place of the present one, and a round of @asking; the hops that have failed
+ * stay known. It ends when all nodes have answered, or with the round.
  *
  * Returns 0 or a negative errno.
  */
@@ -39,12 +99,5 @@ int mesh_searching_begin(struct mesh_searching *searching, uint64_t now_ms);
 
 /** Sends what is due; to be called after each step of @asking. */
 void mesh_searching_advance(struct mesh_searching *searching, uint64_t now_ms);
-
-/**
- * True while a node has not answered that was reported, and may still do so:
- * its answer may be under way, or wait for those of its neighbours, or the
- * question may be lost.
- */
-bool mesh_searching_expects(const struct mesh_searching *searching);
 
 #endif

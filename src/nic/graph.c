@@ -210,17 +210,6 @@ bool mesh_graph_is_drained(const struct mesh_graph *graph, int a, int b)
 	return !width_of(graph, a, b, false, false) && width_of(graph, a, b, false, true);
 }
 
-bool mesh_graph_has_rdma(const struct mesh_graph *graph, uint64_t id)
-{
-	int i, node = mesh_graph_find(graph, id);
-
-	for (i = 0; node >= 0 && i < graph->nodes[node].num_links; i++) {
-		if (graph->nodes[node].links[i].rdma)
-			return true;
-	}
-	return false;
-}
-
 /* ---- doubts -------------------------------------------------------------------------------- */
 
 static bool is_between(const struct mesh_graph_doubts *doubts, int i, uint64_t a, uint64_t b)
@@ -247,8 +236,7 @@ void mesh_graph_doubt(struct mesh_graph *graph, uint64_t a, uint64_t b, uint64_t
 	doubts->list[i].until_ms = until_ms;
 }
 
-bool mesh_graph_hop_is_doubtful(const struct mesh_graph *graph, uint64_t a, uint64_t b,
-				uint64_t now_ms)
+static bool hop_is_doubtful(const struct mesh_graph *graph, uint64_t a, uint64_t b, uint64_t now_ms)
 {
 	const struct mesh_graph_doubts *doubts = &graph->doubts;
 	int i, with_a = 0, with_b = 0;
@@ -274,5 +262,5 @@ bool mesh_graph_is_doubtful(const struct mesh_graph *graph, uint64_t a, uint64_t
 		    (doubts->list[i].a == a || doubts->list[i].a == b))
 			return true;
 	}
-	return mesh_graph_hop_is_doubtful(graph, a, b, now_ms);
+	return hop_is_doubtful(graph, a, b, now_ms);
 }

@@ -135,9 +135,6 @@ uint32_t mesh_graph_rdma_width(const struct mesh_graph *graph, int a, int b);
 /** True if all links between two nodes are drained, and they have one. @a, @b: indices */
 bool mesh_graph_is_drained(const struct mesh_graph *graph, int a, int b);
 
-/** True if the node @id has reported a link of a NIC with RDMA. */
-bool mesh_graph_has_rdma(const struct mesh_graph *graph, uint64_t id);
-
 /**
  * A hop between these two nodes has failed: routes avoid it until @until_ms if there is another. A
  * node that has failed with several others is avoided altogether.
@@ -149,9 +146,5 @@ void mesh_graph_doubt(struct mesh_graph *graph, uint64_t a, uint64_t b, uint64_t
 /** True while routes avoid the hop between these two. */
 bool mesh_graph_is_doubtful(const struct mesh_graph *graph, uint64_t a, uint64_t b,
 			    uint64_t now_ms);
-
-/** The same, without doubts about all hops of one of them: a search may still ask that node. */
-bool mesh_graph_hop_is_doubtful(const struct mesh_graph *graph, uint64_t a, uint64_t b,
-				uint64_t now_ms);
 
 #endif

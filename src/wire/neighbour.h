@@ -1,19 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * neighbour.h - the question "which node is at the other end of this link?" and
- * its answer: one UDP datagram each.
+ * neighbour.h - the question "which node is at the other end of this link?" and its answer: one UDP
+ * datagram each.
  *
- * A process sends the question to all nodes of a link (ff02::1, or 224.0.0.1
- * where the NIC has no IPv6), port MESH_NEIGHBOUR_PORT. Each node sends one
- * answer, to the address and port that the question came from. Both describe
- * their sender in the same way: node, NIC, processes. Both leave with hop limit
- * 255, and a receiver drops a datagram that has another one: a router lowers
- * it, so what comes from outside of the link is never read.
+ * A process sends the question to all nodes of a link (ff02::1, or 224.0.0.1 where the NIC has no
+ * IPv6), port MESH_NEIGHBOUR_PORT. Each node sends one answer, to the address and port that the
+ * question came from. Both describe their sender in the same way: node, NIC, processes. Both leave
+ * with hop limit 255, and a receiver drops a datagram that has another one: a router lowers it, so
+ * what comes from outside of the link is never read.
  *
- * A second question is "which links does the mesh have?". Each node answers for
- * itself, and passes the question on, once, to all nodes of its other links.
- * The answers come back over the node from which it came first; so each
- * datagram comes from a neighbour, and the way back needs no address.
+ * A second question is "which links does the mesh have?". Each node answers for itself, and passes
+ * the question on, once, to all nodes of its other links. The answers come back over the node from
+ * which it came first; so each datagram comes from a neighbour, and the way back needs no address.
  */
 #ifndef MESH_WIRE_NEIGHBOUR_H
 #define MESH_WIRE_NEIGHBOUR_H
@@ -156,8 +154,7 @@ static inline bool mesh_neighbour_serves(const struct mesh_neighbour_process *pr
 
 /* ---- links ----------------------------------------------------------------------------------- */
 
-/* The two types between are of earlier versions, which asked each node for
- * itself. */
+/* The two types between are of earlier versions, which asked each node for itself. */
 enum mesh_links_type {
 	MESH_LINKS_QUESTION = MESH_NEIGHBOUR_TYPES + 2,
 	MESH_LINKS_ANSWER,
@@ -165,6 +162,8 @@ enum mesh_links_type {
 
 /* Links that a question passes: a route has 15 relays at most. */
 #define MESH_LINKS_HOPS_MAX 16
+/* What a node has heard is used for so long, and its answers to a question are passed back. */
+#define MESH_LINKS_KEEP_MS 1000
 /* Links of a node in one answer. */
 #define MESH_LINKS_MAX 128
 
@@ -260,8 +259,8 @@ union mesh_links {
 size_t mesh_links_question_finish(struct mesh_links_question *question);
 
 /**
- * Fills an answer with entries from @cursor on, as many as it has room for, and
- * finishes it. node, node_id, token, flags and protocol are the caller's.
+ * Fills an answer with entries from @cursor on, as many as it has room for, and finishes it. node,
+ * node_id, token, flags and protocol are the caller's.
  *
  * Returns the bytes of the datagram to send.
  */

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "neighbours/explore.h"
+#include "neighbours/searching.h"
 #include "nic/graph_routes.h"
 
 #include "fuzz_text.h"

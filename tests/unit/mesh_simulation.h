@@ -9,8 +9,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "neighbours/explore.h"
 #include "neighbours/reporting.h"
+#include "neighbours/searching.h"
 
 /* Node i has the id SIMULATION_ID + i. */
 #define SIMULATION_ID 1000

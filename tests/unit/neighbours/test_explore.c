@@ -190,7 +190,7 @@ TEST(flaps)
 		simulation_run(&mesh, LONG_US);
 		assert_true(mesh.searches[0].done_us);
 		mesh.loss_percent = 0;
-		mesh.now_us += MESH_FORWARDING_KEEP_MS * 1000 + 1000;
+		mesh.now_us += MESH_LINKS_KEEP_MS * 1000 + 1000;
 		simulation_search(&mesh, 0, trial % mesh.num_nodes);
 		simulation_run(&mesh, LONG_US);
 		all_found(&mesh.searches[0]);
