@@ -62,13 +62,6 @@ int mesh_neighbours_routes(const struct mesh_neighbours *neighbours, uint64_t ta
 				 target, relays_max, mesh_clock_ms(), routes, routes_max);
 }
 
-int mesh_neighbours_cables(const struct mesh_neighbours *neighbours, uint64_t target,
-			   struct mesh_route *route)
-{
-	return mesh_graph_cables(&neighbours->searching.explore.graph, neighbours->self.node_id,
-				 target, mesh_clock_ms(), route);
-}
-
 void mesh_neighbours_doubt(struct mesh_neighbours *neighbours, uint64_t a, uint64_t b,
 			   uint64_t for_ms)
 {
@@ -83,11 +76,6 @@ const char *mesh_neighbours_node_name(const struct mesh_neighbours *neighbours, 
 void mesh_neighbours_ask(struct mesh_neighbours *neighbours)
 {
 	mesh_asking_begin(&neighbours->asking, mesh_clock_ms());
-}
-
-void mesh_neighbours_seek(struct mesh_neighbours *neighbours, uint64_t node_id)
-{
-	mesh_asking_seek(&neighbours->asking, node_id, mesh_clock_ms());
 }
 
 /* ---- opening and closing ------------------------------------------------------------------- */
@@ -142,33 +130,6 @@ void mesh_neighbours_links_set(struct mesh_neighbours *neighbours,
 	mesh_members_links_set(&neighbours->members, neighbours->asking.links, num_links);
 	if (ask && changed)
 		mesh_neighbours_ask(neighbours);
-}
-
-int mesh_neighbours_links(const struct mesh_neighbours *neighbours,
-			  struct mesh_neighbour_link *links)
-{
-	const struct mesh_asking *asking = &neighbours->asking;
-
-	memcpy(links, asking->links, (size_t)asking->num_links * sizeof(*links));
-	return asking->num_links;
-}
-
-void mesh_neighbours_down_set(struct mesh_neighbours *neighbours,
-			      const struct mesh_nic *const *nics, int num)
-{
-	mesh_reporting_down_set(&neighbours->answering.reporting, nics, num);
-}
-
-const struct mesh_asked *mesh_neighbours_asked(const struct mesh_neighbours *neighbours,
-					       int *num_asked)
-{
-	*num_asked = neighbours->asking.num_links;
-	return neighbours->asking.asked;
-}
-
-const char *mesh_neighbours_words(const struct mesh_neighbours *neighbours, char *text, size_t size)
-{
-	return mesh_asking_words(&neighbours->asking, text, size);
 }
 
 uint64_t mesh_neighbours_waited_ms(const struct mesh_neighbours *neighbours, uint64_t now_ms)

@@ -54,49 +54,17 @@ MESH_HOLDS(process)
 void mesh_neighbours_links_set(struct mesh_neighbours *neighbours,
 			       const struct mesh_neighbour_link *links, int num_links, bool ask);
 
-/** Copies what mesh_neighbours_links_set() was given to @links, MESH_NICS_MAX; returns how many. */
-MESH_HOLDS(process)
-int mesh_neighbours_links(const struct mesh_neighbours *neighbours,
-			  struct mesh_neighbour_link *links);
-
-/**
- * Sets the NICs whose link is down: the speaker reports them to those who draw the mesh.
- *
- * @nics: @num of them; only read during the call
- */
-MESH_HOLDS(process)
-void mesh_neighbours_down_set(struct mesh_neighbours *neighbours,
-			      const struct mesh_nic *const *nics, int num);
-
 /** Asks on all NICs; a round that goes on is extended. */
 MESH_HOLDS(process)
 void mesh_neighbours_ask(struct mesh_neighbours *neighbours);
-
-/**
- * The same for a node that may be behind any of our NICs: the questions are repeated where it has
- * not answered, also if others have.
- */
-MESH_HOLDS(process)
-void mesh_neighbours_seek(struct mesh_neighbours *neighbours, uint64_t node_id);
-
-/** What our NICs have heard: one entry for each. Valid until the lock is released. */
-MESH_HOLDS(process)
-const struct mesh_asked *mesh_neighbours_asked(const struct mesh_neighbours *neighbours,
-					       int *num_asked);
-
-/** Where our cables lead, and what is wrong there: see mesh_asking_words(). Returns @text. */
-MESH_HOLDS(process)
-const char *mesh_neighbours_words(const struct mesh_neighbours *neighbours, char *text,
-				  size_t size);
 
 /** Milliseconds since the first question of this round; UINT64_MAX if no round goes on. */
 MESH_HOLDS(process)
 uint64_t mesh_neighbours_waited_ms(const struct mesh_neighbours *neighbours, uint64_t now_ms);
 
 /**
- * Looks for routes: asks our neighbours, and from node to node those behind
- * them, for a second at most. A search that goes on is replaced.
- * mesh_neighbours_searches() says when it is over.
+ * Looks for routes: asks our neighbours, and from node to node those behind them, for a second at
+ * most. A search that goes on is replaced. mesh_neighbours_searches() says when it is over.
  *
  * Returns 0 or a negative errno.
  */
@@ -128,11 +96,6 @@ MESH_HOLDS(process)
 int mesh_neighbours_routes_beside(const struct mesh_neighbours *neighbours, uint64_t target,
 				  int relays_max, const uint64_t *avoided, int num_avoided,
 				  struct mesh_route *routes, int routes_max);
-
-/** The shortest way over cables, as mesh_graph_cables(). */
-MESH_HOLDS(process)
-int mesh_neighbours_cables(const struct mesh_neighbours *neighbours, uint64_t target,
-			   struct mesh_route *route);
 
 /** A hop of a route has failed: later routes avoid it for so long. @b: 0: each hop of @a */
 MESH_HOLDS(process)

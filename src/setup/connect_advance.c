@@ -274,12 +274,7 @@ static int no_path(struct mesh_connect *connect)
 		connect_state_set(connect, MESH_CONNECT_PEERS);
 		return -EAGAIN;
 	}
-	if (!connect->route_asked) {
-		connect->route_asked = true;
-		if (mesh_neighbour_hints_route_ask(process, &connect->handle))
-			return -EAGAIN;
-	}
-	if (mesh_neighbour_hints_route_wait(process, &connect->handle))
+	if (mesh_neighbour_hints_route_wait(process, &connect->handle, &connect->route_asked))
 		return -EAGAIN;
 	mesh_connect_log_no_path(connect);
 	return -ENETUNREACH;

@@ -10,8 +10,6 @@
 #include "setup/neighbour_hints.h"
 #include "setup/setup.h"
 
-/* Many connections in a row to nodes that do not answer wait for one question, not one each. */
-#define ASK_AGAIN_MS 400
 /*
  * Answers are waited for until each NIC has one, or for so long after the first question: if the
  * node has answered on another NIC, and if it has not. The listener answers as soon as there is a
@@ -26,15 +24,15 @@ static const struct mesh_asked *asked_of(struct mesh_process *process, int dev)
 {
 	const struct mesh_neighbours *neighbours = mesh_setup_of(process)->neighbours;
 	const struct mesh_asked *asked;
-	int i, num;
+	int i;
 
 	mesh_process_assert_locked(process);
 	if (!neighbours)
 		return NULL;
-	asked = mesh_neighbours_asked(neighbours, &num);
-	for (i = 0; i < num; i++) {
-		if (asked[i].ifindex == process->nics[dev]->ifindex)
-			return &asked[i];
+	for (i = 0; i < neighbours->asking.num_links; i++) {
+		asked = &neighbours->asking.asked[i];
+		if (asked->ifindex == process->nics[dev]->ifindex)
+			return asked;
 	}
 	return NULL;
 }
@@ -89,9 +87,9 @@ MESH_HOLDS(process)
 static const struct mesh_asked *guess_next(struct mesh_process *process,
 					   const struct mesh_path_choice *choice, int *next)
 {
+	const struct mesh_asking *asking = &mesh_setup_of(process)->neighbours->asking;
 	const struct mesh_endpoint_addr *local;
 	const struct mesh_asked *asked;
-	int num;
 
 	while (*next < choice->num_candidates) {
 		local = &process->endpoints[choice->candidates[(*next)++].local];
@@ -99,8 +97,8 @@ static const struct mesh_asked *guess_next(struct mesh_process *process,
 		if (asked && mesh_addr_is_link_local(&local->addr))
 			return asked;
 	}
-	asked = mesh_neighbours_asked(mesh_setup_of(process)->neighbours, &num);
-	return !choice->num_candidates && *next < num ? &asked[(*next)++] : NULL;
+	return !choice->num_candidates && *next < asking->num_links ? &asking->asked[(*next)++]
+								    : NULL;
 }
 
 /*
@@ -153,75 +151,35 @@ void mesh_neighbour_hints_learn(struct mesh_process *process, struct mesh_handle
 {
 	const struct mesh_neighbours *neighbours = mesh_setup_of(process)->neighbours;
 	struct mesh_endpoint_addr endpoint;
-	const struct mesh_asked *asked;
-	int i, k, num;
+	const struct mesh_heard *heard;
+	struct mesh_heard_at at = {0};
 
 	mesh_process_assert_locked(process);
-	if (!neighbours || !mesh_handle_lacks_nics(handle))
+	if (!neighbours || !mesh_handle_lacks_nics(handle) || !handle->node_id)
 		return;
-	asked = mesh_neighbours_asked(neighbours, &num);
-	for (i = 0; i < num; i++) {
-		for (k = 0; k < asked[i].num_heard; k++) {
-			const struct mesh_heard *heard = asked[i].heard[k];
-
-			if (!heard->error && heard->about.node_id == handle->node_id &&
-			    endpoint_of(&heard->about, &endpoint))
-				mesh_handle_nic_add(handle, &endpoint);
-		}
+	while ((heard = mesh_asking_heard_next(&neighbours->asking, handle->node_id, 0, &at))) {
+		if (endpoint_of(&heard->about, &endpoint))
+			mesh_handle_nic_add(handle, &endpoint);
 	}
-}
-
-/* When the node was first asked for on all NICs; NULL if it was not, or too long ago. */
-MESH_HOLDS(process)
-static const uint64_t *sought_find(struct mesh_process *process, uint64_t node_id)
-{
-	const struct mesh_sought_nodes *sought = &mesh_setup_of(process)->sought_nodes;
-	int i;
-
-	for (i = 0; i < MESH_SOUGHT_NODES_MAX; i++) {
-		if (node_id && sought->nodes[i].node_id == node_id)
-			return &sought->nodes[i].asked_ms;
-	}
-	return NULL;
-}
-
-MESH_HOLDS(process)
-static void sought_add(struct mesh_process *process, uint64_t node_id, uint64_t now_ms)
-{
-	struct mesh_sought_nodes *sought = &mesh_setup_of(process)->sought_nodes;
-
-	sought->nodes[sought->next].node_id = node_id;
-	sought->nodes[sought->next].asked_ms = now_ms;
-	sought->next = (sought->next + 1) % MESH_SOUGHT_NODES_MAX;
-}
-
-void mesh_neighbour_hints_forget(struct mesh_process *process)
-{
-	mesh_process_assert_locked(process);
-	memset(&mesh_setup_of(process)->sought_nodes, 0, sizeof(struct mesh_sought_nodes));
 }
 
 bool mesh_neighbour_hints_ask(struct mesh_process *process, const struct mesh_handle *handle,
 			      const struct mesh_path_choice *choice)
 {
-	struct mesh_setup *setup = mesh_setup_of(process);
-	uint64_t now_ms = mesh_clock_ms();
-	struct mesh_neighbours *neighbours;
+	struct mesh_neighbours *neighbours = mesh_setup_of(process)->neighbours;
+	uint64_t now_ms = mesh_clock_ms(), waited_ms;
 
 	mesh_process_assert_locked(process);
-	neighbours = setup->neighbours;
 	if (!neighbours || handle->node_id == process->node_id ||
-	    !(is_missing(handle, choice) || mesh_path_is_guess(process->endpoints, choice)))
+	    !(is_missing(handle, choice) || mesh_path_is_guess(process->endpoints, choice)) ||
+	    all_have_heard(process, handle, choice, true))
 		return false;
-	if (all_have_heard(process, handle, choice, true))
-		return false;
-	if (!sought_find(process, handle->node_id))
-		sought_add(process, handle->node_id, now_ms);
-	else if (is_found(process, handle, choice) ||
-		 mesh_clock_elapsed_ms(setup->neighbours_asked_ms, now_ms) < ASK_AGAIN_MS)
-		return true;
-	setup->neighbours_asked_ms = now_ms;
-	mesh_neighbours_seek(neighbours, handle->node_id);
+	waited_ms = mesh_neighbours_waited_ms(neighbours, now_ms);
+	if (is_found(process, handle, choice))
+		return waited_ms < FOUND_MS;
+	/* Many connections in a row to a node that does not answer wait for one round. */
+	if (waited_ms == UINT64_MAX || neighbours->asking.sought != handle->node_id)
+		mesh_asking_seek(&neighbours->asking, handle->node_id, now_ms);
 	return true;
 }
 
@@ -229,22 +187,20 @@ bool mesh_neighbour_hints_wait(struct mesh_process *process, const struct mesh_h
 			       const struct mesh_path_choice *choice, uint64_t since_ms,
 			       uint64_t now_ms)
 {
-	const struct mesh_neighbours *neighbours;
+	const struct mesh_neighbours *neighbours = mesh_setup_of(process)->neighbours;
 	const struct mesh_asked *asked;
-	const uint64_t *asked_ms;
+	uint64_t waited_ms;
 	int next = 0;
 
 	mesh_process_assert_locked(process);
-	neighbours = mesh_setup_of(process)->neighbours;
 	if (!neighbours || mesh_clock_elapsed_ms(since_ms, now_ms) >= MISSING_MS ||
 	    all_have_heard(process, handle, choice, false))
 		return false;
 	/* On a switch another node may answer first, and on most NICs this one is not there. */
-	asked_ms = sought_find(process, handle->node_id);
-	if (asked_ms && mesh_clock_elapsed_ms(*asked_ms, now_ms) < FOUND_MS)
+	waited_ms = mesh_neighbours_waited_ms(neighbours, now_ms);
+	if (waited_ms < FOUND_MS)
 		return true;
-	if (is_found(process, handle, choice) ||
-	    mesh_neighbours_waited_ms(neighbours, now_ms) >= MISSING_MS)
+	if (waited_ms >= MISSING_MS || is_found(process, handle, choice))
 		return false;
 	while ((asked = guess_next(process, choice, &next))) {
 		if (!asked->answered && !asked->error)
@@ -270,33 +226,18 @@ void mesh_neighbour_hints_order(struct mesh_process *process, const struct mesh_
 
 /* ---- routes -------------------------------------------------------------------------------- */
 
-/* The shortest way over cables to the node of @handle. Returns false if none was found. */
-MESH_HOLDS(process)
-static bool route_find(struct mesh_process *process, const struct mesh_handle *handle,
-		       struct mesh_route *route)
-{
-	const struct mesh_neighbours *neighbours = mesh_setup_of(process)->neighbours;
-
-	mesh_process_assert_locked(process);
-	return neighbours && mesh_neighbours_cables(neighbours, handle->node_id, route) == 1;
-}
-
-bool mesh_neighbour_hints_route_ask(struct mesh_process *process, const struct mesh_handle *handle)
+bool mesh_neighbour_hints_route_wait(struct mesh_process *process, const struct mesh_handle *handle,
+				     bool *asked)
 {
 	struct mesh_neighbours *neighbours = mesh_setup_of(process)->neighbours;
 
 	mesh_process_assert_locked(process);
 	if (!neighbours || handle->node_id == process->node_id)
 		return false;
-	return !mesh_neighbours_search(neighbours);
-}
-
-bool mesh_neighbour_hints_route_wait(struct mesh_process *process, const struct mesh_handle *handle)
-{
-	const struct mesh_neighbours *neighbours = mesh_setup_of(process)->neighbours;
-
-	mesh_process_assert_locked(process);
-	return neighbours && mesh_neighbours_searches(neighbours, handle->node_id);
+	if (!*asked)
+		mesh_neighbours_search(neighbours);
+	*asked = true;
+	return mesh_neighbours_searches(neighbours, handle->node_id);
 }
 
 const char *mesh_neighbour_hints_route_text(struct mesh_process *process,
@@ -309,8 +250,12 @@ const char *mesh_neighbour_hints_route_text(struct mesh_process *process,
 	size_t used;
 	int i;
 
+	mesh_process_assert_locked(process);
 	*text = '\0';
-	if (!route_find(process, handle, &route) || !route.num_relays)
+	if (!neighbours ||
+	    mesh_graph_cables(&neighbours->searching.explore.graph, process->node_id,
+			      handle->node_id, mesh_clock_ms(), &route) != 1 ||
+	    !route.num_relays)
 		return text;
 	used = (size_t)snprintf(text, size, "The cables lead there over node");
 	for (i = 0; i < route.num_relays && used < size; i++) {
@@ -341,5 +286,5 @@ const char *mesh_neighbour_hints_text(struct mesh_process *process, char *text, 
 
 	mesh_process_assert_locked(process);
 	*text = '\0';
-	return neighbours ? mesh_neighbours_words(neighbours, text, size) : text;
+	return neighbours ? mesh_asking_words(&neighbours->asking, text, size) : text;
 }

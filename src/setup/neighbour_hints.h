@@ -19,9 +19,8 @@ struct mesh_process;
 
 /**
  * Asks the neighbours, if some candidates are guesses, or if there are none and the handle had no
- * room for all NICs: unless the node of @handle has answered on each NIC of ours that may lead
- * there, or was asked for before, and has answered on some NIC. What it has not answered by then
- * does not count until our links change: on most NICs it is not there.
+ * room for all NICs: unless the node of @handle has answered on some NIC of ours. Where it has not
+ * answered in the same round, it is not: so it is on most NICs.
  *
  * Returns true if it is worth waiting: call mesh_neighbour_hints_wait() until that is over.
  */
@@ -30,8 +29,8 @@ bool mesh_neighbour_hints_ask(struct mesh_process *process, const struct mesh_ha
 			      const struct mesh_path_choice *choice);
 
 /**
- * True while answers may still come that decide where that node is: for 0.1 s after it was first
- * asked for, until each NIC has heard it; for 0.3 s while a NIC has heard nobody.
+ * True while answers may still come that decide where that node is: in the first 0.1 s of a round,
+ * until each NIC has heard it; for 0.3 s while a NIC has heard nobody.
  *
  * @since_ms: when the connection began; it waits for 0.3 s at most, however many others ask
  */
@@ -39,10 +38,6 @@ MESH_HOLDS(process)
 bool mesh_neighbour_hints_wait(struct mesh_process *process, const struct mesh_handle *handle,
 			       const struct mesh_path_choice *choice, uint64_t since_ms,
 			       uint64_t now_ms);
-
-/** Our links or addresses have changed: connections ask for each node once more. */
-MESH_HOLDS(process)
-void mesh_neighbour_hints_forget(struct mesh_process *process);
 
 /**
  * Adds the NICs of the node of @handle that have answered, if the handle had no room for all of
@@ -52,16 +47,14 @@ MESH_HOLDS(process)
 void mesh_neighbour_hints_learn(struct mesh_process *process, struct mesh_handle *handle);
 
 /**
- * Looks for the node of @handle in the whole mesh: no NIC of ours has a link to it. Returns true if
- * it is worth waiting for an answer: call mesh_neighbour_hints_route_wait() until that is over.
+ * Looks for the node of @handle in the whole mesh: no NIC of ours has a link to it. Returns true
+ * while it looks: for a second at most.
+ *
+ * @asked: false at first
  */
 MESH_HOLDS(process)
-bool mesh_neighbour_hints_route_ask(struct mesh_process *process, const struct mesh_handle *handle);
-
-/** True while the search for that node goes on. For a second at most. */
-MESH_HOLDS(process)
-bool mesh_neighbour_hints_route_wait(struct mesh_process *process,
-				     const struct mesh_handle *handle);
+bool mesh_neighbour_hints_route_wait(struct mesh_process *process, const struct mesh_handle *handle,
+				     bool *asked);
 
 /**
  * Writes over which nodes the node of @handle is reached into @text, of @size bytes: "The cables

@@ -125,7 +125,8 @@ void mesh_nic_neighbours_refresh(struct mesh_process *process, const struct mesh
 		links[num_links++].about.flags = flags_of(process, dev);
 	}
 	mesh_neighbours_links_set(neighbours, links, num_links, true);
-	mesh_neighbours_down_set(neighbours, down, down_list(table, present, num_present, down));
+	mesh_reporting_down_set(&neighbours->answering.reporting, down,
+				down_list(table, present, num_present, down));
 }
 
 void mesh_nic_neighbours_drained(struct mesh_process *process)
@@ -137,7 +138,8 @@ void mesh_nic_neighbours_drained(struct mesh_process *process)
 	mesh_process_assert_locked(process);
 	if (!neighbours)
 		return;
-	num = mesh_neighbours_links(neighbours, links);
+	num = neighbours->asking.num_links;
+	memcpy(links, neighbours->asking.links, (size_t)num * sizeof(links[0]));
 	for (i = 0; i < num; i++)
 		links[i].about.flags = flags_of(process, links[i].about.nic);
 	mesh_neighbours_links_set(neighbours, links, num, true);

@@ -20,7 +20,6 @@
 #include "nic/nic.h"
 #include "relay/circuits.h"
 #include "setup/connecting.h"
-#include "setup/neighbour_hints.h"
 #include "setup/nic_neighbours.h"
 #include "setup/nic_watch.h"
 #include "setup/openings.h"
@@ -327,11 +326,9 @@ static void reading_main(void *arg)
 	if (changed)
 		table_read(process);
 	mesh_process_lock(process);
-	if (changed) {
+	if (changed)
 		mesh_nic_neighbours_refresh(process, mesh_nic_watch_table(process), watch->links,
 					    watch->num_links);
-		mesh_neighbour_hints_forget(process);
-	}
 	watch->state = watch->state == MESH_NIC_WATCH_AGAIN ? MESH_NIC_WATCH_DUE
 							    : MESH_NIC_WATCH_RESTS;
 	mesh_engine_wake(&process->engine); /* something may have changed meanwhile */

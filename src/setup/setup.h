@@ -30,18 +30,6 @@ struct mesh_reroute;
 LIST_HEAD(mesh_connect_bucket, mesh_connect);
 
 /* Entries; when there are more, the one that was entered first is replaced. */
-#define MESH_SOUGHT_NODES_MAX 256
-
-/* neighbour_hints.h: nodes that connections have asked for on all NICs. Zeros: none. */
-struct mesh_sought_nodes {
-	struct {
-		uint64_t node_id; /* 0: none */
-		uint64_t asked_ms;
-	} nodes[MESH_SOUGHT_NODES_MAX];
-	int next; /* is replaced */
-};
-
-/* Entries, as above. */
 #define MESH_TAKEN_CONNECTS_MAX 1024
 
 /* listener.c: CONNECTs of first paths that have made a comm, also one that has ended. */
@@ -77,8 +65,6 @@ struct mesh_setup {
 	int drain_fd MESH_GUARDED_BY(process); /* owned; 0 or less: not opened yet (drain.c) */
 	/* Owned; NULL: NCCL_MESH_NEIGHBOURS=off, or the engine does not run. */
 	struct mesh_neighbours *neighbours MESH_GUARDED_BY(process);
-	uint64_t neighbours_asked_ms MESH_GUARDED_BY(process); /* when a connection last did */
-	struct mesh_sought_nodes sought_nodes MESH_GUARDED_BY(process);
 	uint64_t searched_ms MESH_GUARDED_BY(process); /* when one last searched for routes */
 	uint64_t opened_ms MESH_GUARDED_BY(process);   /* the neighbours */
 	struct mesh_taken_connects taken_connects MESH_GUARDED_BY(process);

@@ -130,7 +130,8 @@ static bool heard(struct rank *rank, int processes, struct mesh_heard *first)
 	int num;
 
 	mesh_lock_take(&rank->lock);
-	asked = mesh_neighbours_asked(rank->neighbours, &num);
+	num = rank->neighbours->asking.num_links;
+	asked = rank->neighbours->asking.asked;
 	is = num && asked->num_heard && asked->heard[0]->about.total_processes == processes;
 	if (is)
 		*first = *asked->heard[0];
@@ -271,7 +272,8 @@ TEST(route)
 	assert_null(mesh_neighbours_node_name(near.neighbours, 4242));
 	assert_int_equal(near.neighbours->searching.explore.graph.nodes[1].site,
 			 mesh_neighbour_site_number("east"));
-	asked = mesh_neighbours_asked(near.neighbours, &num);
+	num = near.neighbours->asking.num_links;
+	asked = near.neighbours->asking.asked;
 	assert_true(num == 1 && asked->num_heard == 1);
 	hop = asked->heard[0];
 	assert_true(hop->about.node_id == target);
