@@ -361,33 +361,26 @@ static const struct mesh_neighbour_process *process_next(const struct mesh_membe
 	return NULL;
 }
 
-int mesh_members_ranks(const struct mesh_members *members, uint64_t job, uint32_t *first)
+void mesh_members_count(const struct mesh_members *members, uint64_t job,
+			struct mesh_links_answer *answer)
 {
 	const struct mesh_neighbour_process *process;
 	uint32_t lowest = UINT32_MAX;
-	int next = 0, num = 0;
-
-	while ((process = process_next(members, &next))) {
-		if (process->role != MESH_NEIGHBOUR_RANK || (job && process->job != job))
-			continue;
-		num++;
-		if (process->rank < lowest)
-			lowest = process->rank; /* 0 is the lowest */
-	}
-	*first = num ? lowest : 0;
-	return num;
-}
-
-bool mesh_members_serve(const struct mesh_members *members, uint64_t job)
-{
-	const struct mesh_neighbour_process *process;
 	int next = 0;
 
 	while ((process = process_next(members, &next))) {
 		if (mesh_neighbour_serves(process, job))
-			return true;
+			answer->flags |= MESH_LINKS_RELAY;
+		if (process->role != MESH_NEIGHBOUR_RANK || (job && process->job != job))
+			continue;
+		answer->num_ranks++;
+		if (process->rank < lowest)
+			lowest = process->rank; /* 0 is the lowest */
 	}
-	return false;
+	if (!answer->num_ranks)
+		return;
+	answer->flags |= MESH_LINKS_SAME_JOB;
+	answer->first_rank = lowest;
 }
 
 /* The turn in which a process is listed. */

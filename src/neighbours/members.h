@@ -106,16 +106,12 @@ bool mesh_members_link(const struct mesh_members *members, unsigned int ifindex,
 		       struct mesh_neighbour_link *link);
 
 /**
- * Counts the ranks of a job, or of all jobs if @job is 0, that run on this node.
- *
- * @first: the lowest of them plus 1; 0 if one does not know its rank, or there is none
+ * Enters in @answer, which is zeroed, how many ranks of a job, or of all jobs if @job is 0, run on
+ * this node, the lowest of them, if all know theirs, and whether one process relays for that job.
  */
 MESH_HOLDS(process)
-int mesh_members_ranks(const struct mesh_members *members, uint64_t job, uint32_t *first);
-
-/** True if `fi_mesh serve --relay` relays for that job on this node. */
-MESH_HOLDS(process)
-bool mesh_members_serve(const struct mesh_members *members, uint64_t job);
+void mesh_members_count(const struct mesh_members *members, uint64_t job,
+			struct mesh_links_answer *answer);
 
 /**
  * Lists the processes of this node in @answer: those of the job answer->job first, then those that

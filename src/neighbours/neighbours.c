@@ -41,9 +41,11 @@ int mesh_neighbours_search(struct mesh_neighbours *neighbours)
 
 bool mesh_neighbours_searches(const struct mesh_neighbours *neighbours, uint64_t target)
 {
+	const struct mesh_explore *explore = &neighbours->searching.explore;
+
 	return neighbours->searching.goes_on &&
-	       (!target || !mesh_neighbours_node_name(neighbours, target) ||
-		!mesh_explore_is_complete(&neighbours->searching.explore));
+	       (!target || !mesh_explore_node_name(explore, target) ||
+		!mesh_explore_is_complete(explore));
 }
 
 int mesh_neighbours_routes_beside(const struct mesh_neighbours *neighbours, uint64_t target,
@@ -66,11 +68,6 @@ void mesh_neighbours_doubt(struct mesh_neighbours *neighbours, uint64_t a, uint6
 			   uint64_t for_ms)
 {
 	mesh_graph_doubt(&neighbours->searching.explore.graph, a, b, mesh_clock_ms() + for_ms);
-}
-
-const char *mesh_neighbours_node_name(const struct mesh_neighbours *neighbours, uint64_t node_id)
-{
-	return mesh_explore_node_name(&neighbours->searching.explore, node_id);
 }
 
 void mesh_neighbours_ask(struct mesh_neighbours *neighbours)

@@ -102,8 +102,4 @@ MESH_HOLDS(process)
 void mesh_neighbours_doubt(struct mesh_neighbours *neighbours, uint64_t a, uint64_t b,
 			   uint64_t for_ms);
 
-/** The name of a node that the latest search has found, or NULL. */
-MESH_HOLDS(process)
-const char *mesh_neighbours_node_name(const struct mesh_neighbours *neighbours, uint64_t node_id);
-
 #endif

@@ -236,12 +236,7 @@ static void links_report(struct mesh_reporting *reporting, const struct mesh_for
 	answer.node_id = self->node_id;
 	answer.token = slot->token;
 	answer.protocol = MESH_PROTOCOL_VERSION;
-	answer.num_ranks =
-		(uint16_t)mesh_members_ranks(reporting->members, slot->job, &answer.first_rank);
-	if (answer.num_ranks)
-		answer.flags |= MESH_LINKS_SAME_JOB;
-	if (mesh_members_serve(reporting->members, slot->job))
-		answer.flags |= MESH_LINKS_RELAY;
+	mesh_members_count(reporting->members, slot->job, &answer);
 	do {
 		mesh_links_answer_fill(&answer, answer.next, nics, num_nics, links, num_links);
 		reporting->send(reporting, slot->asker.ifindex, &slot->asker.addr, slot->asker.port,

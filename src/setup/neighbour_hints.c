@@ -259,7 +259,7 @@ const char *mesh_neighbour_hints_route_text(struct mesh_process *process,
 		return text;
 	used = (size_t)snprintf(text, size, "The cables lead there over node");
 	for (i = 0; i < route.num_relays && used < size; i++) {
-		name = mesh_neighbours_node_name(neighbours, route.hops[i]);
+		name = mesh_explore_node_name(&neighbours->searching.explore, route.hops[i]);
 		used += (size_t)snprintf(text + used, size - used, "%s %s", i ? "," : "",
 					 name ? name : "?");
 	}

@@ -208,7 +208,7 @@ TEST(members)
 {
 	struct rank others[3];
 	struct mesh_heard answer;
-	uint32_t first;
+	struct mesh_links_answer links = {.num_ranks = 0};
 	int i;
 
 	addresses_add();
@@ -227,7 +227,8 @@ TEST(members)
 	assert_int_equal(far.neighbours->asking.asked[0].num_heard, 0);
 	assert_true(speaks(&far) && !speaks(&others[0]));
 	mesh_lock_take(&far.lock);
-	assert_true(mesh_members_ranks(&far.neighbours->members, 77, &first) == 4 && first == 20);
+	mesh_members_count(&far.neighbours->members, 77, &links);
+	assert_true(links.num_ranks == 4 && links.first_rank == 20);
 	mesh_lock_release(&far.lock);
 	rank_stop(&far);
 	rank_stop(&others[1]);
@@ -246,6 +247,7 @@ TEST(members)
 TEST(route)
 {
 	uint64_t deadline_ms = mesh_clock_ms() + LIMIT_MS, target = (uint64_t)(far_ns + 1);
+	const struct mesh_explore *explore;
 	const struct mesh_asked *asked;
 	const struct mesh_heard *hop;
 	struct mesh_route route;
@@ -265,13 +267,13 @@ TEST(route)
 			mesh_lock_take(&near.lock);
 		} while (mesh_neighbours_searches(near.neighbours, target));
 	} while (mesh_neighbours_routes(near.neighbours, target, 15, &route, 1) != 1);
+	explore = &near.neighbours->searching.explore;
 	assert_int_equal(route.num_relays, 0);
 	assert_true(route.hops[0] == target && route.rdma && !route.doubtful);
-	assert_string_equal(mesh_neighbours_node_name(near.neighbours, target), "far");
-	assert_int_equal(near.neighbours->searching.explore.nodes[1].first_rank, 21);
-	assert_null(mesh_neighbours_node_name(near.neighbours, 4242));
-	assert_int_equal(near.neighbours->searching.explore.graph.nodes[1].site,
-			 mesh_neighbour_site_number("east"));
+	assert_string_equal(mesh_explore_node_name(explore, target), "far");
+	assert_int_equal(explore->nodes[1].first_rank, 21);
+	assert_null(mesh_explore_node_name(explore, 4242));
+	assert_int_equal(explore->graph.nodes[1].site, mesh_neighbour_site_number("east"));
 	num = near.neighbours->asking.num_links;
 	asked = near.neighbours->asking.asked;
 	assert_true(num == 1 && asked->num_heard == 1);
