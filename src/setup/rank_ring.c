@@ -7,13 +7,16 @@
 #include "base/log.h"
 #include "neighbours/neighbours.h"
 #include "nic/graph.h"
-#include "nic/ring_order.h"
 #include "setup/rank_ring.h"
 #include "setup/setup.h"
 #include "system/this_process.h"
 
 /* Of the names of all nodes in a message; longer ones end in "...". */
 #define NAMES_TEXT_MAX 400
+/* Nodes of the largest mesh that is judged: one bit each. */
+#define NODES_MAX 64
+/* Nodes tried in one search, while NCCL's thread waits: some milliseconds. */
+#define STEPS_MAX 20000
 
 /* A node that has ranks of our job. */
 struct ring_node {
@@ -24,8 +27,8 @@ struct ring_node {
 
 /* The nodes in the order of their ranks: NCCL's ring passes through them in this order. */
 struct rank_ring {
-	struct ring_node nodes[MESH_RING_NODES_MAX];
-	struct mesh_ring ring;
+	struct ring_node nodes[NODES_MAX];
+	uint64_t joined[NODES_MAX]; /* bit k of element i: the two share a cable */
 	int num;
 	int own;	/* our place */
 	uint32_t ranks; /* on all of them */
@@ -34,7 +37,7 @@ struct rank_ring {
 static void node_add(struct rank_ring *ring, const struct ring_node *node, uint32_t num_ranks)
 {
 	ring->ranks += num_ranks;
-	if (ring->num < MESH_RING_NODES_MAX)
+	if (ring->num < NODES_MAX)
 		ring->nodes[ring->num++] = *node;
 }
 
@@ -64,7 +67,7 @@ static bool nodes_collect(const struct mesh_process *process, const struct mesh_
 		entry = (struct ring_node){node->id, node->first_rank - 1, node->node};
 		node_add(ring, &entry, node->num_ranks);
 	}
-	if (ring->ranks != rank->size || explore->num_nodes > MESH_RING_NODES_MAX)
+	if (ring->ranks != rank->size || explore->num_nodes > NODES_MAX)
 		return false;
 	qsort(ring->nodes, (size_t)ring->num, sizeof(ring->nodes[0]), node_compare);
 	for (i = 0; i < ring->num; i++) {
@@ -78,15 +81,127 @@ static void links_collect(const struct mesh_graph *graph, struct rank_ring *ring
 {
 	int i, k, a, b;
 
-	ring->ring.num = ring->num;
 	for (i = 0; i < ring->num; i++) {
 		a = mesh_graph_find(graph, ring->nodes[i].id);
 		for (k = 0; k < i && a >= 0; k++) {
 			b = mesh_graph_find(graph, ring->nodes[k].id);
-			if (b >= 0 && mesh_graph_width(graph, a, b))
-				mesh_ring_join(&ring->ring, i, k);
+			if (b < 0 || !mesh_graph_width(graph, a, b))
+				continue;
+			ring->joined[i] |= UINT64_C(1) << k;
+			ring->joined[k] |= UINT64_C(1) << i;
 		}
 	}
+}
+
+/* ---- an order that follows the cables -------------------------------------------------------- */
+
+static bool are_joined(const struct rank_ring *ring, int a, int b)
+{
+	return ring->joined[a] >> b & 1;
+}
+
+/*
+ * How many nodes share no cable with the one after them in @order, the last with the first. @first:
+ * the place of the first of them; untouched if there is none
+ */
+static int gaps_count(const struct rank_ring *ring, const int *order, int *first)
+{
+	int i, gaps = 0;
+
+	for (i = ring->num - 1; i >= 0; i--) {
+		if (ring->num < 2 || are_joined(ring, order[i], order[(i + 1) % ring->num]))
+			continue;
+		gaps++;
+		*first = i;
+	}
+	return gaps;
+}
+
+struct walk {
+	const struct rank_ring *ring;
+	int *order;
+	uint64_t left; /* nodes that are not in the order yet */
+	int steps;     /* left */
+	bool closes;   /* the last node must share a cable with the first */
+};
+
+/* Of these nodes, the one with the fewest free neighbours: it becomes unreachable first. */
+static int narrowest(const struct walk *walk, uint64_t nodes)
+{
+	int i, num, fewest = NODES_MAX + 1, found = -1;
+
+	for (i = 0; i < walk->ring->num; i++) {
+		num = __builtin_popcountll(walk->ring->joined[i] & walk->left);
+		if (!(nodes >> i & 1) || num >= fewest)
+			continue;
+		fewest = num;
+		found = i;
+	}
+	return found;
+}
+
+/*
+ * True if a node that is not in the order yet can no longer be passed: it has too few neighbours
+ * among the other such nodes, the order's last node, and, in a ring, the first.
+ */
+static bool is_dead_end(const struct walk *walk, int last)
+{
+	uint64_t open = walk->left | UINT64_C(1) << last;
+	int i, need, ends = 0;
+
+	if (walk->closes)
+		open |= UINT64_C(1) << walk->order[0];
+	for (i = 0; i < walk->ring->num; i++) {
+		if (!(walk->left >> i & 1))
+			continue;
+		need = __builtin_popcountll(walk->ring->joined[i] & open);
+		ends += need == 1;
+		if (!need || (walk->closes ? need < 2 : ends > 1))
+			return true;
+	}
+	return false;
+}
+
+/* Appends what is left to the first @length nodes of the order, and takes back what leads nowhere. */
+static bool walk_on(struct walk *walk, int length)
+{
+	int node = walk->order[length - 1], next;
+	uint64_t untried = walk->ring->joined[node] & walk->left;
+
+	if (length == walk->ring->num)
+		return !walk->closes || are_joined(walk->ring, node, walk->order[0]);
+	if (is_dead_end(walk, node))
+		return false;
+	while (untried && walk->steps-- > 0) {
+		next = narrowest(walk, untried);
+		untried &= ~(UINT64_C(1) << next);
+		walk->left &= ~(UINT64_C(1) << next);
+		walk->order[length] = next;
+		if (walk_on(walk, length + 1))
+			return true;
+		walk->left |= UINT64_C(1) << next;
+	}
+	return false;
+}
+
+/* Finds an order without a gap, else one with a single gap. Returns its gaps; -1: none was found. */
+static int order_find(const struct rank_ring *ring, int *order)
+{
+	struct walk walk = {.ring = ring, .order = order};
+	int gaps, start;
+
+	for (gaps = 0; gaps < 2; gaps++) {
+		for (start = 0; start < ring->num; start++) {
+			walk.closes = !gaps;
+			walk.steps = STEPS_MAX / ring->num;
+			walk.left = (UINT64_MAX >> (NODES_MAX - ring->num)) &
+				    ~(UINT64_C(1) << start);
+			order[0] = start;
+			if (walk_on(&walk, 1))
+				return gaps;
+		}
+	}
+	return -1;
 }
 
 /* "a, c, b, d" */
@@ -123,7 +238,7 @@ void mesh_rank_ring_judge(struct mesh_process *process, uint64_t target)
 {
 	struct mesh_setup *setup = mesh_setup_of(process);
 	const struct mesh_explore *explore = &setup->neighbours->searching.explore;
-	int order[MESH_RING_NODES_MAX], i, gaps, better, first = -1;
+	int order[NODES_MAX], i, gaps, better, first = -1;
 	struct rank_ring ring = {.num = 0};
 
 	mesh_process_assert_locked(process);
@@ -133,13 +248,13 @@ void mesh_rank_ring_judge(struct mesh_process *process, uint64_t target)
 	links_collect(&explore->graph, &ring);
 	for (i = 0; i < ring.num; i++)
 		order[i] = i;
-	gaps = mesh_ring_gaps(&ring.ring, order, &first);
+	gaps = gaps_count(&ring, order, &first);
 	if (ring.own == first && ring.nodes[(first + 1) % ring.num].id != target)
 		return; /* this connection is none of the ring's; one of those follows */
 	setup->ring_judged = true;
 	if (ring.own != first)
 		return; /* another node logs it */
-	better = mesh_ring_order_find(&ring.ring, order);
+	better = order_find(&ring, order);
 	if (better >= 0 && better < gaps)
 		order_log(&ring, gaps, order, better);
 }
