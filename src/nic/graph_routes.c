@@ -3,10 +3,10 @@
  * graph_routes.c - routes through the mesh.
  *
  * Routes of the least length that share no relay are a flow in the graph of shortest routes, where
- * each node passes one unit: the first route is the widest, and each further one is an augmenting
- * path, which may give parts of earlier routes to each other. A greedy choice would miss some: the
- * first route can block both of two others. When no more of a length are found, their relays are
- * taken out, and longer ones are looked for.
+ * each node passes one unit: each further route is an augmenting path, which may give parts of
+ * earlier routes to each other. A greedy choice would miss some: the first route can block both of
+ * two others. The widest hops are used first, so the first route is the widest. When no more of a
+ * length are found, their relays are taken out, and longer ones are looked for.
  *
  * This is done first over the hops that are wanted most, and then over more and more of them:
  * enum stage has the order.
@@ -19,6 +19,8 @@
 
 #define FAR INT32_MAX
 #define NONE (-1)
+/* Widths that are told apart in one search; hops that are narrower than these count as equal. */
+#define WIDTHS_MAX 16
 
 /* Both ends have reported this hop. */
 struct hop {
@@ -48,7 +50,9 @@ struct search {
 	bool *taken;	      /* no route may pass it; of @to: the hop from one end to the other */
 	int *distance;	      /* to the target, over nodes that are not taken */
 	int *next, *previous; /* the flow through each relay; NONE: it has none */
-	int *queue, *parent;  /* 2 states for each node */
+	int *queue;
+	uint32_t least;	      /* width of the hops that the flow may use */
+	bool *entered, *left; /* in the search for one route: before and behind the node's flow */
 };
 
 /* ---- hops ---------------------------------------------------------------------------------- */
@@ -152,6 +156,8 @@ static int distances_find(struct search *search, int hops_max)
 	return search->distance[search->from];
 }
 
+/* ---- flow ---------------------------------------------------------------------------------- */
+
 /* True if this hop is part of a shortest route. */
 static bool leads_nearer(const struct search *search, int at, const struct hop *hop)
 {
@@ -159,148 +165,84 @@ static bool leads_nearer(const struct search *search, int at, const struct hop *
 	       search->distance[hop->to] != FAR;
 }
 
-/* ---- flow ---------------------------------------------------------------------------------- */
-
-static void flow_clear(struct search *search)
-{
-	int i;
-
-	for (i = 0; i < search->num; i++)
-		search->next[i] = search->previous[i] = NONE;
-}
-
-/* The widest of the shortest routes becomes the flow. @best: for each node, room */
-static void widest_enter(struct search *search, uint32_t *best)
-{
-	int i, k, at, length = search->distance[search->from], far;
-	const struct hop *hop;
-	uint32_t width;
-
-	for (i = 0; i < search->num; i++)
-		best[i] = 0;
-	best[search->to] = UINT32_MAX;
-	for (far = 1; far <= length; far++) {
-		for (at = 0; at < search->num; at++) {
-			if (search->distance[at] != far || (far == length && at != search->from))
-				continue;
-			for (k = search->first[at]; k < search->first[at + 1]; k++) {
-				hop = &search->hops[k];
-				if (!leads_nearer(search, at, hop))
-					continue;
-				width = width_of(search, hop);
-				if (width > best[hop->to])
-					width = best[hop->to];
-				if (width <= best[at])
-					continue;
-				best[at] = width;
-				search->parent[at] = hop->to;
-			}
-		}
-	}
-	for (at = search->from; at != search->to; at = search->parent[at]) {
-		if (at != search->from)
-			search->next[at] = search->parent[at];
-		if (search->parent[at] != search->to)
-			search->previous[search->parent[at]] = at;
-	}
-}
-
-/*
- * Each node is two states of the walk: 2 * node is before its unit of flow, 2 * node + 1 behind it.
- * The walk goes forward over hops without flow, and back over hops with flow, which takes that flow
- * away.
- */
-static int before(int node)
-{
-	return 2 * node;
-}
-
-static int behind(int node)
-{
-	return 2 * node + 1;
-}
-
-static void visit(struct search *search, int state, int parent, int *tail)
-{
-	if (search->parent[state] != NONE)
-		return;
-	search->parent[state] = parent;
-	search->queue[(*tail)++] = state;
-}
-
-static bool has_flow(const struct search *search, int node)
-{
-	return search->previous[node] != NONE;
-}
-
 static bool hop_has_flow(const struct search *search, int at, int to)
 {
-	if (to == search->to)
-		return at != search->from && search->next[at] == to;
-	return search->previous[to] == at;
+	return to == search->to ? search->next[at] == to : search->previous[to] == at;
 }
 
-/* From behind a node. */
-static void walk_forward(struct search *search, int at, int *tail)
-{
-	const struct hop *hop;
-	int i;
+static bool node_enter(struct search *search, int node);
 
-	for (i = search->first[at]; i < search->first[at + 1]; i++) {
-		hop = &search->hops[i];
-		if (leads_nearer(search, at, hop) && !hop_has_flow(search, at, hop->to))
-			visit(search, before(hop->to), behind(at), tail);
+/*
+ * Finds a way to the target for the flow behind the node @at, over hops without flow; else takes
+ * the flow through @at away, and finds one for the node before it.
+ */
+static bool node_leave(struct search *search, int at)
+{
+	const struct hop *hop, *end = &search->hops[search->first[at + 1]];
+
+	if (search->left[at])
+		return false;
+	search->left[at] = true;
+	for (hop = &search->hops[search->first[at]]; hop < end; hop++) {
+		if (!leads_nearer(search, at, hop) || width_of(search, hop) < search->least ||
+		    hop_has_flow(search, at, hop->to) ||
+		    (hop->to != search->to && !node_enter(search, hop->to)))
+			continue;
+		search->next[at] = hop->to;
+		search->previous[hop->to] = at;
+		return true;
 	}
-	if (at != search->from && has_flow(search, at))
-		visit(search, before(at), behind(at), tail);
+	if (search->previous[at] == NONE || !node_enter(search, at))
+		return false;
+	search->next[at] = search->previous[at] = NONE;
+	return true;
 }
 
-/* Changes the flow along the walk that has reached the target. */
-static void flow_change(struct search *search)
+/* Flow comes to this node: it goes on, or takes the place of that which is there. */
+static bool node_enter(struct search *search, int node)
 {
-	int state = before(search->to), length = 0, i, at, to;
-
-	for (; state != behind(search->from); state = search->parent[state])
-		search->queue[length++] = state;
-	search->queue[length] = state;
-	for (i = length; i > 0; i--) {
-		at = search->queue[i] / 2;
-		to = search->queue[i - 1] / 2;
-		if (search->queue[i] == behind(at) && at == to) {
-			search->previous[at] = NONE; /* its flow was taken away behind it */
-		} else if (search->queue[i] == behind(at)) {
-			if (at != search->from)
-				search->next[at] = to;
-			if (to != search->to)
-				search->previous[to] = at;
-		} else if (at != to) {
-			search->next[to] = NONE; /* back over the hop that led to @at */
-		}
-	}
+	if (search->entered[node])
+		return false;
+	search->entered[node] = true;
+	return node_leave(search, search->previous[node] == NONE ? node : search->previous[node]);
 }
 
 /* Adds a route to the flow. Returns false if there is no further one. */
 static bool flow_augment(struct search *search)
 {
-	int head = 0, tail = 0, state, at, i;
+	memset(search->entered, 0, (size_t)search->num * sizeof(*search->entered));
+	memset(search->left, 0, (size_t)search->num * sizeof(*search->left));
+	return node_leave(search, search->from);
+}
 
-	for (i = 0; i < 2 * search->num; i++)
-		search->parent[i] = NONE;
-	visit(search, behind(search->from), behind(search->from), &tail);
-	while (head < tail && search->parent[before(search->to)] == NONE) {
-		state = search->queue[head++];
-		at = state / 2;
-		if (state == behind(at))
-			walk_forward(search, at, &tail);
-		else if (!has_flow(search, at))
-			visit(search, behind(at), state, &tail);
-		else
-			visit(search, behind(search->previous[at]), state, &tail);
+/* The greatest width of a hop below @limit; 0: there is none. */
+static uint32_t width_below(const struct search *search, uint32_t limit)
+{
+	uint32_t width = 0, found;
+	int i;
+
+	for (i = 0; i < search->first[search->num]; i++) {
+		found = width_of(search, &search->hops[i]);
+		if (found < limit && found > width)
+			width = found;
 	}
-	if (search->parent[before(search->to)] == NONE)
-		return false;
-	flow_change(search);
-	return true;
+	return width;
+}
+
+/* Finds up to @wanted routes of the least length. */
+static void flow_find(struct search *search, int wanted)
+{
+	int i, widths = 0;
+
+	for (i = 0; i < search->num; i++)
+		search->next[i] = search->previous[i] = NONE;
+	search->least = UINT32_MAX;
+	while (wanted && (search->least = width_below(search, search->least))) {
+		if (++widths > WIDTHS_MAX)
+			search->least = 1;
+		while (wanted && flow_augment(search))
+			wanted--;
+	}
 }
 
 /* ---- routes -------------------------------------------------------------------------------- */
@@ -357,11 +299,10 @@ bool mesh_route_fits(const struct mesh_route *first, const struct mesh_route *ro
 static int group_find(struct search *search, int relays_max, struct mesh_route *routes,
 		      int routes_max)
 {
-	int length = distances_find(search, relays_max + 1), wanted, i, first, num = 0;
+	int length = distances_find(search, relays_max + 1), i, first, num = 0;
 
 	if (length == FAR)
 		return 0;
-	flow_clear(search);
 	if (length == 1) {
 		route_read(search, search->to, routes);
 		/* Each cable is a path of its own, with RDMA or not. */
@@ -369,9 +310,7 @@ static int group_find(struct search *search, int relays_max, struct mesh_route *
 		search->taken[search->to] = true;
 		return 1;
 	}
-	widest_enter(search, (uint32_t *)search->queue);
-	for (wanted = routes_max - 1; wanted > 0 && flow_augment(search); wanted--)
-		continue;
+	flow_find(search, routes_max);
 	for (i = search->first[search->from]; i < search->first[search->from + 1]; i++) {
 		first = search->hops[i].to;
 		if (first != search->to && search->previous[first] == search->from)
@@ -384,12 +323,12 @@ static int group_find(struct search *search, int relays_max, struct mesh_route *
 static int search_open(struct search *search)
 {
 	size_t nodes = (size_t)search->num, hops = 1;
-	int i, *numbers = calloc(8 * nodes + 2, sizeof(*numbers));
+	int i, *numbers = calloc(5 * nodes + 1, sizeof(*numbers));
 
 	for (i = 0; i < search->num; i++)
 		hops += (size_t)search->graph->nodes[i].num_links;
 	search->hops = calloc(hops, sizeof(*search->hops));
-	search->taken = calloc(nodes, sizeof(*search->taken));
+	search->taken = calloc(3 * nodes, sizeof(*search->taken));
 	search->first = numbers;
 	if (!search->hops || !search->taken || !numbers)
 		return -ENOMEM;
@@ -397,7 +336,8 @@ static int search_open(struct search *search)
 	search->next = search->distance + nodes;
 	search->previous = search->next + nodes;
 	search->queue = search->previous + nodes;
-	search->parent = search->queue + 2 * nodes + 1;
+	search->entered = search->taken + nodes;
+	search->left = search->entered + nodes;
 	return 0;
 }
 
