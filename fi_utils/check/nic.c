@@ -42,14 +42,15 @@ static const char *base_name(const char *path)
 static bool nic_is_below(const struct check_context *context, const struct mesh_nic *nic)
 {
 	bool below = nic->master;
-	char path[64], **names = NULL;
+	struct dirent **entries = NULL;
+	char path[64];
 	int i, num;
 
 	snprintf(path, sizeof(path), "sys/class/net/%s", nic->netdev);
-	num = mesh_sysfs_list(&context->files, path, &names);
+	num = mesh_sysfs_list(&context->files, path, &entries);
 	for (i = 0; i < num && !below; i++)
-		below = !strncmp(names[i], "upper_", 6);
-	mesh_sysfs_names_free(names, num);
+		below = !strncmp(entries[i]->d_name, "upper_", 6);
+	mesh_sysfs_list_free(entries, num);
 	return below;
 }
 

@@ -147,33 +147,34 @@ static void port_judge(const struct check_context *context, const struct port *p
 static int device_ports(const struct check_context *context, const char *device,
 			struct check_result *result)
 {
-	char path[300], **names = NULL;
+	struct dirent **entries = NULL;
+	char path[300];
 	struct port port;
 	uint64_t number;
 	int i, num, seen = 0;
 
 	snprintf(path, sizeof(path), CLASS "/%.200s/ports", device);
-	num = mesh_sysfs_list(&context->files, path, &names);
+	num = mesh_sysfs_list(&context->files, path, &entries);
 	for (i = 0; i < num; i++) {
-		if (mesh_sysfs_number_parse(names[i], PORT_MAX, &number))
+		if (mesh_sysfs_number_parse(entries[i]->d_name, PORT_MAX, &number))
 			continue;
 		port_read(context, device, (int)number, &port);
 		port_judge(context, &port, result);
 		seen++;
 	}
-	mesh_sysfs_names_free(names, num);
+	mesh_sysfs_list_free(entries, num);
 	return seen;
 }
 
 void check_ports(const struct check_context *context, struct check_result *result)
 {
-	char **names = NULL;
+	struct dirent **entries = NULL;
 	int i, num, seen = 0;
 
-	num = mesh_sysfs_list(&context->files, CLASS, &names);
+	num = mesh_sysfs_list(&context->files, CLASS, &entries);
 	for (i = 0; i < num; i++)
-		seen += device_ports(context, names[i], result);
-	mesh_sysfs_names_free(names, num);
+		seen += device_ports(context, entries[i]->d_name, result);
+	mesh_sysfs_list_free(entries, num);
 	if (!result->num_findings)
 		check_say(result, CHECK_PASS, "%s",
 			  seen ? "every RDMA port in use is ACTIVE" : "there is no RDMA port");

@@ -123,13 +123,13 @@ static void card_without_driver(const struct check_context *context, const char 
 
 static void cards_without_driver(const struct check_context *context, struct check_result *result)
 {
-	char **names = NULL;
+	struct dirent **entries = NULL;
 	int i, num;
 
-	num = mesh_sysfs_list(&context->files, "sys/bus/pci/devices", &names);
+	num = mesh_sysfs_list(&context->files, "sys/bus/pci/devices", &entries);
 	for (i = 0; i < num; i++)
-		card_without_driver(context, names[i], result);
-	mesh_sysfs_names_free(names, num);
+		card_without_driver(context, entries[i]->d_name, result);
+	mesh_sysfs_list_free(entries, num);
 }
 
 /* The modules that give programs access to the devices. */
@@ -242,7 +242,8 @@ static bool device_is_ours(const struct check_context *context, const char *devi
 
 void check_device_files(const struct check_context *context, struct check_result *result)
 {
-	char path[300], what[100], device[MESH_RDMA_NAME_MAX], **names = NULL;
+	struct dirent **entries = NULL;
+	char path[300], what[100], device[MESH_RDMA_NAME_MAX];
 	int i, num;
 
 	if (!check_has_rdma(context)) {
@@ -250,17 +251,18 @@ void check_device_files(const struct check_context *context, struct check_result
 		return;
 	}
 	device_file(context, "dev/infiniband/rdma_cm", "connections", result);
-	num = mesh_sysfs_list(&context->files, "sys/class/infiniband_verbs", &names);
+	num = mesh_sysfs_list(&context->files, "sys/class/infiniband_verbs", &entries);
 	for (i = 0; i < num; i++) {
 		if (mesh_sysfs_read(&context->files, device, sizeof(device),
-				    "sys/class/infiniband_verbs/%.200s/ibdev", names[i]) ||
+				    "sys/class/infiniband_verbs/%.200s/ibdev",
+				    entries[i]->d_name) ||
 		    !device_is_ours(context, device))
 			continue;
-		snprintf(path, sizeof(path), "dev/infiniband/%.200s", names[i]);
+		snprintf(path, sizeof(path), "dev/infiniband/%.200s", entries[i]->d_name);
 		snprintf(what, sizeof(what), "over %s", device);
 		device_file(context, path, what, result);
 	}
-	mesh_sysfs_names_free(names, num);
+	mesh_sysfs_list_free(entries, num);
 	if (!result->num_findings)
 		check_say(result, CHECK_PASS, "/dev/infiniband can be opened");
 }

@@ -45,24 +45,26 @@ static bool port_add(const struct mesh_sysfs *sysfs, const struct watch_nic *nic
 
 static void hw_counters_read(const struct mesh_sysfs *sysfs, struct watch_nic *nic)
 {
-	char path[128], **names = NULL;
+	struct dirent **entries = NULL;
+	char path[128];
 	int i, num;
 
 	snprintf(path, sizeof(path), "class/infiniband/%s/ports/%d/hw_counters", nic->rdma,
 		 nic->rdma_port);
-	num = mesh_sysfs_list(sysfs, path, &names);
+	num = mesh_sysfs_list(sysfs, path, &entries);
 	for (i = 0; i < num && nic->num_hw < WATCH_HW_COUNTERS; i++) {
 		struct watch_hw_counter *counter = &nic->hw[nic->num_hw];
 
-		if (strlen(names[i]) >= sizeof(counter->name) || !strcmp(names[i], "lifespan"))
+		if (strlen(entries[i]->d_name) >= sizeof(counter->name) ||
+		    !strcmp(entries[i]->d_name, "lifespan"))
 			continue; /* lifespan is a setting */
 		if (mesh_sysfs_read_number(sysfs, UINT64_MAX, &counter->value, "%s/%s", path,
-					   names[i]))
+					   entries[i]->d_name))
 			continue;
-		snprintf(counter->name, sizeof(counter->name), "%s", names[i]);
+		snprintf(counter->name, sizeof(counter->name), "%.47s", entries[i]->d_name);
 		nic->num_hw++;
 	}
-	mesh_sysfs_names_free(names, num);
+	mesh_sysfs_list_free(entries, num);
 }
 
 static void rdma_read(const struct mesh_sysfs *sysfs, struct watch_nic *nic)

@@ -1,20 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* sysfs.c - reads files below /sys, and the facts there about a network interface. */
-#include <errno.h>
-#include <limits.h>
-#include <string.h>
-
-#include "system/sysfs.h"
-
 #define _GNU_SOURCE /* scandirat, versionsort */
+#include <arpa/inet.h>
+#include <ctype.h>
 #include <dirent.h>
+#include <errno.h>
 #include <fcntl.h>
+#include <fnmatch.h>
+#include <limits.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "base/log.h"
+#include "system/sysfs.h"
 
 /* A VLAN on a bond on a port is two steps down; a longer chain is a loop or invalid. */
 #define LOWER_STEPS 4
@@ -47,53 +48,28 @@ path_make(const struct mesh_sysfs *sysfs, char *path, const char *format, va_lis
 	return sysfs->fd < 0 ? -ENOENT : 0;
 }
 
-/* Reads until the end of the file, but no more than @size bytes. */
-static ssize_t read_all(int fd, char *text, size_t size)
-{
-	size_t len = 0;
-	ssize_t n;
-
-	while (len < size) {
-		n = read(fd, text + len, size - len);
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n < 0)
-			return -errno;
-		if (!n)
-			break;
-		len += (size_t)n;
-	}
-	return (ssize_t)len;
-}
-
-/* Reads the whole file without its last newline; the newline may be at @size - 1. */
-static ssize_t text_read(int fd, char *text, size_t size)
-{
-	ssize_t len = read_all(fd, text, size);
-	char more;
-
-	if (len < 0)
-		return len;
-	if ((size_t)len == size && (text[len - 1] != '\n' || read_all(fd, &more, 1)))
-		return -EOVERFLOW;
-	if (len && text[len - 1] == '\n')
-		len--;
-	return memchr(text, '\0', (size_t)len) ? -EINVAL : len;
-}
-
+/* Reads the whole file without its last newline, for which @text needs no room. */
 static int file_read(const struct mesh_sysfs *sysfs, const char *path, char *text, size_t size)
 {
-	ssize_t len;
-	int fd;
+	int fd = openat(sysfs->fd, path, O_RDONLY | O_CLOEXEC), ret;
+	size_t len = 0;
+	ssize_t n;
+	char more;
 
 	*text = '\0';
-	fd = openat(sysfs->fd, path, O_RDONLY | O_CLOEXEC);
 	if (fd < 0)
 		return -errno;
-	len = text_read(fd, text, size);
+	while ((n = read(fd, text + len, size - len)) > 0)
+		len += (size_t)n;
+	ret = n < 0 ? -errno : 0;
+	if (!ret && len == size && (text[len - 1] != '\n' || read(fd, &more, 1)))
+		ret = -EOVERFLOW;
 	close(fd);
-	text[len < 0 ? 0 : len] = '\0';
-	return len < 0 ? (int)len : 0;
+	len -= len && text[len - 1] == '\n';
+	if (!ret && memchr(text, '\0', len))
+		ret = -EINVAL;
+	text[ret ? 0 : len] = '\0';
+	return ret;
 }
 
 int mesh_sysfs_read(const struct mesh_sysfs *sysfs, char *text, size_t size, const char *format,
@@ -142,41 +118,24 @@ static int name_wanted(const struct dirent *entry)
 	return strcmp(entry->d_name, ".") && strcmp(entry->d_name, "..");
 }
 
-int mesh_sysfs_list(const struct mesh_sysfs *sysfs, const char *path, char ***names)
+int mesh_sysfs_list(const struct mesh_sysfs *sysfs, const char *path, struct dirent ***entries)
 {
-	struct dirent **entries;
-	int num, i, ret = 0;
-	char **result;
+	int num;
 
 	if (sysfs->fd < 0)
 		return -ENOENT;
-	num = scandirat(sysfs->fd, path, &entries, name_wanted, versionsort);
-	if (num < 0)
-		return -errno;
-	result = calloc((size_t)num + 1, sizeof(*result));
-	for (i = 0; i < num; i++) {
-		if (result)
-			result[i] = strdup(entries[i]->d_name);
-		if (!result || !result[i])
-			ret = -ENOMEM;
-		free(entries[i]);
-	}
-	free(entries);
-	if (ret || !result) {
-		mesh_sysfs_names_free(result, num);
-		return -ENOMEM;
-	}
-	*names = result;
-	return num;
+	num = scandirat(sysfs->fd, path, entries, name_wanted, versionsort);
+	return num < 0 ? -errno : num;
 }
 
-void mesh_sysfs_names_free(char **names, int num)
+void mesh_sysfs_list_free(struct dirent **entries, int num)
 {
 	int i;
 
-	for (i = 0; names && i < num; i++)
-		free(names[i]);
-	free(names);
+	for (i = 0; i < num; i++)
+		free(entries[i]);
+	if (num >= 0)
+		free(entries);
 }
 
 /* True when the device folder @path belongs to the PCI bus and is a function of it. */
@@ -217,18 +176,18 @@ void mesh_sysfs_pci_path(const struct mesh_sysfs *sysfs, const char *path, char 
 
 int mesh_sysfs_numa_node(const char *pci_path)
 {
-	struct mesh_sysfs folder;
-	uint64_t node;
-	int found = -1;
+	char path[PATH_MAX + sizeof("/numa_node")];
+	int node = -1; /* what the kernel writes for a machine without NUMA nodes, too */
+	FILE *file;
 
-	if (!*pci_path)
+	snprintf(path, sizeof(path), "%s/numa_node", pci_path);
+	file = *pci_path ? fopen(path, "re") : NULL;
+	if (!file)
 		return -1;
-	/* The kernel writes -1 for a machine without NUMA nodes, which is no number here. */
-	if (!mesh_sysfs_open(pci_path, &folder) &&
-	    !mesh_sysfs_read_number(&folder, INT_MAX, &node, "numa_node"))
-		found = (int)node;
-	mesh_sysfs_close(&folder);
-	return found;
+	if (fscanf(file, "%d", &node) != 1)
+		node = -1;
+	fclose(file);
+	return node;
 }
 
 /* False if class/net/X is not the interface that netlink reported. */
@@ -250,19 +209,22 @@ static bool netdev_is_same(const struct mesh_sysfs *sysfs, const struct mesh_nic
 static bool lower_find(const struct mesh_sysfs *sysfs, const char *netdev, char *lower)
 {
 	static const char prefix[] = "lower_";
-	char path[64], **names = NULL;
+	struct dirent **entries = NULL;
 	bool found = false;
+	char path[64];
 	int num, i;
 
 	snprintf(path, sizeof(path), "class/net/%s", netdev);
-	num = mesh_sysfs_list(sysfs, path, &names);
+	num = mesh_sysfs_list(sysfs, path, &entries);
 	for (i = 0; i < num && !found; i++) {
-		found = !strncmp(names[i], prefix, sizeof(prefix) - 1) &&
-			strlen(names[i]) - (sizeof(prefix) - 1) < IF_NAMESIZE;
+		const char *name = entries[i]->d_name;
+
+		found = !strncmp(name, prefix, sizeof(prefix) - 1) &&
+			strlen(name) - (sizeof(prefix) - 1) < IF_NAMESIZE;
 		if (found)
-			strcpy(lower, names[i] + sizeof(prefix) - 1);
+			strcpy(lower, name + sizeof(prefix) - 1);
 	}
-	mesh_sysfs_names_free(names, num);
+	mesh_sysfs_list_free(entries, num);
 	return found;
 }
 
@@ -310,59 +272,16 @@ bool mesh_sysfs_netdev_load(const struct mesh_sysfs *sysfs, struct mesh_nic *nic
 /* NVML_DEVICE_PCI_BUS_ID_BUFFER_V2_SIZE, which NCCL copies the name into, without its NUL. */
 #define PCI_FUNCTION_NAME_MAX 15
 
-/* The value of a hexadecimal digit as the kernel prints it (small letters), or -1. */
-static int hex_digit(char c)
-{
-	if (c >= '0' && c <= '9')
-		return c - '0';
-	if (c >= 'a' && c <= 'f')
-		return c - 'a' + 10;
-	if (c >= 'A' && c <= 'F')
-		return c - 'A' + 10;
-	return -1;
-}
-
-/* Reads exactly @digits hexadecimal digits; -1 if there are fewer. */
-static long hex_read(const char *text, int digits)
-{
-	long value = 0;
-	int i, digit;
-
-	for (i = 0; i < digits; i++) {
-		digit = hex_digit(text[i]);
-		if (digit < 0)
-			return -1;
-		value = value * 16 + digit;
-	}
-	return value;
-}
-
-/* Reads digits of @base up to the first other character; NULL if there is none or over @max. */
-static const char *number_read(const char *text, int base, uint64_t max, uint64_t *value)
-{
-	const char *start = text;
-	uint64_t result = 0;
-	int digit;
-
-	for (; (digit = hex_digit(*text)) >= 0 && digit < base; text++) {
-		if ((uint64_t)digit > max || result > (max - (uint64_t)digit) / (uint64_t)base)
-			return NULL;
-		result = result * (uint64_t)base + (uint64_t)digit;
-	}
-	if (text == start)
-		return NULL;
-	*value = result;
-	return text;
-}
-
 int mesh_sysfs_number_parse(const char *text, uint64_t max, uint64_t *value)
 {
 	bool hex = text[0] == '0' && text[1] == 'x';
-	const char *end;
-	uint64_t result;
+	const char *digits = hex ? text + 2 : text;
+	unsigned long long result;
+	char *end;
 
-	end = number_read(hex ? text + 2 : text, hex ? 16 : 10, max, &result);
-	if (!end || *end)
+	errno = 0;
+	result = strtoull(digits, &end, hex ? 16 : 10);
+	if (!isxdigit((unsigned char)*digits) || *end || errno || result > max)
 		return -EINVAL;
 	*value = result;
 	return 0;
@@ -370,78 +289,55 @@ int mesh_sysfs_number_parse(const char *text, uint64_t max, uint64_t *value)
 
 int mesh_sysfs_rate_parse(const char *text, int *mbps)
 {
-	static const char unit[] = " Gb/sec";
-	uint64_t whole, tenth = 0;
-	size_t len;
+	unsigned long whole;
+	int tenth = 0;
+	char *end;
 
-	text = number_read(text, 10, RATE_GBPS_MAX, &whole);
-	if (text && *text == '.')
-		text = number_read(text + 1, 10, 9, &tenth);
-	if (!text || strncmp(text, unit, sizeof(unit) - 1))
+	whole = strtoul(text, &end, 10);
+	if (!isdigit((unsigned char)*text) || whole > RATE_GBPS_MAX)
 		return -EINVAL;
-	text += sizeof(unit) - 1;
-	len = strlen(text);
+	if (*end == '.' && isdigit((unsigned char)end[1])) {
+		tenth = end[1] - '0';
+		end += 2;
+	}
 	/* " (4X EDR)": width and generation, not needed. */
-	if (len && (len < 4 || strncmp(text, " (", 2) || strchr(text, ')') != text + len - 1))
+	if (strcmp(end, " Gb/sec") && fnmatch(" Gb/sec (?*)", end, 0))
 		return -EINVAL;
-	*mbps = (int)(whole * 1000 + tenth * 100);
+	*mbps = (int)whole * 1000 + tenth * 100;
 	return 0;
 }
 
 int mesh_sysfs_speed_parse(const char *text, int *mbps)
 {
-	uint64_t value;
+	uint64_t value = UINT32_MAX;
 
-	if (!strcmp(text, "-1")) {
-		*mbps = 0;
-		return 0;
-	}
 	/* SPEED_UNKNOWN of linux/ethtool.h is -1; kernels before 4.4 print it unsigned. */
-	if (mesh_sysfs_number_parse(text, UINT32_MAX, &value))
+	if (strcmp(text, "-1") && mesh_sysfs_number_parse(text, UINT32_MAX, &value))
 		return -EINVAL;
 	*mbps = value > INT_MAX ? 0 : (int)value;
 	return 0;
 }
 
-/* Reads @groups groups of four hexadecimal digits with ':' between them, and nothing else. */
-static int groups_parse(const char *text, int groups, uint8_t *bytes)
-{
-	long value;
-	int i;
-
-	if (strlen(text) != (size_t)(groups * 5 - 1))
-		return -EINVAL;
-	for (i = 0; i < groups; i++) {
-		value = hex_read(text + 5 * i, 4);
-		if (value < 0 || (i < groups - 1 && text[5 * i + 4] != ':'))
-			return -EINVAL;
-		bytes[2 * i] = (uint8_t)(value >> 8);
-		bytes[2 * i + 1] = (uint8_t)value;
-	}
-	return 0;
-}
-
 int mesh_sysfs_gid_parse(const char *text, uint8_t bytes[16])
 {
-	uint8_t result[16];
-
-	if (groups_parse(text, 8, result))
-		return -EINVAL;
-	memcpy(bytes, result, sizeof(result));
-	return 0;
+	/* It is written like an IPv6 address with all zeros. */
+	return strlen(text) == strlen("fe80:0000:0000:0000:0202:c9ff:feef:1234") &&
+			       inet_pton(AF_INET6, text, bytes) == 1
+		       ? 0
+		       : -EINVAL;
 }
 
 int mesh_sysfs_guid_parse(const char *text, uint64_t *guid)
 {
-	uint8_t bytes[8];
-	uint64_t result = 0;
+	char gid[40];
+	uint8_t bytes[16];
 	int i;
 
-	if (groups_parse(text, 4, bytes))
+	snprintf(gid, sizeof(gid), "0000:0000:0000:0000:%s", text);
+	if (strlen(text) != strlen("0002:c903:00ef:1234") || mesh_sysfs_gid_parse(gid, bytes))
 		return -EINVAL;
-	for (i = 0; i < 8; i++)
-		result = result << 8 | bytes[i];
-	*guid = result;
+	for (i = 8, *guid = 0; i < 16; i++)
+		*guid = *guid << 8 | bytes[i];
 	return 0;
 }
 
@@ -450,42 +346,34 @@ int mesh_sysfs_gid_type_parse(const char *text, enum mesh_link_layer link_layer,
 {
 	if (!strcmp(text, "RoCE v2"))
 		*type = MESH_GID_ROCE_V2;
-	else if (strcmp(text, "IB/RoCE v1"))
-		return -EINVAL;
-	else if (link_layer == MESH_LINK_LAYER_INFINIBAND)
-		*type = MESH_GID_IB;
+	else if (!strcmp(text, "IB/RoCE v1"))
+		*type = link_layer == MESH_LINK_LAYER_INFINIBAND ? MESH_GID_IB : MESH_GID_ROCE_V1;
 	else
-		*type = MESH_GID_ROCE_V1;
+		return -EINVAL;
 	return 0;
 }
 
 int mesh_sysfs_mac_parse(const char *text, uint8_t mac[8])
 {
 	uint8_t bytes[32] = {0};
-	size_t len = strlen(text), num = (len + 1) / 3, i;
-	long value;
+	size_t num = 0;
 
-	if (!len || (len + 1) % 3 || num > sizeof(bytes))
-		return -EINVAL;
-	for (i = 0; i < num; i++) {
-		value = hex_read(text + 3 * i, 2);
-		if (value < 0 || (i < num - 1 && text[3 * i + 2] != ':'))
+	do {
+		text += num && *text == ':';
+		if (num == sizeof(bytes) || sscanf(text, "%2hhx", &bytes[num]) != 1 ||
+		    strspn(text, "0123456789abcdef") != 2)
 			return -EINVAL;
-		bytes[i] = (uint8_t)value;
-	}
+		num++;
+		text += 2;
+	} while (*text);
 	memcpy(mac, num > 8 ? bytes + num - 8 : bytes, 8);
 	return 0;
 }
 
 bool mesh_sysfs_is_pci_function(const char *name)
 {
-	const char *colon = strchr(name, ':');
-	size_t len = strlen(name);
+	size_t domain = strspn(name, "0123456789abcdef");
 
-	/* The domain has four digits or more; ":01:00.0" always follows it. */
-	if (!colon || colon - name < 4 || len > PCI_FUNCTION_NAME_MAX || strlen(colon) != 8)
-		return false;
-	return hex_read(name, (int)(colon - name)) >= 0 && hex_read(colon + 1, 2) >= 0 &&
-	       colon[3] == ':' && hex_read(colon + 4, 2) >= 0 && colon[6] == '.' &&
-	       colon[7] >= '0' && colon[7] <= '7';
+	return domain >= 4 && strlen(name) <= PCI_FUNCTION_NAME_MAX &&
+	       !fnmatch(":[0-9a-f][0-9a-f]:[0-9a-f][0-9a-f].[0-7]", name + domain, 0);
 }

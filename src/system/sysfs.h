@@ -3,6 +3,7 @@
 #ifndef MESH_SYSTEM_SYSFS_H
 #define MESH_SYSTEM_SYSFS_H
 
+#include <dirent.h>
 #include <limits.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -46,14 +47,14 @@ bool mesh_sysfs_exists(const struct mesh_sysfs *sysfs, const char *format, ...)
 /**
  * Lists a folder below the root in natural order (eth2 before eth10), without "." and "..".
  *
- * @names: receives an array to be freed with mesh_sysfs_names_free(); untouched on failure
+ * @entries: receives an array to be freed with mesh_sysfs_list_free(); untouched on failure
  *
- * Returns the number of names, or a negative errno.
+ * Returns the number of entries, or a negative errno.
  */
-int mesh_sysfs_list(const struct mesh_sysfs *sysfs, const char *path, char ***names);
+int mesh_sysfs_list(const struct mesh_sysfs *sysfs, const char *path, struct dirent ***entries);
 
-/** Frees such an array; NULL is allowed with any @num. */
-void mesh_sysfs_names_free(char **names, int num);
+/** Frees such an array of @num entries; does nothing for an error in place of the number. */
+void mesh_sysfs_list_free(struct dirent **entries, int num);
 
 /**
  * Finds the PCI function of a device, or the one that it is attached to: a USB or virtio device has

@@ -81,40 +81,42 @@ static bool gid_read(const struct mesh_sysfs *sysfs, const struct mesh_rdma_port
 /* Reads the GID table, which has holes in containers. Returns 0 or -ENOMEM. */
 static int gids_read(const struct mesh_sysfs *sysfs, struct rdma_port *port)
 {
-	char path[2 * MESH_RDMA_NAME_MAX], **names;
+	struct dirent **entries = NULL;
+	char path[2 * MESH_RDMA_NAME_MAX];
 	uint64_t index;
 	int num, i;
 
 	snprintf(path, sizeof(path), CLASS "/%s/ports/%d/gids", port->rdma.device, port->rdma.port);
-	num = mesh_sysfs_list(sysfs, path, &names);
+	num = mesh_sysfs_list(sysfs, path, &entries);
 	if (num < 0)
 		return num == -ENOMEM ? num : 0;
 	port->gids = calloc((size_t)num + 1, sizeof(*port->gids));
 	for (i = 0; port->gids && i < num; i++) {
-		if (mesh_sysfs_number_parse(names[i], GID_INDEX_MAX, &index))
+		if (mesh_sysfs_number_parse(entries[i]->d_name, GID_INDEX_MAX, &index))
 			continue;
 		port->num_gids +=
 			gid_read(sysfs, &port->rdma, (int)index, &port->gids[port->num_gids]);
 	}
-	mesh_sysfs_names_free(names, num);
+	mesh_sysfs_list_free(entries, num);
 	return port->gids ? 0 : -ENOMEM;
 }
 
 /* Finds the character device that programs open to use @device. */
 static void uverbs_read(const struct mesh_sysfs *sysfs, struct mesh_rdma_port *rdma)
 {
-	char device[MESH_RDMA_NAME_MAX], **names = NULL;
+	struct dirent **entries = NULL;
+	char device[MESH_RDMA_NAME_MAX];
 	int i, num;
 
-	num = mesh_sysfs_list(sysfs, "class/infiniband_verbs", &names);
+	num = mesh_sysfs_list(sysfs, "class/infiniband_verbs", &entries);
 	for (i = 0; i < num; i++) {
-		if (strlen(names[i]) < sizeof(rdma->uverbs) &&
+		if (strlen(entries[i]->d_name) < sizeof(rdma->uverbs) &&
 		    !mesh_sysfs_read(sysfs, device, sizeof(device),
-				     "class/infiniband_verbs/%s/ibdev", names[i]) &&
+				     "class/infiniband_verbs/%s/ibdev", entries[i]->d_name) &&
 		    !strcmp(device, rdma->device))
-			strcpy(rdma->uverbs, names[i]);
+			strcpy(rdma->uverbs, entries[i]->d_name);
 	}
-	mesh_sysfs_names_free(names, num);
+	mesh_sysfs_list_free(entries, num);
 }
 
 static void device_read(const struct mesh_sysfs *sysfs, struct rdma_port *port)
@@ -173,7 +175,8 @@ static struct rdma_port *port_add(struct rdma_ports *ports, const char *device, 
 static int device_ports_read(const struct mesh_sysfs *sysfs, const char *device,
 			     struct rdma_ports *ports)
 {
-	char path[2 * MESH_RDMA_NAME_MAX], **names = NULL;
+	struct dirent **entries = NULL;
+	char path[2 * MESH_RDMA_NAME_MAX];
 	int num, i, first = ports->num, ret = 0;
 	struct rdma_port *port;
 	uint64_t number;
@@ -181,9 +184,9 @@ static int device_ports_read(const struct mesh_sysfs *sysfs, const char *device,
 	if (strlen(device) >= MESH_RDMA_NAME_MAX)
 		return 0;
 	snprintf(path, sizeof(path), CLASS "/%s/ports", device);
-	num = mesh_sysfs_list(sysfs, path, &names);
+	num = mesh_sysfs_list(sysfs, path, &entries);
 	for (i = 0; i < num && ret != -ENOMEM; i++) {
-		if (mesh_sysfs_number_parse(names[i], PORT_MAX, &number) || !number)
+		if (mesh_sysfs_number_parse(entries[i]->d_name, PORT_MAX, &number) || !number)
 			continue;
 		port = port_add(ports, device, (int)number);
 		ret = port ? port_read(sysfs, port) : -ENOMEM;
@@ -192,7 +195,7 @@ static int device_ports_read(const struct mesh_sysfs *sysfs, const char *device,
 			ports->num--;
 		}
 	}
-	mesh_sysfs_names_free(names, num);
+	mesh_sysfs_list_free(entries, num);
 	for (i = first; i < ports->num; i++)
 		ports->ports[i].num_siblings = ports->num - first;
 	return ret == -ENOMEM || num == -ENOMEM ? -ENOMEM : 0;
@@ -211,15 +214,15 @@ static void ports_free(struct rdma_ports *ports)
 static int ports_load(const struct mesh_sysfs *sysfs, struct rdma_ports *ports)
 {
 	int num, i, ret = 0;
-	char **names;
+	struct dirent **entries = NULL;
 
 	memset(ports, 0, sizeof(*ports));
-	num = mesh_sysfs_list(sysfs, CLASS, &names);
+	num = mesh_sysfs_list(sysfs, CLASS, &entries);
 	if (num < 0)
 		return num == -ENOMEM ? num : 0;
 	for (i = 0; i < num && !ret; i++)
-		ret = device_ports_read(sysfs, names[i], ports);
-	mesh_sysfs_names_free(names, num);
+		ret = device_ports_read(sysfs, entries[i]->d_name, ports);
+	mesh_sysfs_list_free(entries, num);
 	if (ret)
 		ports_free(ports);
 	return ret;

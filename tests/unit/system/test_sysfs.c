@@ -148,11 +148,12 @@ TEST_BARE(no_sysfs)
 {
 	struct mesh_nic nic = {.netdev = "eth0"};
 	struct mesh_sysfs sysfs;
-	char **names, text[8];
+	struct dirent **entries;
+	char text[8];
 
 	assert_int_equal(mesh_sysfs_open("/nonexistent/sys", &sysfs), -ENOENT);
 	assert_int_equal(mesh_sysfs_read(&sysfs, text, sizeof(text), "class"), -ENOENT);
-	assert_int_equal(mesh_sysfs_list(&sysfs, "class", &names), -ENOENT);
+	assert_int_equal(mesh_sysfs_list(&sysfs, "class", &entries), -ENOENT);
 	assert_false(mesh_sysfs_netdev_load(&sysfs, &nic));
 	assert_int_equal(mesh_sysfs_rdma_load(&sysfs, &nic, 1), 0);
 	assert_string_equal(nic.pci_path, "");
