@@ -48,7 +48,7 @@ static int range_add(struct plan_nodes *nodes, const char *text, const char *ope
 		return refuse(text, "a range is written node[1-8] or node[01-16]");
 	digits = digits_last - digits;
 	if (first > last || last - first >= MESH_TOPOLOGY_NODES_MAX)
-		return refuse(text, "a range counts upward, and has at most 10,000 nodes");
+		return refuse(text, "a range counts upward, and has at most 1,024 nodes");
 	for (number = first; number <= last && !ret; number++) {
 		snprintf(name, sizeof(name), "%.*s%0*d%s", (int)(open - text), text, digits, number,
 			 open + end);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* rank_order.c - finds an order of ranks in which each is cabled to the next. */
 #include <errno.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -9,11 +10,8 @@
 
 /* Steps of one search: one node tried, some tens of nanoseconds for each of its cables. */
 #define SEARCH_STEPS 2000000
-/*
- * Above this many nodes times cables the proof that no order exists is skipped, because it takes
- * long.
- */
-#define PROOF_WORK_MAX 50000000
+/* Behind the last of a node's candidates. */
+#define NO_CANDIDATE INT_MAX
 
 struct search {
 	const struct mesh_neighbours *neighbours;
@@ -21,23 +19,9 @@ struct search {
 	bool ring;     /* the last node must be joined to the first */
 	int *path;     /* the nodes so far */
 	int *place;    /* of each node in path, -1: not in it */
-	int *next;     /* for each place: how many of the node's candidates were tried */
-	int *degree;   /* different nodes that each node is joined to */
-	int *ranked;   /* candidates of each place, best first: same layout as the entries */
-	int *ranks;    /* how many candidates each place has */
 	long steps;    /* left */
 	bool complete; /* nothing was left out for want of steps */
 };
-
-static void search_free(struct search *search)
-{
-	free(search->path);
-	free(search->place);
-	free(search->next);
-	free(search->degree);
-	free(search->ranked);
-	free(search->ranks);
-}
 
 /* Number of different nodes at the other ends of @node's cables. */
 static int distinct_neighbours(const struct mesh_neighbours *n, int node)
@@ -52,32 +36,6 @@ static int distinct_neighbours(const struct mesh_neighbours *n, int node)
 	return count;
 }
 
-static int search_init(struct search *search, const struct mesh_neighbours *neighbours,
-		       int num_nodes)
-{
-	size_t num = (size_t)num_nodes;
-	int node;
-
-	*search = (struct search){
-		.neighbours = neighbours,
-		.num_nodes = num_nodes,
-		.path = calloc(num, sizeof(int)),
-		.place = calloc(num, sizeof(int)),
-		.next = calloc(num, sizeof(int)),
-		.degree = calloc(num, sizeof(int)),
-		.ranked = calloc((size_t)neighbours->num_entries + 1, sizeof(int)),
-		.ranks = calloc(num, sizeof(int)),
-	};
-	if (!search->path || !search->place || !search->next || !search->degree ||
-	    !search->ranked || !search->ranks) {
-		search_free(search);
-		return -ENOMEM;
-	}
-	for (node = 0; node < num_nodes; node++)
-		search->degree[node] = distinct_neighbours(neighbours, node);
-	return 0;
-}
-
 /* Neighbours of @node that the path has not reached yet. */
 static int open_neighbours(const struct search *search, int node)
 {
@@ -90,100 +48,87 @@ static int open_neighbours(const struct search *search, int node)
 }
 
 /*
- * Lists the nodes to which the path can continue from @node. The neighbour with the fewest free
- * neighbours is first (Warnsdorff's rule), because it is the first to become unreachable.
+ * The candidate after @last (-1: the first) of the nodes to which the path can continue from @node;
+ * its remainder by num_nodes is the node. The neighbour with the fewest free neighbours is first
+ * (Warnsdorff's rule), because it is the first to become unreachable.
  */
-static void candidates_rank(struct search *search, int node)
+static int candidate_next(const struct search *search, int node, int last)
 {
 	const struct mesh_neighbours *n = search->neighbours;
-	int *list = search->ranked + n->first[node], count = 0, i, k, free_ones;
-	int last = -1;
+	int i, candidate, next = NO_CANDIDATE;
 
 	for (i = n->first[node]; i < n->first[node + 1]; i++) {
-		int other = n->nodes[i];
-
-		if (search->place[other] >= 0 || other == last)
+		if (search->place[n->nodes[i]] >= 0)
 			continue;
-		last = other; /* parallel cables are usually adjacent */
-		free_ones = open_neighbours(search, other);
-		for (k = count; k > 0 && open_neighbours(search, list[k - 1]) > free_ones; k--)
-			list[k] = list[k - 1];
-		list[k] = other;
-		count++;
+		candidate = open_neighbours(search, n->nodes[i]) * search->num_nodes + n->nodes[i];
+		if (candidate > last && candidate < next)
+			next = candidate;
 	}
-	search->ranks[node] = count;
-	search->next[node] = 0;
+	return next;
 }
 
-static void path_append(struct search *search, int node, int length)
+/* Appends all other nodes to a path of @length, and takes back those that lead nowhere. */
+static bool path_complete(struct search *search, int length)
 {
-	search->path[length] = node;
-	search->place[node] = length;
-	candidates_rank(search, node);
-}
+	int node = search->path[length - 1], candidate = -1, next;
 
-/* Walks from @start, and back from dead ends, until all nodes are in the path. */
-static bool search_from(struct search *search, int start)
-{
-	int length = 1, node;
-
-	memset(search->place, 0xff, (size_t)search->num_nodes * sizeof(int));
-	path_append(search, start, 0);
-	while (length) {
-		node = search->path[length - 1];
-		if (length == search->num_nodes &&
-		    (!search->ring || length < 2 ||
-		     mesh_neighbours_joined(search->neighbours, node, start)))
-			return true;
-		if (search->next[node] == search->ranks[node]) {
-			search->place[node] = -1;
-			length--;
-			continue;
-		}
-		if (!search->steps--) {
+	if (length == search->num_nodes)
+		return !search->ring || length < 2 ||
+		       mesh_neighbours_joined(search->neighbours, node, search->path[0]);
+	while ((candidate = candidate_next(search, node, candidate)) != NO_CANDIDATE) {
+		if (search->steps-- <= 0) {
 			search->complete = false;
 			return false;
 		}
-		node = search->ranked[search->neighbours->first[node] + search->next[node]++];
-		path_append(search, node, length++);
+		next = candidate % search->num_nodes;
+		search->path[length] = next;
+		search->place[next] = length;
+		if (path_complete(search, length + 1))
+			return true;
+		search->place[next] = -1;
 	}
 	return false;
+}
+
+static bool search_from(struct search *search, int start, long steps)
+{
+	memset(search->place, 0xff, (size_t)search->num_nodes * sizeof(int));
+	search->path[0] = start;
+	search->place[start] = 0;
+	search->steps = steps;
+	return path_complete(search, 1);
 }
 
 /* A ring passes through every node: start where there are few neighbours. */
 static bool ring_search(struct search *search)
 {
-	int node, start = 0;
+	int node, start = 0, fewest = INT_MAX, num;
 
-	for (node = 1; node < search->num_nodes; node++)
-		if (search->degree[node] < search->degree[start])
-			start = node;
+	for (node = 0; node < search->num_nodes; node++) {
+		num = distinct_neighbours(search->neighbours, node);
+		if (num >= fewest)
+			continue;
+		fewest = num;
+		start = node;
+	}
 	search->ring = true;
-	search->steps = SEARCH_STEPS;
 	search->complete = true;
-	return search_from(search, start);
+	return search_from(search, start, SEARCH_STEPS);
 }
 
 /* A line starts at a node that has one neighbour only, if there is any; else it may be any node. */
 static bool line_search(struct search *search)
 {
-	int node, end = -1;
-	bool complete = true;
+	int node, num = search->num_nodes;
 
 	search->ring = false;
-	for (node = 0; node < search->num_nodes && end < 0; node++)
-		if (search->degree[node] == 1)
-			end = node;
-	for (node = 0; node < search->num_nodes; node++) {
-		if (end >= 0 && node != end)
-			continue;
-		search->steps = SEARCH_STEPS / (end >= 0 ? 1 : search->num_nodes) + 1;
-		search->complete = true;
-		if (search_from(search, node))
+	search->complete = true;
+	for (node = 0; node < num; node++)
+		if (distinct_neighbours(search->neighbours, node) == 1)
+			return search_from(search, node, SEARCH_STEPS);
+	for (node = 0; node < num; node++)
+		if (search_from(search, node, SEARCH_STEPS / num + 1))
 			return true;
-		complete = complete && search->complete;
-	}
-	search->complete = complete;
 	return false;
 }
 
@@ -197,59 +142,46 @@ struct excluded {
  * A ring needs two neighbours at every node, and stays connected when any node is removed. A line
  * has at most two ends, and falls into at most two parts.
  */
-static int orders_exclude(const struct search *search, struct excluded *excluded)
+static void orders_exclude(const struct search *search, struct excluded *excluded)
 {
 	int num = search->num_nodes, node, parts, ends = 0;
-	int *seen = calloc((size_t)num, sizeof(*seen)),
-	    *queue = calloc((size_t)num, sizeof(*queue));
 
-	if (!seen || !queue) {
-		free(seen);
-		free(queue);
-		return -ENOMEM;
-	}
-	parts = mesh_neighbours_parts(search->neighbours, num, -1, seen, queue);
+	/* The memory of the path is free before the search. */
+	parts = mesh_neighbours_parts(search->neighbours, num, -1, search->place, search->path);
 	*excluded = (struct excluded){parts > 1, parts > 1};
 	for (node = 0; node < num; node++)
-		ends += search->degree[node] == 1;
+		ends += distinct_neighbours(search->neighbours, node) == 1;
 	excluded->ring |= num > 2 && ends > 0;
 	excluded->line |= ends > 2;
-	if ((long long)num * search->neighbours->num_entries > PROOF_WORK_MAX)
-		num = 0;
 	for (node = 0; node < num && !excluded->line; node++) {
-		parts = mesh_neighbours_parts(search->neighbours, num, node, seen, queue);
+		parts = mesh_neighbours_parts(search->neighbours, num, node, search->place,
+					      search->path);
 		excluded->ring |= parts > 1;
 		excluded->line |= parts > 2;
 	}
-	free(seen);
-	free(queue);
-	return 0;
+}
+
+/* Appends @node, and then what can be reached from it, depth first. Returns the new number. */
+static int nodes_append(struct search *search, int node, int *nodes, int count)
+{
+	int candidate;
+
+	search->place[node] = count;
+	nodes[count++] = node;
+	while ((candidate = candidate_next(search, node, -1)) != NO_CANDIDATE)
+		count = nodes_append(search, candidate % search->num_nodes, nodes, count);
+	return count;
 }
 
 /* The last resort: depth first, so that most nodes directly follow a neighbour. */
 static void gaps_order(struct search *search, int *nodes)
 {
-	int start, count = 0, depth;
+	int start, count = 0;
 
 	memset(search->place, 0xff, (size_t)search->num_nodes * sizeof(int));
 	for (start = 0; start < search->num_nodes; start++) {
-		if (search->place[start] >= 0)
-			continue;
-		path_append(search, start, 0);
-		nodes[count++] = start;
-		for (depth = 1; depth;) {
-			int node = search->path[depth - 1];
-
-			candidates_rank(search, node);
-			if (!search->ranks[node]) {
-				depth--;
-				continue;
-			}
-			node = search->ranked[search->neighbours->first[node]];
-			search->path[depth] = node;
-			search->place[node] = depth++;
-			nodes[count++] = node;
-		}
+		if (search->place[start] < 0)
+			count = nodes_append(search, start, nodes, count);
 	}
 }
 
@@ -268,64 +200,61 @@ static bool order_closes(const struct mesh_neighbours *neighbours, int num_nodes
 }
 
 /* Tries a ring and then a line, as far as they are still possible; order->nodes has room. */
-static int order_search(struct search *search, const int *hint, struct mesh_rank_order *order)
+static void order_search(struct search *search, const int *hint, struct mesh_rank_order *order)
 {
 	size_t bytes = (size_t)search->num_nodes * sizeof(int);
 	struct excluded excluded;
 	bool hint_is_line = hint && !gaps_count(search->neighbours, search->num_nodes, hint);
 	bool ring_proven;
-	int ret;
 
 	order->proven = true;
 	order->kind = MESH_ORDER_RING;
 	if (hint_is_line && order_closes(search->neighbours, search->num_nodes, hint)) {
 		memcpy(order->nodes, hint, bytes);
-		return 0;
+		return;
 	}
-	ret = orders_exclude(search, &excluded);
-	if (ret)
-		return ret;
+	orders_exclude(search, &excluded);
 	if (!excluded.ring && ring_search(search)) {
 		memcpy(order->nodes, search->path, bytes);
-		return 0;
+		return;
 	}
 	ring_proven = excluded.ring || search->complete;
 	order->kind = MESH_ORDER_LINE;
 	order->proven = ring_proven;
 	if (hint_is_line || (!excluded.line && line_search(search))) {
 		memcpy(order->nodes, hint_is_line ? hint : search->path, bytes);
-		return 0;
+		return;
 	}
 	order->kind = MESH_ORDER_GAPS;
 	order->proven = ring_proven && (excluded.line || search->complete);
 	gaps_order(search, order->nodes);
-	return 0;
 }
 
 int mesh_rank_order_find(const struct mesh_topology *topology, const int *hint,
 			 struct mesh_rank_order *order)
 {
-	struct mesh_rank_order result = {0};
-	struct mesh_neighbours neighbours;
-	struct search search;
-	int ret;
+	size_t num = (size_t)topology->num_nodes;
+	struct mesh_rank_order result = {.nodes = calloc(num, sizeof(int))};
+	struct mesh_neighbours neighbours = {.num_entries = 0};
+	struct search search = {
+		.neighbours = &neighbours,
+		.num_nodes = topology->num_nodes,
+		.path = calloc(num, sizeof(int)),
+		.place = calloc(num, sizeof(int)),
+	};
+	int ret = result.nodes && search.path && search.place
+			  ? mesh_neighbours_load(topology, &neighbours)
+			  : -ENOMEM;
 
-	ret = mesh_neighbours_load(topology, &neighbours);
-	if (ret)
-		return ret;
-	ret = search_init(&search, &neighbours, topology->num_nodes);
-	if (ret)
-		goto out_neighbours;
-	result.nodes = calloc((size_t)topology->num_nodes, sizeof(*result.nodes));
-	ret = result.nodes ? order_search(&search, hint, &result) : -ENOMEM;
 	if (!ret) {
+		order_search(&search, hint, &result);
 		result.num_gaps = gaps_count(&neighbours, topology->num_nodes, result.nodes);
 		*order = result;
 	} else {
 		free(result.nodes);
 	}
-	search_free(&search);
-out_neighbours:
+	free(search.path);
+	free(search.place);
 	mesh_neighbours_free(&neighbours);
 	return ret;
 }

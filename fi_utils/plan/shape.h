@@ -11,7 +11,7 @@
 #define MESH_TORUS_DIMENSIONS_MAX 4
 /* More cables than this between two nodes are taken for a typing error. */
 #define MESH_PARALLEL_MAX 16
-/* "torus:10000x10000x10000x10000" */
+/* "torus:1024x1024x1024x1024" */
 #define MESH_SHAPE_TEXT_MAX 40
 
 enum mesh_shape_kind {

@@ -6,8 +6,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Limits of plans and drawings, so that every product of two counts fits into 64 bits. */
-#define MESH_TOPOLOGY_NODES_MAX 10000
+/* Limits of plans and drawings: nodes as many as a search of the plugin finds (nic/graph.h). */
+#define MESH_TOPOLOGY_NODES_MAX 1024
 #define MESH_TOPOLOGY_CABLES_MAX 1000000
 
 struct mesh_cable_end {
