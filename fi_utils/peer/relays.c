@@ -97,7 +97,7 @@ static void hop_find(const struct relays *relays, uint64_t from, uint64_t to, st
 	const struct mesh_graph *graph = &relays->explore->graph;
 	int a = mesh_graph_find(graph, from), b = mesh_graph_find(graph, to), i;
 	const struct mesh_graph_node *node = &graph->nodes[a];
-	uint32_t rdma_mbps = mesh_graph_rdma_width(graph, a, b);
+	const struct mesh_graph_hop all = mesh_graph_hop(graph, a, b);
 	const struct mesh_graph_link *link;
 	struct hop_end near, far;
 
@@ -106,7 +106,7 @@ static void hop_find(const struct relays *relays, uint64_t from, uint64_t to, st
 		.to = name_of(relays, to),
 		.near = {"?", 0},
 		.far = {"?", 0},
-		.width_mbps = rdma_mbps ? rdma_mbps : mesh_graph_width(graph, a, b),
+		.width_mbps = all.rdma_mbps ? all.rdma_mbps : all.mbps,
 	};
 	for (i = mesh_graph_link_find(node, to); i < node->num_links; i++) {
 		link = &node->links[i];
@@ -115,7 +115,7 @@ static void hop_find(const struct relays *relays, uint64_t from, uint64_t to, st
 		near = end_of(relays, from, link->nic);
 		far = end_of(relays, to, link->peer_nic);
 		if (!mesh_graph_is_confirmed(&graph->nodes[b], from, link) ||
-		    (rdma_mbps && !has_rdma(near, far)) || hop->cables++)
+		    (all.rdma_mbps && !has_rdma(near, far)) || hop->cables++)
 			continue;
 		hop->near = near;
 		hop->far = far;

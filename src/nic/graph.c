@@ -160,10 +160,7 @@ static uint32_t slower(uint32_t a, uint32_t b)
 	return a < b ? a : b;
 }
 
-/*
- * What mesh_graph_width() returns. @rdma: of links with RDMA at both ends only; @drained: of the
- * drained links as well
- */
+/* @rdma: of links with RDMA at both ends only; @drained: of the drained links as well */
 static uint32_t width_of(const struct mesh_graph *graph, int a, int b, bool rdma, bool drained)
 {
 	const struct mesh_graph_node *from = &graph->nodes[a], *to = &graph->nodes[b];
@@ -191,23 +188,16 @@ static uint32_t width_of(const struct mesh_graph *graph, int a, int b, bool rdma
 	return width < UINT32_MAX ? (uint32_t)width : UINT32_MAX;
 }
 
-uint32_t mesh_graph_width(const struct mesh_graph *graph, int a, int b)
+struct mesh_graph_hop mesh_graph_hop(const struct mesh_graph *graph, int a, int b)
 {
-	uint32_t width = width_of(graph, a, b, false, false);
+	struct mesh_graph_hop hop = {.mbps = width_of(graph, a, b, false, false)};
 
-	return width ? width : width_of(graph, a, b, false, true);
-}
-
-uint32_t mesh_graph_rdma_width(const struct mesh_graph *graph, int a, int b)
-{
-	bool drained = !width_of(graph, a, b, false, false);
-
-	return width_of(graph, a, b, true, drained);
-}
-
-bool mesh_graph_is_drained(const struct mesh_graph *graph, int a, int b)
-{
-	return !width_of(graph, a, b, false, false) && width_of(graph, a, b, false, true);
+	if (!hop.mbps) {
+		hop.mbps = width_of(graph, a, b, false, true);
+		hop.drained = hop.mbps > 0;
+	}
+	hop.rdma_mbps = width_of(graph, a, b, true, hop.drained);
+	return hop;
 }
 
 /* ---- doubts -------------------------------------------------------------------------------- */

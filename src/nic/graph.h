@@ -119,21 +119,21 @@ const struct mesh_graph_link *mesh_graph_is_confirmed(const struct mesh_graph_no
 						      uint64_t id,
 						      const struct mesh_graph_link *link);
 
+/* The cables between two nodes. */
+struct mesh_graph_hop {
+	/* What they carry together, in Mb/s; 0: there is no link that both nodes have reported. */
+	uint32_t mbps;
+	uint32_t rdma_mbps; /* the same of those with RDMA at both ends */
+	bool drained;	    /* all of them; else drained ones do not count */
+};
+
 /**
- * What the cables between two nodes carry together, in Mb/s; an unknown speed counts as 1. 0 if
- * they have no link that both have reported. A link that either node drains counts only if they
- * have no other. Each NIC is counted once: two NICs of each node on one
- * wire are four links, and two cables' worth.
+ * The hop between two nodes. An unknown speed counts as 1. Each NIC is counted once: two NICs of
+ * each node on one wire are four links, and two cables' worth.
  *
  * @a, @b: indices
  */
-uint32_t mesh_graph_width(const struct mesh_graph *graph, int a, int b);
-
-/** The same of those cables alone that have RDMA at both ends. */
-uint32_t mesh_graph_rdma_width(const struct mesh_graph *graph, int a, int b);
-
-/** True if all links between two nodes are drained, and they have one. @a, @b: indices */
-bool mesh_graph_is_drained(const struct mesh_graph *graph, int a, int b);
+struct mesh_graph_hop mesh_graph_hop(const struct mesh_graph *graph, int a, int b);
 
 /**
  * A hop between these two nodes has failed: routes avoid it until @until_ms if there is another. A

@@ -25,8 +25,7 @@
 /* Both ends have reported this hop. */
 struct hop {
 	int to;
-	uint32_t width;
-	uint32_t rdma_width; /* of cables with RDMA; 0: it has none */
+	struct mesh_graph_hop width;
 	bool doubtful;
 };
 
@@ -61,8 +60,8 @@ static void hops_read(struct search *search, uint64_t now_ms)
 {
 	const struct mesh_graph *graph = search->graph;
 	const struct mesh_graph_node *node;
+	struct mesh_graph_hop width;
 	int i, k, to, num = 0;
-	uint32_t width;
 
 	for (i = 0; i < graph->num_nodes; i++) {
 		search->first[i] = num;
@@ -71,16 +70,17 @@ static void hops_read(struct search *search, uint64_t now_ms)
 			if (k && node->links[k].node_id == node->links[k - 1].node_id)
 				continue; /* all links to a node are one hop */
 			to = mesh_graph_find(graph, node->links[k].node_id);
-			width = to < 0 ? 0 : mesh_graph_width(graph, i, to);
-			if (!width)
+			if (to < 0)
+				continue;
+			width = mesh_graph_hop(graph, i, to);
+			if (!width.mbps)
 				continue;
 			search->hops[num++] = (struct hop){
 				.to = to,
 				.width = width,
-				.rdma_width = mesh_graph_rdma_width(graph, i, to),
-				.doubtful = mesh_graph_is_doubtful(graph, node->id,
-								   graph->nodes[to].id, now_ms) ||
-					    mesh_graph_is_drained(graph, i, to),
+				.doubtful = width.drained ||
+					    mesh_graph_is_doubtful(graph, node->id,
+								   graph->nodes[to].id, now_ms),
 			};
 		}
 	}
@@ -123,13 +123,13 @@ static bool may_use(const struct search *search, int at, const struct hop *hop)
 		return false;
 	if (is_direct(search, at, hop))
 		return !search->taken[search->to];
-	return (hop->rdma_width || !wants_rdma(search)) && may_pass(search, hop->to);
+	return (hop->width.rdma_mbps || !wants_rdma(search)) && may_pass(search, hop->to);
 }
 
 /* Of what a route of this search takes there. */
 static uint32_t width_of(const struct search *search, const struct hop *hop)
 {
-	return wants_rdma(search) && hop->rdma_width ? hop->rdma_width : hop->width;
+	return wants_rdma(search) && hop->width.rdma_mbps ? hop->width.rdma_mbps : hop->width.mbps;
 }
 
 /* Returns the length of the shortest route in hops, or FAR. */
@@ -268,7 +268,7 @@ static void route_read(struct search *search, int first, struct mesh_route *rout
 		if (width_of(search, hop) < route->width_mbps)
 			route->width_mbps = width_of(search, hop);
 		route->doubtful |= hop->doubtful;
-		route->rdma &= hop->rdma_width > 0;
+		route->rdma &= hop->width.rdma_mbps > 0;
 		route->hops[route->num_relays] = search->graph->nodes[to].id;
 		if (to == search->to)
 			break;
@@ -306,7 +306,7 @@ static int group_find(struct search *search, int relays_max, struct mesh_route *
 	if (length == 1) {
 		route_read(search, search->to, routes);
 		/* Each cable is a path of its own, with RDMA or not. */
-		routes->width_mbps = hop_find(search, search->from, search->to)->width;
+		routes->width_mbps = hop_find(search, search->from, search->to)->width.mbps;
 		search->taken[search->to] = true;
 		return 1;
 	}

@@ -85,7 +85,7 @@ static void links_collect(const struct mesh_graph *graph, struct rank_ring *ring
 		a = mesh_graph_find(graph, ring->nodes[i].id);
 		for (k = 0; k < i && a >= 0; k++) {
 			b = mesh_graph_find(graph, ring->nodes[k].id);
-			if (b < 0 || !mesh_graph_width(graph, a, b))
+			if (b < 0 || !mesh_graph_hop(graph, a, b).mbps)
 				continue;
 			ring->joined[i] |= UINT64_C(1) << k;
 			ring->joined[k] |= UINT64_C(1) << i;

@@ -267,14 +267,14 @@ TEST_BARE(rdma)
 	assert_int_equal(graph->num_nodes, 2);
 	assert_true(graph->nodes[0].links[0].rdma && !graph->nodes[0].links[1].rdma);
 	assert_true(!graph->nodes[1].links[0].rdma && graph->nodes[1].links[1].rdma);
-	assert_true(mesh_graph_width(graph, 0, 1) > 0);
-	assert_int_equal(mesh_graph_rdma_width(graph, 0, 1), 0);
+	assert_true(mesh_graph_hop(graph, 0, 1).mbps > 0);
+	assert_int_equal(mesh_graph_hop(graph, 0, 1).rdma_mbps, 0);
 	mesh_explore_finish(&explore);
 	nics[0].providers |= 1 << MESH_PROVIDER_VERBS_RXM;
 	assert_int_equal(mesh_explore_begin(&explore, id_of(0), 7), 0);
 	assert_int_equal(mesh_explore_links_set(&explore, own, 2), 0);
 	node_answers(&explore, 1, nics, 3, 0);
 	assert_true(graph->nodes[1].links[0].rdma && graph->nodes[1].links[1].rdma);
-	assert_true(mesh_graph_rdma_width(graph, 0, 1) > 0);
+	assert_true(mesh_graph_hop(graph, 0, 1).rdma_mbps > 0);
 	mesh_explore_finish(&explore);
 }

@@ -9,8 +9,9 @@ TESTS_USE(setup, teardown);
 
 static uint32_t width(char a, char b)
 {
-	return mesh_graph_width(&graph, mesh_graph_find(&graph, (uint64_t)a),
-				mesh_graph_find(&graph, (uint64_t)b));
+	return mesh_graph_hop(&graph, mesh_graph_find(&graph, (uint64_t)a),
+			      mesh_graph_find(&graph, (uint64_t)b))
+		.mbps;
 }
 
 /* ---- the graph ----------------------------------------------------------------------------- */

@@ -28,10 +28,10 @@ TEST(hops)
 {
 	cables("ab100000< bz100000+ ac100000> cz100000+ ad100000 ad1000+ de10000+ ez10000+");
 	report("abcdez");
-	assert_int_equal(mesh_graph_rdma_width(&graph, 0, mesh_graph_find(&graph, 'b')), 0);
-	assert_int_equal(mesh_graph_rdma_width(&graph, 0, mesh_graph_find(&graph, 'c')), 0);
-	assert_int_equal(mesh_graph_rdma_width(&graph, 0, mesh_graph_find(&graph, 'd')), 1000);
-	assert_int_equal(mesh_graph_width(&graph, 0, mesh_graph_find(&graph, 'd')), 101000);
+	assert_int_equal(mesh_graph_hop(&graph, 0, mesh_graph_find(&graph, 'b')).rdma_mbps, 0);
+	assert_int_equal(mesh_graph_hop(&graph, 0, mesh_graph_find(&graph, 'c')).rdma_mbps, 0);
+	assert_int_equal(mesh_graph_hop(&graph, 0, mesh_graph_find(&graph, 'd')).rdma_mbps, 1000);
+	assert_int_equal(mesh_graph_hop(&graph, 0, mesh_graph_find(&graph, 'd')).mbps, 101000);
 	finds('a', 'z', 15, "dez:1000+ bz:100000- cz:100000-");
 }
 
@@ -85,15 +85,15 @@ TEST(twice)
 
 	cables("az1000<");
 	report("az");
-	assert_int_equal(mesh_graph_rdma_width(&graph, 0, 1), 0);
+	assert_int_equal(mesh_graph_hop(&graph, 0, 1).rdma_mbps, 0);
 	again = said['z'][0];
 	again.rdma = true;
 	assert_int_equal(mesh_graph_report(&graph, 'z', true, true, &again, 1), 1);
 	assert_int_equal(graph.nodes[1].num_links, 1);
-	assert_int_equal(mesh_graph_rdma_width(&graph, 0, 1), 1000);
+	assert_int_equal(mesh_graph_hop(&graph, 0, 1).rdma_mbps, 1000);
 	again.rdma = false;
 	assert_int_equal(mesh_graph_report(&graph, 'z', true, true, &again, 1), 1);
-	assert_int_equal(mesh_graph_rdma_width(&graph, 0, 1), 1000);
+	assert_int_equal(mesh_graph_hop(&graph, 0, 1).rdma_mbps, 1000);
 }
 
 /* What is said of a good route with this one change. */
