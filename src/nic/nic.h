@@ -128,6 +128,8 @@ struct mesh_nic {
 	struct mesh_rdma_port rdma;
 	struct mesh_addr addrs[MESH_NIC_ADDRS_MAX];
 	int num_addrs;
+	int num_primary; /* the first ones; the others are secondary or deprecated */
+	int num_dropped; /* further ones, for which there was no room */
 	int num_unready; /* IPv6 addresses skipped: tentative or duplicate, they cannot be bound */
 	struct mesh_addr
 		source; /* the address its endpoint is bound to; family NONE if not taken */

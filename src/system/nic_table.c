@@ -170,39 +170,20 @@ void mesh_netlink_watch_drain(int fd)
 
 /* ---- NICs that come up ---------------------------------------------------------------------- */
 
-/*
- * True if a NIC has a carrier, is not running yet, and would be taken if it was. Logs these if
- * @wait_ms is not 0.
- */
-static bool is_awaited(const struct mesh_config *config, const struct mesh_nic_table *table,
-		       uint64_t wait_ms)
+/* True if a NIC would be taken, and its link has just come up. Logs these if @wait_ms is not 0. */
+static bool is_awaited(const struct mesh_nic_table *table, uint64_t wait_ms)
 {
-	struct mesh_nic_table running = *table;
-	const struct mesh_nic *now;
-	int i, starting = 0, awaited = 0;
+	const struct mesh_nic *nic;
+	bool awaited = false;
 
-	for (i = 0; i < table->num_nics; i++)
-		starting += table->nics[i].state == MESH_NIC_STARTING;
-	running.nics = starting ? calloc((size_t)table->num_nics, sizeof(*running.nics)) : NULL;
-	if (!running.nics)
-		return false;
-	for (i = 0; i < table->num_nics; i++) {
-		running.nics[i] = table->nics[i];
-		if (running.nics[i].state == MESH_NIC_STARTING)
-			running.nics[i].state = MESH_NIC_RUNS;
-	}
-	if (mesh_nic_select(config->nics, config->addresses, &running))
-		running.num_taken = 0;
-	for (i = 0; i < running.num_taken; i++) {
-		now = mesh_nic_find(table->nics, table->num_nics, running.nics[i].ifindex);
-		if (now->state != MESH_NIC_STARTING)
+	for (nic = table->nics; nic < table->nics + table->num_nics; nic++) {
+		if (nic->state != MESH_NIC_STARTING || nic->verdict != MESH_NIC_LINK_DOWN)
 			continue;
-		awaited++;
+		awaited = true;
 		if (wait_ms)
 			mesh_info("waiting up to %llu ms for %s: its link has just come up",
-				  (unsigned long long)wait_ms, now->netdev);
+				  (unsigned long long)wait_ms, nic->netdev);
 	}
-	free(running.nics);
 	return awaited;
 }
 
@@ -213,7 +194,7 @@ int mesh_nic_table_load_running(const char *sysfs_root, const struct mesh_config
 	struct pollfd event = {.events = POLLIN};
 	int ret = mesh_nic_table_load(sysfs_root, config, table);
 
-	if (ret || !is_awaited(config, table, wait_ms))
+	if (ret || !is_awaited(table, wait_ms))
 		return ret;
 	event.fd = mesh_netlink_watch_open();
 	if (event.fd < 0) {
@@ -224,7 +205,7 @@ int mesh_nic_table_load_running(const char *sysfs_root, const struct mesh_config
 	do {
 		mesh_nic_table_free(table);
 		ret = mesh_nic_table_load(sysfs_root, config, table);
-		if (ret || waited_ms >= wait_ms || !is_awaited(config, table, 0))
+		if (ret || waited_ms >= wait_ms || !is_awaited(table, 0))
 			break;
 		if (poll(&event, 1, (int)(wait_ms - waited_ms)) > 0)
 			mesh_netlink_watch_drain(event.fd);

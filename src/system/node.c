@@ -58,44 +58,37 @@ uint64_t mesh_node_id(void)
 /* The kernel marks a dump during which something changed; the most attempts to get a clean one. */
 #define DUMP_ATTEMPTS 5
 
-/* One interface while its addresses are being collected. */
-struct entry {
-	struct mesh_nic nic;
-	int num_primary; /* addrs[0 .. num_primary - 1] are neither secondary nor deprecated */
-	int num_dropped; /* addresses that did not fit */
-};
-
 struct load {
-	struct entry *entries;
+	struct mesh_nic *nics;
 	int num;
 	int error; /* -ENOMEM from a callback; libnl cannot pass it on */
 };
 
-static struct entry *entry_find(struct load *load, unsigned int ifindex)
+static struct mesh_nic *nic_find(struct load *load, unsigned int ifindex)
 {
 	int i;
 
 	for (i = 0; i < load->num; i++)
-		if (load->entries[i].nic.ifindex == ifindex)
-			return &load->entries[i];
+		if (load->nics[i].ifindex == ifindex)
+			return &load->nics[i];
 	return NULL;
 }
 
-/* The entry of @ifindex, added if missing; NULL if memory is short. */
-static struct entry *entry_get(struct load *load, unsigned int ifindex)
+/* The NIC @ifindex, added if missing; NULL if memory is short. */
+static struct mesh_nic *nic_get(struct load *load, unsigned int ifindex)
 {
-	struct entry *entry = entry_find(load, ifindex);
+	struct mesh_nic *nic = nic_find(load, ifindex);
 
-	if (entry)
-		return entry;
-	entry = mesh_array_room(load->entries, (size_t)load->num, sizeof(*entry));
-	if (!entry)
+	if (nic)
+		return nic;
+	nic = mesh_array_room(load->nics, (size_t)load->num, sizeof(*nic));
+	if (!nic)
 		return NULL;
-	load->entries = entry;
-	entry += load->num++;
-	memset(entry, 0, sizeof(*entry));
-	entry->nic.ifindex = ifindex;
-	return entry;
+	load->nics = nic;
+	nic += load->num++;
+	memset(nic, 0, sizeof(*nic));
+	nic->ifindex = ifindex;
+	return nic;
 }
 
 /* Stores the last bytes of a long hardware address: of IPoIB's 20, the port GUID. */
@@ -163,7 +156,6 @@ static int link_read(struct nl_msg *msg, void *arg)
 	struct nlattr *attrs[IFLA_MAX + 1];
 	struct load *load = arg;
 	struct ifinfomsg *info;
-	struct entry *entry;
 	struct mesh_nic *nic;
 
 	if (header->nlmsg_type != RTM_NEWLINK ||
@@ -172,12 +164,11 @@ static int link_read(struct nl_msg *msg, void *arg)
 	info = nlmsg_data(header);
 	if (info->ifi_index <= 0)
 		return NL_SKIP;
-	entry = entry_get(load, (unsigned int)info->ifi_index);
-	if (!entry) {
+	nic = nic_get(load, (unsigned int)info->ifi_index);
+	if (!nic) {
 		load->error = -ENOMEM;
 		return NL_STOP;
 	}
-	nic = &entry->nic;
 	snprintf(nic->netdev, sizeof(nic->netdev), "%s", nla_get_string(attrs[IFLA_IFNAME]));
 	nic->link_type = info->ifi_type;
 	nic->state = state_of(info->ifi_flags, attrs[IFLA_CARRIER]);
@@ -192,25 +183,24 @@ static int link_read(struct nl_msg *msg, void *arg)
 }
 
 /* Primary addresses precede the others; addresses that do not fit are dropped from the end. */
-static void addr_store(struct entry *entry, const struct mesh_addr *addr, bool primary)
+static void addr_store(struct mesh_nic *nic, const struct mesh_addr *addr, bool primary)
 {
-	int at = primary ? entry->num_primary : entry->nic.num_addrs;
-	struct mesh_addr *addrs = entry->nic.addrs;
-	int i;
+	int i, at = primary ? nic->num_primary : nic->num_addrs;
 
-	for (i = 0; i < entry->nic.num_addrs; i++)
-		if (mesh_addr_equal(&addrs[i], addr))
+	for (i = 0; i < nic->num_addrs; i++)
+		if (mesh_addr_equal(&nic->addrs[i], addr))
 			return;
-	if (entry->nic.num_addrs == MESH_NIC_ADDRS_MAX) {
-		entry->num_dropped++;
+	if (nic->num_addrs == MESH_NIC_ADDRS_MAX) {
+		nic->num_dropped++;
 		if (at == MESH_NIC_ADDRS_MAX)
 			return;
-		entry->nic.num_addrs--;
+		nic->num_addrs--;
 	}
-	memmove(&addrs[at + 1], &addrs[at], (size_t)(entry->nic.num_addrs - at) * sizeof(*addrs));
-	addrs[at] = *addr;
-	entry->nic.num_addrs++;
-	entry->num_primary += primary;
+	memmove(&nic->addrs[at + 1], &nic->addrs[at],
+		(size_t)(nic->num_addrs - at) * sizeof(*addr));
+	nic->addrs[at] = *addr;
+	nic->num_addrs++;
+	nic->num_primary += primary;
 }
 
 /* Fills @addr from the message; false for another family or a wrong size. @peer may be NULL. */
@@ -241,33 +231,33 @@ static int addr_read(struct nl_msg *msg, void *arg)
 	struct nlattr *attrs[IFA_MAX + 1], *attr;
 	struct ifaddrmsg *info;
 	struct mesh_addr addr;
-	struct entry *entry;
+	struct mesh_nic *nic;
 	uint32_t flags;
 
 	if (header->nlmsg_type != RTM_NEWADDR ||
 	    nlmsg_parse(header, sizeof(*info), attrs, IFA_MAX, policy))
 		return NL_SKIP;
 	info = nlmsg_data(header);
-	entry = entry_find(arg, info->ifa_index);
+	nic = nic_find(arg, info->ifa_index);
 	/* IFA_ADDRESS is the peer of a point-to-point link, else equal to IFA_LOCAL or alone. */
 	attr = attrs[IFA_LOCAL] ? attrs[IFA_LOCAL] : attrs[IFA_ADDRESS];
-	if (!entry || !attr || !addr_from_attr(info, attr, attrs[IFA_ADDRESS], &addr))
+	if (!nic || !attr || !addr_from_attr(info, attr, attrs[IFA_ADDRESS], &addr))
 		return NL_SKIP;
 	flags = attrs[IFA_FLAGS] ? nla_get_u32(attrs[IFA_FLAGS]) : info->ifa_flags;
 	/* bind() to these fails; an optimistic one is tentative too, but can be bound. */
 	if (flags & IFA_F_DADFAILED || (flags & IFA_F_TENTATIVE && !(flags & IFA_F_OPTIMISTIC)))
-		entry->nic.num_unready++;
+		nic->num_unready++;
 	else
-		addr_store(entry, &addr, !(flags & (IFA_F_SECONDARY | IFA_F_DEPRECATED)));
+		addr_store(nic, &addr, !(flags & (IFA_F_SECONDARY | IFA_F_DEPRECATED)));
 	return NL_OK;
 }
 
 static void default_route_mark(struct load *load, unsigned int ifindex)
 {
-	struct entry *entry = entry_find(load, ifindex);
+	struct mesh_nic *nic = nic_find(load, ifindex);
 
-	if (entry)
-		entry->nic.management = MESH_NIC_DEFAULT_ROUTE;
+	if (nic)
+		nic->management = MESH_NIC_DEFAULT_ROUTE;
 }
 
 static void next_hops_mark(struct load *load, const struct nlattr *attr)
@@ -363,35 +353,11 @@ static int load_once(struct nl_sock *sock, struct load *load)
 	return changed;
 }
 
-/* Copies the collected NICs into the caller's array. */
-static int load_finish(const struct load *load, struct mesh_nic **nics, int *num_nics)
-{
-	struct mesh_nic *result = NULL;
-	int i;
-
-	if (load->error)
-		return load->error;
-	if (load->num) {
-		result = calloc((size_t)load->num, sizeof(*result));
-		if (!result)
-			return -ENOMEM;
-	}
-	for (i = 0; i < load->num; i++) {
-		result[i] = load->entries[i].nic;
-		if (load->entries[i].num_dropped)
-			mesh_info("%s has more than %d addresses; %d are ignored", result[i].netdev,
-				  MESH_NIC_ADDRS_MAX, load->entries[i].num_dropped);
-	}
-	*nics = result;
-	*num_nics = load->num;
-	return 0;
-}
-
 int mesh_netlink_load(struct mesh_nic **nics, int *num_nics)
 {
 	struct load load = {0};
 	struct nl_sock *sock;
-	int ret, attempt;
+	int i, ret, attempt;
 
 	sock = nl_socket_alloc();
 	if (!sock)
@@ -410,9 +376,20 @@ int mesh_netlink_load(struct mesh_nic **nics, int *num_nics)
 			  nl_geterror(ret));
 		ret = ret == -NLE_NOMEM ? -ENOMEM : -EIO;
 	} else {
-		ret = load_finish(&load, nics, num_nics);
+		ret = load.error;
 	}
-	free(load.entries);
 	nl_socket_free(sock);
-	return ret;
+	if (ret) {
+		free(load.nics);
+		return ret;
+	}
+	for (i = 0; i < load.num; i++) {
+		if (load.nics[i].num_dropped)
+			mesh_info("%s has more than %d addresses; %d are ignored",
+				  load.nics[i].netdev, MESH_NIC_ADDRS_MAX,
+				  load.nics[i].num_dropped);
+	}
+	*nics = load.nics;
+	*num_nics = load.num;
+	return 0;
 }

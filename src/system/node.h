@@ -24,7 +24,7 @@ const char *mesh_node_name(const char *setting, char *name, size_t size);
 /**
  * Lists every network interface of the current network namespace.
  *
- * It sets netdev, ifindex, link_type, link_kind, master, lower, mac, state, mtu, addrs
+ * It sets netdev, ifindex, link_type, link_kind, master, lower, mac, state, mtu, the addresses
  * (the ones that can be bound; secondary and deprecated ones last), num_unready and management
  * (MESH_NIC_DEFAULT_ROUTE); all other fields are zero.
  *
