@@ -18,7 +18,6 @@
 #include "base/config.h"
 #include "base/log.h"
 #include "nccl/plugin.h"
-#include "nic/plan.h"
 #include "system/tuner_plan.h"
 
 /*
@@ -53,25 +52,20 @@ static const struct {
 /* Excludes what needs a relay, if anything needs none; otherwise costs grow with the routes. */
 static void plan_apply(const struct mesh_plan_graph *graph, struct tuner *tuner)
 {
-	struct mesh_plan_cost costs[MESH_PATTERNS];
+	int hops[MESH_PATTERNS], pattern;
 	bool any_direct = false;
 	size_t i;
-	int pattern;
 
 	for (pattern = 0; pattern < MESH_PATTERNS; pattern++) {
-		costs[pattern] = mesh_plan_cost(graph, (enum mesh_plan_pattern)pattern);
-		any_direct |= costs[pattern].max_hops == 1;
+		hops[pattern] = mesh_plan_hops(graph, (enum mesh_plan_pattern)pattern);
+		any_direct |= hops[pattern] == 1;
 	}
 	for (i = 0; i < NUM_PATTERNS; i++) {
-		const struct mesh_plan_cost *cost = &costs[patterns[i].pattern];
-		const enum nccl_algorithm algorithm = patterns[i].algorithm;
-
-		if (!cost->max_hops || (any_direct && cost->max_hops > 1))
-			tuner->excluded |= 1u << algorithm;
-		else if (cost->max_hops > 1)
-			tuner->factors[algorithm] = (float)(cost->stretch > cost->max_hops
-								    ? cost->stretch
-								    : cost->max_hops);
+		pattern = patterns[i].pattern;
+		if (!hops[pattern] || (any_direct && hops[pattern] > 1))
+			tuner->excluded |= 1u << patterns[i].algorithm;
+		else
+			tuner->factors[patterns[i].algorithm] = (float)hops[pattern];
 	}
 }
 

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/hash.h"
 #include "base/log.h"
 #include "system/sysfs.h"
 #include "system/tuner_plan.h"
@@ -12,6 +13,181 @@
 #define PLAN_FILE_MAX ((size_t)4 << 20)
 /* Of two plans that have no cables in common: rings only. */
 #define DIGEST_RING UINT64_C(0x676e6972)
+
+/* ---- the graph ------------------------------------------------------------------------------- */
+
+static const char blanks[] = " \t\r";
+
+/* The number of the node whose name is @len bytes at @name, a new one if need be, or an error. */
+static int node_number(struct mesh_plan_graph *graph, const char *name, size_t len)
+{
+	int i;
+
+	if (!len || len >= MESH_PLAN_NODE_NAME_MAX)
+		return -EINVAL;
+	for (i = 0; i < graph->num_nodes; i++)
+		if (strlen(graph->names[i]) == len && !memcmp(graph->names[i], name, len))
+			return i;
+	if (i == MESH_PLAN_NODES_MAX)
+		return -E2BIG;
+	memcpy(graph->names[i], name, len);
+	graph->num_nodes++;
+	return i;
+}
+
+/* One line, which ends at @end. */
+static int line_parse(struct mesh_plan_graph *graph, const char *at, const char *end)
+{
+	int nodes[2], num = 0;
+	size_t len;
+
+	for (;;) {
+		at += strspn(at, blanks);
+		if (at >= end)
+			break;
+		len = strcspn(at, " \t\r\n#");
+		if (num == 2)
+			return -EINVAL;
+		/* A port behind the colon does not matter here. */
+		nodes[num] = node_number(graph, at, strcspn(at, ": \t\r\n#"));
+		if (nodes[num] < 0)
+			return nodes[num];
+		num++;
+		at += len;
+	}
+	if (num < 2)
+		return 0;
+	if (nodes[0] == nodes[1] || graph->cables[nodes[0]][nodes[1]] == UINT8_MAX)
+		return -EINVAL;
+	graph->cables[nodes[0]][nodes[1]]++;
+	graph->cables[nodes[1]][nodes[0]]++;
+	return 0;
+}
+
+int mesh_plan_graph_parse(const char *text, struct mesh_plan_graph *graph, int *line)
+{
+	const char *newline;
+	int ret = 0;
+
+	memset(graph, 0, sizeof(*graph));
+	for (*line = 1; *text && !ret; ++*line, text = newline + (*newline == '\n')) {
+		newline = text + strcspn(text, "\n");
+		ret = line_parse(graph, text, text + strcspn(text, "\n#"));
+	}
+	--*line;
+	if (ret)
+		memset(graph, 0, sizeof(*graph));
+	return ret;
+}
+
+bool mesh_plan_graph_is_full(const struct mesh_plan_graph *graph)
+{
+	int i, j;
+
+	for (i = 0; i < graph->num_nodes; i++)
+		for (j = 0; j < i; j++)
+			if (!graph->cables[i][j])
+				return false;
+	return true;
+}
+
+uint64_t mesh_plan_graph_digest(const struct mesh_plan_graph *graph)
+{
+	uint64_t digest = MESH_HASH_START ^ (uint64_t)graph->num_nodes;
+	int i, j;
+
+	for (i = 0; i < graph->num_nodes; i++)
+		for (j = 0; j < i; j++)
+			digest = mesh_hash_add(digest, &graph->cables[i][j], 1);
+	return digest ? digest : 1;
+}
+
+/* ---- patterns -------------------------------------------------------------------------------- */
+
+/* Transfers, laid on the cables. */
+struct routing {
+	const struct mesh_plan_graph *graph;
+	int max_hops;
+	bool unreachable;
+};
+
+/* The nodes of @nodes, a bit for each, and those that a cable joins to one of them. */
+static uint64_t with_neighbours(const struct mesh_plan_graph *graph, uint64_t nodes)
+{
+	uint64_t result = nodes;
+	int i, k;
+
+	for (i = 0; i < graph->num_nodes; i++)
+		for (k = 0; k < graph->num_nodes && nodes >> i & 1; k++)
+			if (graph->cables[i][k])
+				result |= UINT64_C(1) << k;
+	return result;
+}
+
+static void transfer_add(struct routing *routing, int from, int to)
+{
+	uint64_t reached = UINT64_C(1) << from, next;
+	int hops;
+
+	for (hops = 0; !(reached >> to & 1); hops++) {
+		next = with_neighbours(routing->graph, reached);
+		if (next == reached) {
+			routing->unreachable = true;
+			return;
+		}
+		reached = next;
+	}
+	if (hops > routing->max_hops)
+		routing->max_hops = hops;
+}
+
+/* The parent of @node in a binary tree over 0 to @num - 1, whose root is 0: NCCL's (trees.cc). */
+static int tree_parent(int node, int num)
+{
+	const int bit = node & -node; /* how high above the leaves the node is */
+	const int parent = (node ^ bit) | bit << 1;
+
+	return parent < num ? parent : node ^ bit;
+}
+
+/*
+ * NCCL's second tree is the mirrored first one, or with an odd number the first one shifted by one:
+ * so a leaf of one is an inner node of the other.
+ */
+static void trees_add(struct routing *routing)
+{
+	const int num = routing->graph->num_nodes;
+	int node, parent, other, other_parent;
+
+	for (node = 1; node < num; node++) {
+		parent = tree_parent(node, num);
+		other = num % 2 ? (node + 1) % num : num - 1 - node;
+		other_parent = num % 2 ? (parent + 1) % num : num - 1 - parent;
+		transfer_add(routing, node, parent);
+		transfer_add(routing, parent, node);
+		transfer_add(routing, other, other_parent);
+		transfer_add(routing, other_parent, other);
+	}
+}
+
+int mesh_plan_hops(const struct mesh_plan_graph *graph, enum mesh_plan_pattern pattern)
+{
+	struct routing routing = {.graph = graph};
+	const int num = graph->num_nodes;
+	int node, step;
+
+	if (pattern == MESH_PATTERN_TREE)
+		trees_add(&routing);
+	for (step = 1; step < num && pattern != MESH_PATTERN_TREE; step *= 2) {
+		for (node = 0; node < num; node++)
+			transfer_add(&routing, node, (node + step) % num);
+		if (pattern == MESH_PATTERN_RING)
+			break;
+	}
+	return routing.unreachable ? 0 : routing.max_hops;
+}
+
+/* ---- settings -------------------------------------------------------------------------------- */
 
 static void graph_load(const char *path, struct mesh_plan_graph *graph)
 {

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "nic/plan.h"
+#include "system/tuner_plan.h"
 #include "plan/cable_list.h"
 #include "plan/json.h"
 #include "plan/make.h"
