@@ -6,7 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/log.h"
 #include "nic/nic.h"
 #include "nic/nic_select.h"
 #include "nic/rdma_port.h"
@@ -66,24 +65,6 @@ const char *mesh_nic_speed_text(int mbps, char *text)
 static bool are_named(const struct selection *selection)
 {
 	return selection->filter.num_items && !selection->filter.exclude;
-}
-
-/* A name without a NIC on this node is a typing error, or is meant for other nodes. */
-static void unknown_names_report(const struct selection *selection)
-{
-	const struct mesh_nic_filter *filter = &selection->filter;
-	bool found;
-	int i, k;
-
-	for (i = 0; i < filter->num_items; i++) {
-		found = false;
-		for (k = 0; k < selection->num && !found; k++)
-			found = mesh_nic_filter_item_matches(filter, &filter->items[i],
-							     selection->candidates[k].nic);
-		if (!found)
-			mesh_info("NCCL_MESH_NICS: no NIC of this node matches \"%s\"",
-				  filter->items[i].name);
-	}
 }
 
 /* --- source address */
@@ -494,7 +475,6 @@ int mesh_nic_select(const char *nics_setting, const char *addresses_setting,
 
 	for (i = 0; i < selection->num; i++)
 		candidate_begin(selection, &selection->candidates[i], &table->nics[i], table);
-	unknown_names_report(selection);
 	if (!are_named(selection)) {
 		lower_leave(selection);
 		rdma = without_rdma_leave(selection);

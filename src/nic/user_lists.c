@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* user_lists.c - the lists of NICs and of subnets that a user writes. */
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/config.h"
@@ -35,17 +36,10 @@ static int refuse(const char *text, size_t len, const char *why)
 /* Reads the port behind the colon, 1 to 255; 0 if it is none. */
 static int port_parse(const char *text, size_t len)
 {
-	size_t i;
-	int port = 0;
+	const char *end = text + strspn(text, "0123456789");
+	unsigned long port = strtoul(text, NULL, 10);
 
-	for (i = 0; i < len; i++) {
-		if (text[i] < '0' || text[i] > '9')
-			return 0;
-		port = port * 10 + (text[i] - '0');
-		if (port > PORT_MAX)
-			return 0;
-	}
-	return port;
+	return len && end == text + len && port <= PORT_MAX ? (int)port : 0;
 }
 
 /* Reads one item of @len bytes, without blanks around it. */
@@ -130,9 +124,9 @@ static bool name_matches(const struct mesh_nic_filter *filter,
 	return !strncmp(name, item->name, strlen(item->name));
 }
 
-bool mesh_nic_filter_item_matches(const struct mesh_nic_filter *filter,
-				  const struct mesh_nic_filter_item *item,
-				  const struct mesh_nic *nic)
+/* An item with a port names RDMA devices only. */
+static bool item_matches(const struct mesh_nic_filter *filter,
+			 const struct mesh_nic_filter_item *item, const struct mesh_nic *nic)
 {
 	if (*nic->rdma.device && name_matches(filter, item, nic->rdma.device) &&
 	    (item->port == MESH_NIC_FILTER_ANY_PORT || item->port == nic->rdma.port))
@@ -146,7 +140,7 @@ bool mesh_nic_filter_names(const struct mesh_nic_filter *filter, const struct me
 	int i;
 
 	for (i = 0; i < filter->num_items; i++)
-		if (mesh_nic_filter_item_matches(filter, &filter->items[i], nic))
+		if (item_matches(filter, &filter->items[i], nic))
 			return true;
 	return false;
 }

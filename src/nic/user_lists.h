@@ -36,14 +36,9 @@ struct mesh_nic_filter {
 int mesh_nic_filter_parse(const char *text, struct mesh_nic_filter *filter);
 
 /**
- * True when the item names @nic: its netdev, its RDMA device, or in full the name that NCCL prints
+ * True when any item names @nic: its netdev, its RDMA device, or in full the name that NCCL prints
  * ("mesh-eth0"). An item with a port names RDMA devices only.
  */
-bool mesh_nic_filter_item_matches(const struct mesh_nic_filter *filter,
-				  const struct mesh_nic_filter_item *item,
-				  const struct mesh_nic *nic);
-
-/** True when any item names @nic. */
 bool mesh_nic_filter_names(const struct mesh_nic_filter *filter, const struct mesh_nic *nic);
 
 /**

@@ -279,15 +279,6 @@ TEST(excluded)
 	assert_reason("eth2", "taken: 100 Gb/s, 10.3.0.1/24");
 }
 
-TEST(unknown_name)
-{
-	add("eth0", 1000, "10.1.0.1/24");
-	selects("eth0,mlx5_9", "eth0");
-	assert_true(log_captured(MESH_LOG_INFO, "\"mlx5_9\""));
-	assert_int_equal(log_captured_times(MESH_LOG_INFO, "\"eth0\""), 0);
-	assert_int_equal(log_captured_lines(MESH_LOG_WARN), 0);
-}
-
 TEST(bad_settings)
 {
 	add("eth0", 1000, "10.1.0.1/24");
