@@ -11,7 +11,6 @@
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -20,9 +19,8 @@
 #include "base/random.h"
 #include "system/stats_file.h"
 
-/* A file's name has this prefix until it is locked; an abandoned one is removed after this time. */
+/* A file's name has this prefix until it is locked and filled in. */
 #define NEW_PREFIX "new-"
-#define NEW_MAX_AGE_S 60
 /* Files read from one folder: a bound, not an expectation. */
 #define FILES_MAX 4096
 
@@ -72,21 +70,6 @@ static bool name_is_ours(const char *name)
 	return sscanf(name, "%9u-%16" SCNx64 ".mesh%n", &pid, &id, &end) == 2 && end && !name[end];
 }
 
-/* True if the open file's process lives, or has not locked it yet. */
-static bool file_is_held(int fd, const char *name)
-{
-	bool in_the_making = !strncmp(name, NEW_PREFIX, strlen(NEW_PREFIX));
-	struct stat stat;
-
-	/* Check this before the lock: otherwise the process could find its own file locked. */
-	if (in_the_making && (fstat(fd, &stat) || time(NULL) - stat.st_mtime < NEW_MAX_AGE_S))
-		return true;
-	if (flock(fd, LOCK_EX | LOCK_NB))
-		return errno == EWOULDBLOCK;
-	flock(fd, LOCK_UN);
-	return false;
-}
-
 /* Opens a living process's file, and removes a dead one's. Returns a negative errno if none. */
 static int file_open_living(int folder_fd, const char *name, uid_t owner)
 {
@@ -100,7 +83,8 @@ static int file_open_living(int folder_fd, const char *name, uid_t owner)
 		close(fd);
 		return -EPERM;
 	}
-	if (file_is_held(fd, name))
+	/* The process holds the lock. Without it the file goes while we hold it. */
+	if (flock(fd, LOCK_EX | LOCK_NB) && errno == EWOULDBLOCK)
 		return fd;
 	unlinkat(folder_fd, name, 0);
 	close(fd);
@@ -175,8 +159,8 @@ static int page_map(struct mesh_stats_file *file, const char *name)
 }
 
 /*
- * The file has its NEW_PREFIX name until it is locked and filled in: otherwise another process
- * could take it for the file of a dead process.
+ * Readers see the file once it is complete. Another process may take it for that of a dead process
+ * before it is locked, and remove it: -EWOULDBLOCK or -ENOENT.
  */
 static int file_make(struct mesh_stats_file *file, uint64_t node_id, const char *node)
 {
@@ -237,6 +221,10 @@ int mesh_stats_file_open(const char *setting, uint64_t node_id, const char *node
 		file->folder_fd = ret;
 		mesh_stats_folder_walk(file->folder_fd, geteuid(), NULL, NULL);
 		ret = file_make(file, node_id, node);
+		if (ret == -EWOULDBLOCK || ret == -ENOENT) {
+			mesh_descriptor_close(file->fd);
+			ret = file_make(file, node_id, node);
+		}
 	}
 	if (ret) {
 		mesh_info("no counters for `fi_mesh watch`: cannot use the folder %s: %s%s", path,
