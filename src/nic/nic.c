@@ -13,38 +13,11 @@
 /* ---- what it is ------------------------------------------------------------------------------ */
 
 /* Link kinds (rtnl_link_ops.kind of the kernel) that are not cables; all others are. */
-static const struct not_cable {
-	const char *link_kind;
-	enum mesh_nic_kind kind;
-	const char *words;
-} not_cables[] = {
-	{"bridge", MESH_NIC_BRIDGE, "bridge"},
-	{"openvswitch", MESH_NIC_BRIDGE, "bridge"},
-	{"bareudp", MESH_NIC_CONTAINER, "tunnel"},
-	{"dummy", MESH_NIC_CONTAINER, "no cable"},
-	{"erspan", MESH_NIC_CONTAINER, "tunnel"},
-	{"geneve", MESH_NIC_CONTAINER, "tunnel"},
-	{"gre", MESH_NIC_CONTAINER, "tunnel"},
-	{"gretap", MESH_NIC_CONTAINER, "tunnel"},
-	{"gtp", MESH_NIC_CONTAINER, "tunnel"},
-	{"ifb", MESH_NIC_CONTAINER, "no cable"},
-	{"ip6erspan", MESH_NIC_CONTAINER, "tunnel"},
-	{"ip6gre", MESH_NIC_CONTAINER, "tunnel"},
-	{"ip6gretap", MESH_NIC_CONTAINER, "tunnel"},
-	{"ip6tnl", MESH_NIC_CONTAINER, "tunnel"},
-	{"ipip", MESH_NIC_CONTAINER, "tunnel"},
-	{"ipvtap", MESH_NIC_CONTAINER, "virtual machine's"},
-	{"macvtap", MESH_NIC_CONTAINER, "virtual machine's"},
-	{"ovpn", MESH_NIC_CONTAINER, "tunnel"},
-	{"sit", MESH_NIC_CONTAINER, "tunnel"},
-	{"tun", MESH_NIC_CONTAINER, "tunnel or virtual machine's"},
-	{"vrf", MESH_NIC_CONTAINER, "no cable"},
-	{"vti", MESH_NIC_CONTAINER, "tunnel"},
-	{"vti6", MESH_NIC_CONTAINER, "tunnel"},
-	{"vxlan", MESH_NIC_CONTAINER, "tunnel"},
-	{"wireguard", MESH_NIC_CONTAINER, "tunnel"},
-	{"xfrm", MESH_NIC_CONTAINER, "tunnel"},
-};
+static const char *const bridges[] = {"bridge", "openvswitch"};
+static const char *const not_cables[] = {
+	"bareudp",   "dummy",  "erspan",    "geneve", "gre",  "gretap", "gtp",	     "ifb",
+	"ip6erspan", "ip6gre", "ip6gretap", "ip6tnl", "ipip", "ipvtap", "macvtap",   "ovpn",
+	"sit",	     "tun",    "vrf",	    "vti",    "vti6", "vxlan",	"wireguard", "xfrm"};
 
 /* Names of host ends: Calico, Cilium, Amazon VPC CNI, Google GKE, systemd-nspawn, Weave. */
 static const char *const host_end_prefixes[] = {
@@ -78,21 +51,17 @@ static bool has_host_end_name(const char *netdev)
 	return !strncmp(netdev, "veth", 4) && strspn(netdev + 4, "0123456789abcdefABCDEF") >= 6;
 }
 
-static const struct not_cable *not_cable_find(const char *link_kind)
+static enum mesh_nic_kind kind_of(const char *link_kind)
 {
 	size_t i;
 
+	for (i = 0; i < sizeof(bridges) / sizeof(bridges[0]); i++)
+		if (!strcmp(link_kind, bridges[i]))
+			return MESH_NIC_BRIDGE;
 	for (i = 0; i < sizeof(not_cables) / sizeof(not_cables[0]); i++)
-		if (!strcmp(link_kind, not_cables[i].link_kind))
-			return &not_cables[i];
-	return NULL;
-}
-
-static enum mesh_nic_kind kind_of(const char *link_kind)
-{
-	const struct not_cable *found = not_cable_find(link_kind);
-
-	return found ? found->kind : MESH_NIC_VIRTUAL;
+		if (!strcmp(link_kind, not_cables[i]))
+			return MESH_NIC_CONTAINER;
+	return MESH_NIC_VIRTUAL;
 }
 
 static enum mesh_nic_kind ethernet_kind(const struct mesh_nic *nic, const struct mesh_nic *master)
@@ -133,11 +102,10 @@ void mesh_nic_classify(struct mesh_nic *nics, int num_nics)
 
 static const char *container_words(const struct mesh_nic *nic)
 {
-	const struct not_cable *found = not_cable_find(nic->link_kind);
-
 	if (is_pair(nic))
 		return "host end of a container's network";
-	return found ? found->words : "neither Ethernet nor InfiniBand";
+	return kind_of(nic->link_kind) == MESH_NIC_CONTAINER ? "no cable"
+							     : "neither Ethernet nor InfiniBand";
 }
 
 const char *mesh_nic_kind_text(const struct mesh_nic *nic, char *text, size_t size)

@@ -181,7 +181,7 @@ void mesh_nic_classify(struct mesh_nic *nics, int num_nics);
 const struct mesh_nic *mesh_nic_find(const struct mesh_nic *nics, int num_nics,
 				     unsigned int ifindex);
 
-/** What the interface is, in words: "bridge", "tunnel (vxlan)". @text: @size bytes; returned. */
+/** What the interface is, in words: "bridge", "no cable (vxlan)". @text: @size bytes; returned. */
 const char *mesh_nic_kind_text(const struct mesh_nic *nic, char *text, size_t size);
 
 /* ---- the table ------------------------------------------------------------------------------- */
