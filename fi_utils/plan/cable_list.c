@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/log.h"
+#include "base/memory.h"
 #include "plan/cable_list.h"
 #include "plan/topology.h"
 
@@ -27,27 +28,16 @@ bool mesh_node_name_valid(const char *name)
 	return name_valid(name, MESH_PLAN_NAME_MAX, ".-_");
 }
 
-static int names_compare(const void *left, const void *right)
+const char *mesh_name_repeated(const void *first, size_t size, int num)
 {
-	return strcmp(*(const char *const *)left, *(const char *const *)right);
-}
-
-int mesh_names_repeated(const void *first, size_t size, int num, const char **repeated)
-{
-	const char **names = calloc((size_t)num + 1, sizeof(*names));
+	const char *name = first, *other;
 	int i;
 
-	*repeated = NULL;
-	if (!names)
-		return -ENOMEM;
-	for (i = 0; i < num; i++)
-		names[i] = (const char *)first + (size_t)i * size;
-	qsort(names, (size_t)num, sizeof(*names), names_compare);
-	for (i = 1; i < num && !*repeated; i++)
-		if (!strcmp(names[i - 1], names[i]))
-			*repeated = names[i];
-	free(names);
-	return 0;
+	for (i = 0; i < num; i++, name += size)
+		for (other = first; other < name; other += size)
+			if (!strcmp(other, name))
+				return name;
+	return NULL;
 }
 
 bool mesh_port_name_valid(const char *name)
@@ -160,8 +150,7 @@ static int line_parse(const char *at, const char *end, int number, struct mesh_l
 	return kept_check(cable, number);
 }
 
-static int cable_append(struct mesh_cable_list *list, int *capacity,
-			const struct mesh_listed_cable *cable)
+static int cable_append(struct mesh_cable_list *list, const struct mesh_listed_cable *cable)
 {
 	struct mesh_listed_cable *cables;
 
@@ -169,14 +158,11 @@ static int cable_append(struct mesh_cable_list *list, int *capacity,
 		mesh_warn("more than %d cables", MESH_TOPOLOGY_CABLES_MAX);
 		return -E2BIG;
 	}
-	if (list->num_cables == *capacity) {
-		*capacity = *capacity ? 2 * *capacity : 16;
-		cables = realloc(list->cables, (size_t)*capacity * sizeof(*cables));
-		if (!cables)
-			return -ENOMEM;
-		list->cables = cables;
-	}
-	list->cables[list->num_cables++] = *cable;
+	cables = mesh_array_room(list->cables, (size_t)list->num_cables, sizeof(*cables));
+	if (!cables)
+		return -ENOMEM;
+	list->cables = cables;
+	cables[list->num_cables++] = *cable;
 	return 0;
 }
 
@@ -185,7 +171,7 @@ int mesh_cable_list_parse(const char *text, size_t size, struct mesh_cable_list 
 	struct mesh_cable_list result = {.num_cables = 0};
 	const char *at = text, *stop = text + size, *end;
 	struct mesh_listed_cable cable;
-	int number, ret = 0, capacity = 0;
+	int number, ret = 0;
 	bool present;
 
 	for (number = 1; at < stop && !ret; number++, at = end + 1) {
@@ -194,7 +180,7 @@ int mesh_cable_list_parse(const char *text, size_t size, struct mesh_cable_list 
 			end = stop;
 		ret = line_parse(at, end, number, &cable, &present);
 		if (!ret && present)
-			ret = cable_append(&result, &capacity, &cable);
+			ret = cable_append(&result, &cable);
 		if (end == stop)
 			break;
 	}

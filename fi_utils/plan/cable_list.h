@@ -32,14 +32,10 @@ struct mesh_cable_list {
 bool mesh_node_name_valid(const char *name);
 
 /**
- * Finds a name that occurs twice.
- *
- * @first: @num structs of @size bytes, each of which begins with its name
- * @repeated: receives it, or NULL
- *
- * Returns 0 or -ENOMEM.
+ * A name that occurs twice among @num structs of @size bytes, each of which begins with its name;
+ * NULL: there is none.
  */
-int mesh_names_repeated(const void *first, size_t size, int num, const char **repeated);
+const char *mesh_name_repeated(const void *first, size_t size, int num);
 
 /**
  * True for a name that the kernel gives to interfaces and that needs no quotes in any configuration

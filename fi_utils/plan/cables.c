@@ -98,26 +98,13 @@ static int ports_check(struct mesh_plan_request *request, const struct mesh_topo
 
 /* ---- lists of cables -------------------------------------------------------------------- */
 
-/* Nodes sorted by name, to find them fast. */
-struct name_index {
-	const char *name;
-	int node;
-};
-
-static int name_index_compare(const void *left, const void *right)
+static int listed_node(const struct mesh_plan_request *request, const char *name)
 {
-	const struct name_index *a = left, *b = right;
+	int i;
 
-	return strcmp(a->name, b->name);
-}
-
-static int listed_node(const struct name_index *index, int num_nodes, const char *name)
-{
-	struct name_index key = {.name = name}, *found;
-
-	found = bsearch(&key, index, (size_t)num_nodes, sizeof(*index), name_index_compare);
-	if (found)
-		return found->node;
+	for (i = 0; i < request->num_nodes; i++)
+		if (!strcmp(request->nodes[i].name, name))
+			return i;
 	mesh_warn("the list has a cable to %s, which is not among the nodes", name);
 	return -1;
 }
@@ -139,8 +126,7 @@ static int listed_port(struct mesh_plan_node *node, const char *name)
 }
 
 /* Adds the cables; ends whose line names no port get -1. */
-static int listed_add(struct mesh_plan_request *request, const struct name_index *index,
-		      struct mesh_topology *topology)
+static int listed_add(struct mesh_plan_request *request, struct mesh_topology *topology)
 {
 	const struct mesh_cable_list *list = request->cables;
 	struct mesh_cable_end ends[2];
@@ -151,7 +137,7 @@ static int listed_add(struct mesh_plan_request *request, const struct name_index
 			const struct mesh_listed_end *end = &list->cables[i].ends[k];
 
 			ends[k].port = -1;
-			ends[k].node = listed_node(index, request->num_nodes, end->node);
+			ends[k].node = listed_node(request, end->node);
 			if (ends[k].node < 0)
 				return -EINVAL;
 			if (*end->port)
@@ -234,16 +220,10 @@ static void listed_named(struct mesh_plan_request *request)
 
 static int listed_make(struct mesh_plan_request *request, struct mesh_topology *topology)
 {
-	struct name_index *index = calloc((size_t)request->num_nodes, sizeof(*index));
-	int i, ret = index ? mesh_topology_init(topology, request->num_nodes) : -ENOMEM;
+	int ret = mesh_topology_init(topology, request->num_nodes);
 
-	for (i = 0; !ret && i < request->num_nodes; i++)
-		index[i] = (struct name_index){request->nodes[i].name, i};
 	if (!ret)
-		qsort(index, (size_t)request->num_nodes, sizeof(*index), name_index_compare);
-	if (!ret)
-		ret = listed_add(request, index, topology);
-	free(index);
+		ret = listed_add(request, topology);
 	if (!ret)
 		ret = listed_fill(request, topology);
 	if (!ret)

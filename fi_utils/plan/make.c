@@ -253,57 +253,54 @@ static int sites_number(struct mesh_plan *plan)
 	return 0;
 }
 
-/*
- * The cables, and one between the first node of each site and that of the next one, because routers
- * may join them.
- */
-static int sites_join(const struct mesh_plan *plan, struct mesh_topology *joined)
+/* The node that stands for all nodes that are joined with this one. */
+static int part_of(const int *joined, int node)
 {
-	int ret = mesh_topology_init(joined, plan->topology.num_nodes), i, first = 0, site = 0;
-
-	for (i = 0; i < plan->topology.num_cables && !ret; i++)
-		ret = mesh_topology_add(joined, plan->topology.cables[i].ends[0],
-					plan->topology.cables[i].ends[1]);
-	for (i = 0; i < plan->topology.num_nodes && !ret; i++) {
-		if (plan->sites[i] <= site)
-			continue;
-		ret = mesh_topology_add(joined, (struct mesh_cable_end){first, 0},
-					(struct mesh_cable_end){i, 0});
-		site = plan->sites[i];
-		first = i;
-	}
-	return ret;
+	while (joined[node] != node)
+		node = joined[node];
+	return node;
 }
 
-/* Every node must be reachable over cables from the other nodes of its site. */
+/* Returns 1 if the two were not joined before, else 0. */
+static int parts_join(int *joined, int a, int b)
+{
+	int part = part_of(joined, a), other = part_of(joined, b);
+
+	joined[part > other ? part : other] = part < other ? part : other;
+	return part != other;
+}
+
+/*
+ * Every node must be reachable over cables from the other nodes of its site; routers may join the
+ * first nodes of all sites.
+ */
 static int connection_check(const struct mesh_plan *plan)
 {
-	struct mesh_topology joined = {.num_nodes = 0};
-	size_t num = (size_t)plan->topology.num_nodes;
-	int *seen = calloc(num, sizeof(*seen)), *queue = calloc(num, sizeof(*queue));
-	struct mesh_neighbours neighbours;
-	int ret = -ENOMEM, parts;
+	const struct mesh_topology *topology = &plan->topology;
+	int *joined = calloc((size_t)topology->num_nodes, sizeof(*joined));
+	int i, site = 0, parts = topology->num_nodes;
 
-	if (!seen || !queue)
-		goto out;
-	ret = sites_join(plan, &joined);
-	if (!ret)
-		ret = mesh_neighbours_load(&joined, &neighbours);
-	if (ret)
-		goto out;
-	parts = mesh_neighbours_parts(&neighbours, (int)num, -1, seen, queue);
-	mesh_neighbours_free(&neighbours);
-	if (parts > 1) {
-		mesh_warn("the cables leave %d parts that are not joined: one node of each needs "
-			  "a cable to another part",
-			  parts);
-		ret = -EINVAL;
+	if (!joined)
+		return -ENOMEM;
+	for (i = 0; i < topology->num_nodes; i++)
+		joined[i] = i;
+	for (i = 0; i < topology->num_cables; i++)
+		parts -= parts_join(joined, topology->cables[i].ends[0].node,
+				    topology->cables[i].ends[1].node);
+	for (i = 0; i < topology->num_nodes; i++) {
+		if (plan->sites[i] <= site)
+			continue;
+		site = plan->sites[i];
+		parts -= parts_join(joined, 0, i);
 	}
-out:
-	mesh_topology_free(&joined);
-	free(seen);
-	free(queue);
-	return ret;
+	free(joined);
+	if (parts == 1)
+		return 0;
+	mesh_warn(
+		"the cables leave %d parts that are not joined: one node of each needs a cable to "
+		"another part",
+		parts);
+	return -EINVAL;
 }
 
 static int order_find(struct mesh_plan *plan)

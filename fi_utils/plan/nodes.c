@@ -77,52 +77,33 @@ int plan_nodes_add(struct plan_nodes *nodes, const char *text)
 
 int plan_nodes_check(const struct plan_nodes *nodes)
 {
-	const char *repeated;
-	int ret = mesh_names_repeated(nodes->nodes, sizeof(*nodes->nodes), nodes->num_nodes,
-				      &repeated);
+	const char *repeated =
+		mesh_name_repeated(nodes->nodes, sizeof(*nodes->nodes), nodes->num_nodes);
 
-	return repeated ? refuse(repeated, "two nodes have this name") : ret;
+	return repeated ? refuse(repeated, "two nodes have this name") : 0;
 }
 
-/* A node name with its index in the list, to be sorted. */
-struct listed_name {
-	const char *name;
-	int place;
-};
-
-static int listed_compare_name(const void *left, const void *right)
+/* The node of that name; NULL if there is none. */
+static struct mesh_plan_node *node_find(const struct plan_nodes *nodes, const char *name)
 {
-	const struct listed_name *a = left, *b = right;
-	int names = strcmp(a->name, b->name);
+	int i;
 
-	return names ? names : (a->place > b->place) - (a->place < b->place);
-}
-
-static int listed_compare_place(const void *left, const void *right)
-{
-	const struct listed_name *a = left, *b = right;
-
-	return (a->place > b->place) - (a->place < b->place);
+	for (i = 0; i < nodes->num_nodes; i++)
+		if (!strcmp(nodes->nodes[i].name, name))
+			return &nodes->nodes[i];
+	return NULL;
 }
 
 int plan_nodes_add_listed(struct plan_nodes *nodes, const struct mesh_cable_list *list)
 {
-	size_t num = 2 * (size_t)list->num_cables, kept = 0, i;
-	struct listed_name *names = calloc(num + 1, sizeof(*names));
-	int ret = 0;
+	const char *name;
+	int i, ret = 0;
 
-	if (!names)
-		return -ENOMEM;
-	for (i = 0; i < num; i++)
-		names[i] = (struct listed_name){list->cables[i / 2].ends[i % 2].node, (int)i};
-	qsort(names, num, sizeof(*names), listed_compare_name);
-	for (i = 0; i < num; i++)
-		if (!i || strcmp(names[kept - 1].name, names[i].name))
-			names[kept++] = names[i];
-	qsort(names, kept, sizeof(*names), listed_compare_place);
-	for (i = 0; i < kept && !ret; i++)
-		ret = node_append(nodes, names[i].name);
-	free(names);
+	for (i = 0; i < 2 * list->num_cables && !ret; i++) {
+		name = list->cables[i / 2].ends[i % 2].node;
+		if (!node_find(nodes, name))
+			ret = node_append(nodes, name);
+	}
 	return ret;
 }
 
@@ -157,19 +138,16 @@ int plan_nodes_ports(struct plan_nodes *nodes, const char *text)
 	return equals ? refuse(text, "no node has this name") : ret;
 }
 
-static int site_set(struct plan_nodes *nodes, const char *node, const char *site)
+static int site_set(struct plan_nodes *nodes, const char *name, const char *site)
 {
-	int i;
+	struct mesh_plan_node *node = node_find(nodes, name);
 
-	for (i = 0; i < nodes->num_nodes; i++) {
-		if (strcmp(nodes->nodes[i].name, node))
-			continue;
-		if (*nodes->nodes[i].site)
-			return refuse(node, "this node has a site already");
-		snprintf(nodes->nodes[i].site, sizeof(nodes->nodes[i].site), "%s", site);
-		return 0;
-	}
-	return refuse(node, "no node has this name");
+	if (!node)
+		return refuse(name, "no node has this name");
+	if (*node->site)
+		return refuse(name, "this node has a site already");
+	snprintf(node->site, sizeof(node->site), "%s", site);
+	return 0;
 }
 
 int plan_nodes_site(struct plan_nodes *nodes, const char *text)

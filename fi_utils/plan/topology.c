@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/log.h"
+#include "base/memory.h"
 #include "plan/topology.h"
 
 int mesh_topology_init(struct mesh_topology *topology, int num_nodes)
@@ -23,23 +24,11 @@ void mesh_topology_free(struct mesh_topology *topology)
 	memset(topology, 0, sizeof(*topology));
 }
 
-static int topology_grow(struct mesh_topology *topology)
-{
-	int capacity = topology->capacity ? 2 * topology->capacity : 16;
-	struct mesh_cable *cables;
-
-	cables = realloc(topology->cables, (size_t)capacity * sizeof(*cables));
-	if (!cables)
-		return -ENOMEM;
-	topology->cables = cables;
-	topology->capacity = capacity;
-	return 0;
-}
-
 int mesh_topology_add(struct mesh_topology *topology, struct mesh_cable_end a,
 		      struct mesh_cable_end b)
 {
 	int num_nodes = topology->num_nodes;
+	struct mesh_cable *cables;
 
 	if (a.node < 0 || b.node < 0 || a.node >= num_nodes || b.node >= num_nodes ||
 	    a.node == b.node) {
@@ -51,10 +40,12 @@ int mesh_topology_add(struct mesh_topology *topology, struct mesh_cable_end a,
 		mesh_warn("more than %d cables", MESH_TOPOLOGY_CABLES_MAX);
 		return -E2BIG;
 	}
-	if (topology->num_cables == topology->capacity && topology_grow(topology))
+	cables = mesh_array_room(topology->cables, (size_t)topology->num_cables, sizeof(*cables));
+	if (!cables)
 		return -ENOMEM;
-	topology->cables[topology->num_cables++] = a.node < b.node ? (struct mesh_cable){{a, b}}
-								   : (struct mesh_cable){{b, a}};
+	topology->cables = cables;
+	cables[topology->num_cables++] = a.node < b.node ? (struct mesh_cable){{a, b}}
+							 : (struct mesh_cable){{b, a}};
 	return 0;
 }
 

@@ -23,7 +23,6 @@ struct mesh_topology {
 	int num_nodes;
 	struct mesh_cable *cables; /* owned */
 	int num_cables;
-	int capacity; /* cables that there is memory for */
 };
 
 /* The same cables from each node's side: node n's are entries first[n] .. first[n + 1] - 1. */

@@ -183,11 +183,10 @@ static int link_add(struct topo_map *map, struct located_nic *located, int first
 
 static int names_check(const struct topo_map *map)
 {
-	const char *repeated;
-	int ret = mesh_names_repeated(map->nodes, sizeof(*map->nodes), map->num_nodes, &repeated);
+	const char *repeated = mesh_name_repeated(map->nodes, sizeof(*map->nodes), map->num_nodes);
 
 	if (!repeated)
-		return ret;
+		return 0;
 	fprintf(stderr, "fi_mesh topo: two nodes have the name %s\n", repeated);
 	return -EINVAL;
 }

@@ -200,16 +200,11 @@ TEST(names_repeated)
 {
 	static const char names[][3] = {"b", "c", "a", "aa", "b1"},
 			  twice[][3] = {"x", "b", "a", "b"};
-	const char *repeated;
 
-	assert_int_equal(mesh_names_repeated(names, sizeof(names[0]), 5, &repeated), 0);
-	assert_null(repeated);
-	assert_int_equal(mesh_names_repeated(twice, sizeof(twice[0]), 4, &repeated), 0);
-	assert_string_equal(repeated, "b");
-	assert_int_equal(mesh_names_repeated(twice, sizeof(twice[0]), 1, &repeated), 0);
-	assert_null(repeated);
-	assert_int_equal(mesh_names_repeated(twice, sizeof(twice[0]), 0, &repeated), 0);
-	assert_null(repeated);
+	assert_null(mesh_name_repeated(names, sizeof(names[0]), 5));
+	assert_string_equal(mesh_name_repeated(twice, sizeof(twice[0]), 4), "b");
+	assert_null(mesh_name_repeated(twice, sizeof(twice[0]), 1));
+	assert_null(mesh_name_repeated(twice, sizeof(twice[0]), 0));
 }
 
 /* The reference triangle: A-B .101, A-C .100, B-C .102, without any option. */
