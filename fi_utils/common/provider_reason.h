@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* provider_reason.h - why two NICs use their provider, in words. Pure. */
+/* provider_reason.h - why two NICs are a path, and why they use their provider, in words. Pure. */
 #ifndef FI_UTILS_COMMON_PROVIDER_REASON_H
 #define FI_UTILS_COMMON_PROVIDER_REASON_H
 
@@ -15,6 +15,9 @@ enum provider_reason {
 	PROVIDER_WHY_FALLBACK,
 	PROVIDER_REASONS
 };
+
+/** A clause for people: "both addresses are on one subnet". Never NULL. */
+const char *path_reason_text(enum mesh_path_reason reason);
 
 /** One word for JSON: "rdma", ... Stable. Never NULL. */
 const char *provider_reason_word(enum provider_reason reason);

@@ -32,3 +32,20 @@ int relays_together(struct mesh_route *routes, int num, bool replace)
 	}
 	return together;
 }
+
+int relay_routes_find(const struct mesh_graph *graph, int from, int to, bool replace,
+		      struct relay_routes *routes)
+{
+	struct mesh_route found[MESH_ROUTES_MAX];
+	int i, k, num;
+
+	num = mesh_graph_routes(graph, (uint64_t)from + 1, (uint64_t)to + 1, MESH_ROUTE_RELAYS_MAX,
+				0, NULL, 0, found, MESH_ROUTES_MAX);
+	*routes = (struct relay_routes){.num = relays_together(found, num, replace)};
+	for (i = 0; i < routes->num; i++) {
+		routes->num_relays = found[i].num_relays;
+		for (k = 0; k < found[i].num_relays; k++)
+			routes->relays[i][k] = (int)found[i].hops[k] - 1;
+	}
+	return num < 0 ? num : 0;
+}

@@ -29,4 +29,21 @@ bool relays_replace(const struct mesh_path_candidate *pairs, int num);
  */
 int relays_together(struct mesh_route *routes, int num, bool replace);
 
+/*
+ * The best routes of one length, which share no relay: one connection uses them together
+ * (nic/graph_routes.h).
+ */
+struct relay_routes {
+	int num;	/* 0: there is none, or none is needed */
+	int num_relays; /* of each */
+	int relays[MESH_ROUTES_MAX][MESH_ROUTE_RELAYS_MAX]; /* nodes, in the order of each route */
+};
+
+/**
+ * Finds the routes between two nodes without a path of their own, in a graph where ids are numbers
+ * of nodes plus one. Returns 0 or -ENOMEM.
+ */
+int relay_routes_find(const struct mesh_graph *graph, int from, int to, bool replace,
+		      struct relay_routes *routes);
+
 #endif

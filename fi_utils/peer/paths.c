@@ -131,7 +131,7 @@ static void path_say(const struct peer_checker *checker, const struct peer *peer
 		  mesh_addr_text(&addr, remote), mesh_provider_id_text(pair->provider),
 		  provider_reason_text(why),
 		  mesh_path_class_is_routed(pair->class) ? "; routed: no subnet in common" : "",
-		  mesh_path_reason_text(pair->reason));
+		  path_reason_text(pair->reason));
 	if (mixed)
 		mixed_fix(checker, peer, pair, result);
 }
@@ -394,7 +394,7 @@ static json_t *path_json(const struct peer_checker *checker, const struct peer *
 		"provider", mesh_provider_id_text(pair->provider), "provider_reason",
 		provider_reason_word(why), "provider_reason_text", provider_reason_text(why),
 		"reason", mesh_path_reason_word(pair->reason), "reason_text",
-		mesh_path_reason_text(pair->reason));
+		path_reason_text(pair->reason));
 }
 
 json_t *peer_paths_json(const struct peer_checker *checker, const struct peer *peer)

@@ -331,7 +331,7 @@ static bool routes_say(const struct relays *relays, struct check_result *result,
 
 	num = mesh_graph_routes(&relays->explore->graph, relays->checker->self.node_id,
 				relays->peer->hello.node_id, MESH_ROUTE_RELAYS_MAX, mesh_clock_ms(),
-				routes, MESH_ROUTES_MAX);
+				NULL, 0, routes, MESH_ROUTES_MAX);
 	link = have_cable(routes, num) ? "no usable link" : "no link";
 	together = relays_together(routes, num, relays->replace);
 	if (!together)

@@ -90,9 +90,9 @@ static json_t *route_json(const struct mesh_plan *plan, const struct plan_pair *
 	json_t *list = json_array();
 	int i;
 
-	for (i = 0; list && i < pair->num_relays; i++)
-		list = output_json_append(list,
-					  json_string(plan->nodes[pair->relays[route][i]].name));
+	for (i = 0; list && i < pair->routes.num_relays; i++)
+		list = output_json_append(
+			list, json_string(plan->nodes[pair->routes.relays[route][i]].name));
 	return list;
 }
 
@@ -101,12 +101,12 @@ static json_t *pair_json(const struct mesh_plan *plan, const struct plan_pair *p
 	json_t *via = json_array();
 	int i;
 
-	for (i = 0; via && pair->num_relays && i < pair->num_routes; i++)
+	for (i = 0; via && pair->routes.num_relays && i < pair->routes.num; i++)
 		via = output_json_append(via, route_json(plan, pair, i));
 	return json_pack("{s:s, s:s, s:o, s:o, s:f, s:o}", "from", plan->nodes[pair->from].name,
 			 "to", plan->nodes[pair->to].name, "relays",
-			 pair->num_routes ? json_integer(pair->num_relays) : json_null(), "via",
-			 via, "cables_left", pair->share, "gbps_left",
+			 pair->routes.num ? json_integer(pair->routes.num_relays) : json_null(),
+			 "via", via, "cables_left", pair->share, "gbps_left",
 			 plan->rate_mbps
 				 ? json_real(pair->share * plan->rate_mbps * plan->halves / 1000)
 				 : json_null());

@@ -105,8 +105,8 @@ static int pair_compare(const void *left, const void *right)
 	const struct plan_pair *a = *(struct plan_pair *const *)left,
 			       *b = *(struct plan_pair *const *)right;
 
-	if (a->num_relays != b->num_relays)
-		return a->num_relays < b->num_relays ? -1 : 1;
+	if (a->routes.num_relays != b->routes.num_relays)
+		return a->routes.num_relays < b->routes.num_relays ? -1 : 1;
 	return (a > b) - (a < b); /* as they are listed */
 }
 
@@ -127,12 +127,12 @@ static const char *via_text(const struct mesh_plan *plan, const struct plan_pair
 	int i, k;
 
 	text[0] = '\0';
-	for (i = 0; i < pair->num_routes; i++) {
-		for (k = 0; k < pair->num_relays; k++)
+	for (i = 0; i < pair->routes.num; i++) {
+		for (k = 0; k < pair->routes.num_relays; k++)
 			output_add(text, size, "%s%s", k ? "," : (i ? " and " : ""),
-				   plan->nodes[pair->relays[i][k]].name);
+				   plan->nodes[pair->routes.relays[i][k]].name);
 	}
-	return pair->num_relays ? text : "-";
+	return pair->routes.num_relays ? text : "-";
 }
 
 static void pair_row(struct output_table *table, const struct mesh_plan *plan,
@@ -142,14 +142,14 @@ static void pair_row(struct output_table *table, const struct mesh_plan *plan,
 
 	output_table_cell(table, OUTPUT_PLAIN, "%s - %s", plan->nodes[pair->from].name,
 			  plan->nodes[pair->to].name);
-	if (pair->num_routes)
-		output_table_cell(table, OUTPUT_PLAIN, "%d", pair->num_relays);
+	if (pair->routes.num)
+		output_table_cell(table, OUTPUT_PLAIN, "%d", pair->routes.num_relays);
 	else if (plan->sites[pair->from] != plan->sites[pair->to])
 		output_table_text(table, "routed");
 	else
 		output_table_cell(table, OUTPUT_BAD, "none possible");
 	output_table_text(table, via_text(plan, pair, via, sizeof(via)));
-	if (pair->num_routes)
+	if (pair->routes.num)
 		share_cell(table, plan, pair->share);
 	else
 		output_table_text(table, "-");
@@ -165,7 +165,7 @@ static void pairs_row(struct output_table *table, const struct mesh_plan *plan,
 	for (i = 1; i < num; i++)
 		least = pairs[i]->share < least ? pairs[i]->share : least;
 	output_table_cell(table, OUTPUT_PLAIN, "%d pair%s", num, num == 1 ? "" : "s");
-	output_table_cell(table, OUTPUT_PLAIN, "%d", pairs[0]->num_relays);
+	output_table_cell(table, OUTPUT_PLAIN, "%d", pairs[0]->routes.num_relays);
 	output_table_text(table, "-");
 	share_cell(table, plan, least);
 }
@@ -185,12 +185,12 @@ static void shares_print(FILE *file, const struct mesh_plan *plan, const struct 
 		qsort(pairs, (size_t)relays->num_pairs, sizeof(struct plan_pair *), pair_compare);
 	for (i = 0; pairs && i < relays->num_pairs; i += num) {
 		num = 1;
-		if (plan->topology.num_nodes <= PAIRS_NODES_MAX || !pairs[i]->num_routes) {
+		if (plan->topology.num_nodes <= PAIRS_NODES_MAX || !pairs[i]->routes.num) {
 			pair_row(table, plan, pairs[i]);
 			continue;
 		}
-		while (i + num < relays->num_pairs && pairs[i + num]->num_routes &&
-		       pairs[i + num]->num_relays == pairs[i]->num_relays)
+		while (i + num < relays->num_pairs && pairs[i + num]->routes.num &&
+		       pairs[i + num]->routes.num_relays == pairs[i]->routes.num_relays)
 			num++;
 		pairs_row(table, plan, &pairs[i], num);
 	}

@@ -7,6 +7,7 @@
 #include "nic/addr.h"
 #include "nic/graph.h"
 
+#include "common/relay_choice.h"
 #include "plan/relays.h"
 
 #define NODES PLAN_RELAYS_NODES_MAX
@@ -63,26 +64,6 @@ static int node_report(const struct sharing *sharing, int num, int node, struct 
 	return ret < 0 ? ret : 0;
 }
 
-static int pair_route(const struct mesh_graph *graph, struct plan_pair *pair)
-{
-	struct mesh_route routes[MESH_ROUTES_MAX];
-	int i, k, num;
-
-	num = mesh_graph_routes(graph, (uint64_t)pair->from + 1, (uint64_t)pair->to + 1,
-				MESH_ROUTE_RELAYS_MAX, 0, routes, MESH_ROUTES_MAX);
-	if (num < 0)
-		return num;
-	for (i = 0; i < num && mesh_route_fits(&routes[0], &routes[i]); i++) {
-		if (i && !pair->num_relays)
-			break; /* a cable is all that is used */
-		pair->num_relays = routes[i].num_relays;
-		for (k = 0; k < routes[i].num_relays; k++)
-			pair->relays[i][k] = (int)routes[i].hops[k] - 1;
-	}
-	pair->num_routes = i;
-	return 0;
-}
-
 static int pairs_route(const struct mesh_plan *plan, const struct sharing *sharing,
 		       struct plan_relays *relays)
 {
@@ -102,8 +83,11 @@ static int pairs_route(const struct mesh_plan *plan, const struct sharing *shari
 			struct plan_pair *pair = &relays->pairs[relays->num_pairs++];
 
 			*pair = (struct plan_pair){.from = i, .to = k};
-			ret = pair_route(&graph, pair);
-			relays->all_reached &= pair->num_routes > 0;
+			if (sharing->cables[i][k] > 0)
+				pair->routes.num = 1; /* a cable is all that is used */
+			else
+				ret = relay_routes_find(&graph, i, k, false, &pair->routes);
+			relays->all_reached &= pair->routes.num > 0;
 		}
 	}
 	mesh_graph_finish(&graph);
@@ -119,8 +103,10 @@ static int route_nodes(const struct flow *flow, int route, int *nodes)
 	int i, num = 0;
 
 	nodes[num++] = flow->back ? pair->to : pair->from;
-	for (i = 0; i < pair->num_relays; i++)
-		nodes[num++] = pair->relays[route][flow->back ? pair->num_relays - 1 - i : i];
+	for (i = 0; i < pair->routes.num_relays; i++)
+		nodes[num++] =
+			pair->routes
+				.relays[route][flow->back ? pair->routes.num_relays - 1 - i : i];
 	nodes[num++] = flow->back ? pair->from : pair->to;
 	return num;
 }
@@ -130,10 +116,10 @@ static void flow_add(const struct flow *flow, double part[NODES][NODES])
 {
 	int nodes[MESH_ROUTE_RELAYS_MAX + 2], route, i, num;
 
-	for (route = 0; route < flow->pair->num_routes; route++) {
+	for (route = 0; route < flow->pair->routes.num; route++) {
 		num = route_nodes(flow, route, nodes);
 		for (i = 0; i + 1 < num; i++)
-			part[nodes[i]][nodes[i + 1]] += 1.0 / flow->pair->num_routes;
+			part[nodes[i]][nodes[i + 1]] += 1.0 / flow->pair->routes.num;
 	}
 }
 
@@ -146,7 +132,7 @@ static bool flow_is_blocked(const struct sharing *sharing, const struct flow *fl
 {
 	int nodes[MESH_ROUTE_RELAYS_MAX + 2], route, i, num;
 
-	for (route = 0; route < flow->pair->num_routes; route++) {
+	for (route = 0; route < flow->pair->routes.num; route++) {
 		num = route_nodes(flow, route, nodes);
 		for (i = 0; i + 1 < num; i++) {
 			if (is_full(sharing, nodes[i], nodes[i + 1]))
@@ -225,7 +211,7 @@ static void flows_fill(struct sharing *sharing, struct plan_relays *relays)
 	for (i = 0; i < 2 * relays->num_pairs; i++) {
 		struct plan_pair *pair = &relays->pairs[i / 2];
 
-		if (pair->num_routes)
+		if (pair->routes.num)
 			sharing->flows[sharing->num_flows++] =
 				(struct flow){.pair = pair, .back = i % 2};
 	}

@@ -3,7 +3,7 @@
 #ifndef MESH_FI_UTILS_PLAN_RELAYS_H
 #define MESH_FI_UTILS_PLAN_RELAYS_H
 
-#include "nic/graph_routes.h"
+#include "common/relay_choice.h"
 
 #include "plan/plan.h"
 
@@ -12,10 +12,9 @@
 
 /* Two nodes. */
 struct plan_pair {
-	int from, to;	/* from < to */
-	int num_relays; /* on each of its routes; 0: the two have a cable */
-	int num_routes; /* that one connection uses, none of which share a relay; 1 with a cable */
-	int relays[MESH_ROUTES_MAX][MESH_ROUTE_RELAYS_MAX]; /* nodes of each route, in its order */
+	int from, to; /* from < to */
+	/* Of one without relays if the two have a cable. */
+	struct relay_routes routes;
 	/*
 	 * Bandwidth of each direction in cables, while all pairs send in both directions and share
 	 * fairly: 0.5 is half of what one cable carries.

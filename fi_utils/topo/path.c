@@ -82,28 +82,6 @@ static int relays_graph(const struct topo_map *map, struct mesh_graph *graph)
 	return ret < 0 ? ret : 0;
 }
 
-/*
- * Finds the routes between two nodes without a path of their own.
- *
- * @replace: only those for which connections leave routed tcp, the path of the two
- */
-static void relays_find(const struct mesh_graph *graph, int from, int to, bool replace,
-			struct topo_routes *routes)
-{
-	struct mesh_route found[MESH_ROUTES_MAX];
-	int i, k, num;
-
-	*routes = (struct topo_routes){.num = 0};
-	num = mesh_graph_routes(graph, (uint64_t)from + 1, (uint64_t)to + 1, MESH_ROUTE_RELAYS_MAX,
-				0, found, MESH_ROUTES_MAX);
-	routes->num = relays_together(found, num, replace);
-	for (i = 0; i < routes->num; i++) {
-		routes->num_relays = found[i].num_relays;
-		for (k = 0; k < found[i].num_relays; k++)
-			routes->relays[i][k] = (int)found[i].hops[k] - 1;
-	}
-}
-
 static bool joins(const struct topo_map *map, int link, int a, int b)
 {
 	const struct topo_link *at = &map->links[link];
@@ -118,8 +96,8 @@ static bool joins(const struct topo_map *map, int link, int a, int b)
 }
 
 /* True if the link joins two nodes that follow each other on one of the routes. */
-static bool routes_have_link(const struct topo_map *map, const struct topo_routes *routes, int from,
-			     int to, int link)
+static bool routes_have_link(const struct topo_map *map, const struct relay_routes *routes,
+			     int from, int to, int link)
 {
 	int route, i, node;
 
@@ -227,23 +205,6 @@ static bool reason_none(const struct topo_map *map, const struct side *local,
 		snprintf(path->reason, sizeof(path->reason),
 			 NO_PATH "no common subnet; ranks on nodes between may relay");
 	return true;
-}
-
-/* Counts the cables: candidates that share no NIC with a better one are first. */
-static int count_cables(const struct mesh_path_choice *choice)
-{
-	uint32_t local = 0, remote = 0;
-	int i;
-
-	for (i = 0; i < choice->num_candidates; i++) {
-		const struct mesh_path_candidate *pair = &choice->candidates[i];
-
-		if (local & 1u << pair->local || remote & 1u << pair->remote)
-			break;
-		local |= 1u << pair->local;
-		remote |= 1u << pair->remote;
-	}
-	return i;
 }
 
 /* "cables", or "halves of the cable" if all links that the path stands for are one cable's. */
@@ -364,7 +325,7 @@ static bool routed_find(const struct topo_map *map, struct topo_path *path)
 	path->replaceable = relays_replace(choice.candidates, choice.num_candidates);
 	path->why = choice.candidates[0].reason;
 	snprintf(path->reason, sizeof(path->reason), "routed: no subnet in common, and %s",
-		 mesh_path_reason_text(path->why));
+		 path_reason_text(path->why));
 	provider_append(map, &choice.candidates[0], path);
 	return true;
 }
@@ -391,7 +352,7 @@ static bool direct_find(const struct topo_map *map, int from, int to, struct top
 		return !reason_none(map, &local, &remote, &choice, path);
 	path->local = local.nics[choice.candidates[0].local];
 	path->remote = remote.nics[choice.candidates[0].remote];
-	path->num_cables = count_cables(&choice);
+	path->num_cables = mesh_path_ways(choice.candidates, choice.num_candidates);
 	subnet = mesh_subnet_of(&map->nics[path->local].addr);
 	mesh_addr_text_prefix(&subnet, text);
 	if (path->num_cables == 1)
@@ -412,9 +373,9 @@ static bool direct_find(const struct topo_map *map, int from, int to, struct top
 static void relays_add(const struct mesh_graph *graph, struct topo_path *path)
 {
 	char lead[TOPO_REASON_MAX] = "no link in common";
-	struct topo_routes via;
+	struct relay_routes via;
 
-	relays_find(graph, path->from, path->to, path->replaceable, &via);
+	relay_routes_find(graph, path->from, path->to, path->replaceable, &via);
 	if (!via.num)
 		return;
 	if (path->link_down)

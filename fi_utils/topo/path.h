@@ -4,23 +4,13 @@
 #define MESH_FI_UTILS_TOPO_PATH_H
 
 #include "common/provider_reason.h"
-#include "nic/graph_routes.h"
+#include "common/relay_choice.h"
 #include "nic/path_choice.h"
 #include "topo/map.h"
 
 /* Paths of all pairs are listed up to so many: 128 nodes have 8,128. */
 #define TOPO_PATHS_MAX 8128
 #define TOPO_REASON_MAX 200
-
-/*
- * The best routes of one length, which share no relay: one connection uses them together
- * (nic/graph_routes.h).
- */
-struct topo_routes {
-	int num;	/* 0: there is none, or none is needed */
-	int num_relays; /* of each */
-	int relays[MESH_ROUTES_MAX][MESH_ROUTE_RELAYS_MAX]; /* nodes, in the order of each route */
-};
 
 struct topo_path {
 	int from, to;			/* nodes */
@@ -32,7 +22,7 @@ struct topo_path {
 	enum provider_reason provider_why; /* where it is known */
 	enum mesh_path_reason why;	   /* UNKNOWN: there is no path */
 	bool link_down;			   /* the two have a cable, which is down */
-	struct topo_routes via;		   /* where nodes relay */
+	struct relay_routes via;	   /* where nodes relay */
 	char reason[TOPO_REASON_MAX];
 };
 

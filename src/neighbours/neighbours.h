@@ -91,7 +91,7 @@ MESH_HOLDS(process)
 int mesh_neighbours_routes(const struct mesh_neighbours *neighbours, uint64_t target,
 			   int relays_max, struct mesh_route *routes, int routes_max);
 
-/** The same, without routes over nodes of @avoided, as mesh_graph_routes_beside(). */
+/** The same, without routes over nodes of @avoided. */
 MESH_HOLDS(process)
 int mesh_neighbours_routes_beside(const struct mesh_neighbours *neighbours, uint64_t target,
 				  int relays_max, const uint64_t *avoided, int num_avoided,

@@ -412,15 +412,8 @@ static int routes_find(const struct mesh_graph *graph, uint64_t from, uint64_t t
 }
 
 int mesh_graph_routes(const struct mesh_graph *graph, uint64_t from, uint64_t to, int relays_max,
-		      uint64_t now_ms, struct mesh_route *routes, int routes_max)
-{
-	return mesh_graph_routes_beside(graph, from, to, relays_max, now_ms, NULL, 0, routes,
-					routes_max);
-}
-
-int mesh_graph_routes_beside(const struct mesh_graph *graph, uint64_t from, uint64_t to,
-			     int relays_max, uint64_t now_ms, const uint64_t *avoided,
-			     int num_avoided, struct mesh_route *routes, int routes_max)
+		      uint64_t now_ms, const uint64_t *avoided, int num_avoided,
+		      struct mesh_route *routes, int routes_max)
 {
 	const struct wish wish = {avoided, num_avoided, STAGE_INSIDE_RDMA};
 

@@ -33,21 +33,14 @@ bool mesh_route_fits(const struct mesh_route *first, const struct mesh_route *ro
  *
  * @from, @to: node ids; both have reported
  * @relays_max: 0 to MESH_ROUTE_RELAYS_MAX
+ * @avoided: @num_avoided node ids that no route may pass; one that is unknown has no effect
  * @routes: receives @routes_max of them at most (MESH_ROUTES_MAX or less)
  *
  * Returns their number; -ENOMEM.
  */
 int mesh_graph_routes(const struct mesh_graph *graph, uint64_t from, uint64_t to, int relays_max,
-		      uint64_t now_ms, struct mesh_route *routes, int routes_max);
-
-/**
- * The same, without routes over some of the nodes: those that other routes of the caller use.
- *
- * @avoided: @num_avoided node ids; one that is unknown has no effect
- */
-int mesh_graph_routes_beside(const struct mesh_graph *graph, uint64_t from, uint64_t to,
-			     int relays_max, uint64_t now_ms, const uint64_t *avoided,
-			     int num_avoided, struct mesh_route *routes, int routes_max);
+		      uint64_t now_ms, const uint64_t *avoided, int num_avoided,
+		      struct mesh_route *routes, int routes_max);
 
 /**
  * Finds the shortest way that the cables lead from one node to another, whether the nodes on it

@@ -8,40 +8,29 @@
 #include "nic/path_choice.h"
 #include "nic/user_lists.h"
 
-static const struct {
-	const char *word, *text;
-} path_words[MESH_PATH_REASONS] = {
-	[MESH_PATH_WHY_UNKNOWN] = {"unknown", "the reason is not known"},
-	[MESH_PATH_WHY_SUBNET] = {"subnet", "both addresses are on one subnet"},
-	[MESH_PATH_WHY_LINK_LOCAL] = {"link-local", "both addresses are link-local, which all "
-						    "links have in common"},
-	[MESH_PATH_WHY_ROUTE] = {"route", "the kernel's route leaves by this NIC"},
-	[MESH_PATH_WHY_NCCL] = {"nccl", "NCCL chose both NICs"},
-	[MESH_PATH_WHY_NCCL_HERE] = {"nccl-here", "NCCL chose this node's NIC"},
-	[MESH_PATH_WHY_NCCL_THERE] = {"nccl-there", "NCCL chose the other node's NIC"},
-	[MESH_PATH_WHY_RAIL] = {"rail", "both NICs are on one rail of NCCL_MESH_RAILS"},
-	[MESH_PATH_WHY_NUMBER] = {"number",
-				  "the two have the same number on nodes with equally many NICs"},
-	[MESH_PATH_WHY_NEAR] = {"near", "both NICs are near those that NCCL chose"},
-	[MESH_PATH_WHY_CABLE] = {"cable", "the other NIC answers on this link"},
-	[MESH_PATH_WHY_SHARES] = {"shares", "a better path has one of the two NICs"},
-	[MESH_PATH_WHY_FAR] = {"far", "a NIC is not near those that NCCL chose"},
-	[MESH_PATH_WHY_FALLBACK] = {"fallback", "NCCL_MESH_PROVIDER allows tcp where RDMA does "
-						"not connect"},
-	[MESH_PATH_WHY_RESERVE] = {"reserve", "a NIC is a reserve, such as the management "
-					      "network's"},
-	[MESH_PATH_WHY_UNLIKELY] = {"unlikely", "the node does not answer on this link"},
-	[MESH_PATH_WHY_RELAY] = {"relay", "no link or route joins the two nodes"},
-};
-
 const char *mesh_path_reason_word(enum mesh_path_reason reason)
 {
-	return path_words[reason].word;
-}
+	static const char *const words[MESH_PATH_REASONS] = {
+		[MESH_PATH_WHY_UNKNOWN] = "unknown",
+		[MESH_PATH_WHY_SUBNET] = "subnet",
+		[MESH_PATH_WHY_LINK_LOCAL] = "link-local",
+		[MESH_PATH_WHY_ROUTE] = "route",
+		[MESH_PATH_WHY_NCCL] = "nccl",
+		[MESH_PATH_WHY_NCCL_HERE] = "nccl-here",
+		[MESH_PATH_WHY_NCCL_THERE] = "nccl-there",
+		[MESH_PATH_WHY_RAIL] = "rail",
+		[MESH_PATH_WHY_NUMBER] = "number",
+		[MESH_PATH_WHY_NEAR] = "near",
+		[MESH_PATH_WHY_CABLE] = "cable",
+		[MESH_PATH_WHY_SHARES] = "shares",
+		[MESH_PATH_WHY_FAR] = "far",
+		[MESH_PATH_WHY_FALLBACK] = "fallback",
+		[MESH_PATH_WHY_RESERVE] = "reserve",
+		[MESH_PATH_WHY_UNLIKELY] = "unlikely",
+		[MESH_PATH_WHY_RELAY] = "relay",
+	};
 
-const char *mesh_path_reason_text(enum mesh_path_reason reason)
-{
-	return path_words[reason].text;
+	return words[reason];
 }
 
 /* A candidate's score; each term outweighs all the terms after it. */
@@ -64,10 +53,23 @@ struct scored_candidate {
 
 static int candidate_score(const struct mesh_endpoint_addr *local,
 			   const struct mesh_endpoint_addr *remote,
-			   const struct mesh_path_hints *hints)
+			   const struct mesh_path_hints *hints,
+			   const struct mesh_path_candidate *pair)
 {
-	int score = 0;
+	const bool routed = pair->class == MESH_PATH_ROUTED;
+	int ours = -1, theirs = -1, score = 0;
 
+	if (routed && hints->rails) {
+		ours = mesh_rail_of(hints->rails, &local->addr);
+		theirs = mesh_rail_of(hints->rails, &remote->addr);
+	}
+	if (ours >= 0 && theirs >= 0)
+		score += ours == theirs ? SCORE_SAME_RAIL : 0;
+	else if (routed && hints->same_count && local->nic == remote->nic)
+		score += SCORE_SAME_NUMBER;
+	/* A routed pair with RDMA goes before relays, one without goes behind some of them. */
+	if (routed && pair->provider == MESH_PROVIDER_VERBS_RXM)
+		score += SCORE_RDMA;
 	if (!mesh_addr_is_link_local(&local->addr))
 		score += SCORE_ROUTABLE;
 	if (local->nic == hints->local_nic)
@@ -141,24 +143,6 @@ static bool is_routed(const struct mesh_endpoint_addr *local,
 	       is_forwarded(&local->addr) && is_forwarded(&remote->addr) &&
 	       !mesh_addr_same_subnet(&local->addr, &remote->addr) &&
 	       router->leads(local, remote, router->arg);
-}
-
-/* What speaks for a routed pair whose two NICs correspond. */
-static int rail_score(const struct mesh_endpoint_addr *local,
-		      const struct mesh_endpoint_addr *remote, const struct mesh_path_hints *hints)
-{
-	int ours = hints->rails ? mesh_rail_of(hints->rails, &local->addr) : -1;
-	int theirs = hints->rails ? mesh_rail_of(hints->rails, &remote->addr) : -1;
-
-	if (ours >= 0 && theirs >= 0)
-		return ours == theirs ? SCORE_SAME_RAIL : 0;
-	return hints->same_count && local->nic == remote->nic ? SCORE_SAME_NUMBER : 0;
-}
-
-/* A routed pair with RDMA goes before relays, one without goes behind some of them. */
-static int rdma_score(const struct mesh_path_candidate *pair)
-{
-	return pair->provider == MESH_PROVIDER_VERBS_RXM ? SCORE_RDMA : 0;
 }
 
 /* Matches the NICs of both sides: pairs that have no NIC in common. */
@@ -311,10 +295,7 @@ static void candidates_add(const struct mesh_endpoint_addr *local, int num_local
 		if (router ? !is_routed(ours, theirs, router, &next->candidate)
 			   : !is_direct(ours, theirs, hints, choice, &next->candidate))
 			continue;
-		next->score = candidate_score(ours, theirs, hints);
-		if (router)
-			next->score +=
-				rail_score(ours, theirs, hints) + rdma_score(&next->candidate);
+		next->score = candidate_score(ours, theirs, hints, &next->candidate);
 		count++;
 	}
 	rounds_choose(scored, count, hints, choice);
@@ -340,6 +321,20 @@ void mesh_path_choose_routed(const struct mesh_endpoint_addr *local, int num_loc
 
 	if (!hints->same_node)
 		candidates_add(local, num_local, remote, num_remote, hints, &router, choice);
+}
+
+int mesh_path_ways(const struct mesh_path_candidate *pairs, int num)
+{
+	uint32_t locals = 0, remotes = 0;
+	int i;
+
+	for (i = 0; i < num; i++) {
+		if (locals & 1u << pairs[i].local || remotes & 1u << pairs[i].remote)
+			break;
+		locals |= 1u << pairs[i].local;
+		remotes |= 1u << pairs[i].remote;
+	}
+	return i;
 }
 
 bool mesh_endpoints_have_rdma(const struct mesh_endpoint_addr *endpoints, int num)
@@ -479,21 +474,6 @@ static bool is_near_pair(const struct near_view *view, const struct mesh_path_ca
 	       view->rule->remote & 1u << view->remote[pair->remote].nic;
 }
 
-/* How many pairs have no NIC in common: the first round of mesh_path_choose(). */
-static int ways_count(const struct near_view *view)
-{
-	uint32_t locals = 0, remotes = 0;
-	int i;
-
-	for (i = 0; i < view->num; i++) {
-		if (locals & 1u << view->pairs[i].local || remotes & 1u << view->pairs[i].remote)
-			break;
-		locals |= 1u << view->pairs[i].local;
-		remotes |= 1u << view->pairs[i].remote;
-	}
-	return i;
-}
-
 static bool rule_applies(const struct near_view *view)
 {
 	const struct mesh_path_hints *hints = view->hints;
@@ -507,7 +487,7 @@ static bool rule_applies(const struct near_view *view)
 		named |= view->remote[view->pairs[i].remote].nic == hints->remote_nic &&
 			 is_near_pair(view, &view->pairs[i]);
 	}
-	return named && ways_count(view) >= view->rule->num_nics &&
+	return named && mesh_path_ways(view->pairs, view->num) >= view->rule->num_nics &&
 	       (view->rule->always || reached > 1 ||
 		mesh_path_class_is_routed(view->pairs[0].class));
 }

@@ -37,9 +37,6 @@ enum mesh_path_reason {
 /** One word for logs and JSON: "subnet", "rail", ... Stable. Never NULL. */
 const char *mesh_path_reason_word(enum mesh_path_reason reason);
 
-/** A clause for people: "both addresses are on one subnet". Never NULL. */
-const char *mesh_path_reason_text(enum mesh_path_reason reason);
-
 #define MESH_PATH_CANDIDATES_MAX (MESH_NICS_MAX * MESH_NICS_MAX)
 /* Each pair once more with tcp. */
 #define MESH_PATH_CHOICE_MAX (2 * MESH_PATH_CANDIDATES_MAX)
@@ -127,6 +124,9 @@ void mesh_path_choose_routed(const struct mesh_endpoint_addr *local, int num_loc
 			     const struct mesh_endpoint_addr *remote, int num_remote,
 			     const struct mesh_path_hints *hints, mesh_path_leads *leads,
 			     const void *arg, struct mesh_path_choice *choice);
+
+/** How many candidates at the beginning have no NIC in common: the first round of a class. */
+int mesh_path_ways(const struct mesh_path_candidate *pairs, int num);
 
 /** True if one of these NICs has RDMA. */
 bool mesh_endpoints_have_rdma(const struct mesh_endpoint_addr *endpoints, int num);

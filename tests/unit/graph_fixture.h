@@ -111,8 +111,8 @@ static inline void routes_are(const char *wanted)
 
 static inline void find(char from, char to, int relays_max)
 {
-	num_routes = mesh_graph_routes(&graph, (uint64_t)from, (uint64_t)to, relays_max, 1000,
-				       routes, MESH_ROUTES_MAX);
+	num_routes = mesh_graph_routes(&graph, (uint64_t)from, (uint64_t)to, relays_max, 1000, NULL,
+				       0, routes, MESH_ROUTES_MAX);
 	assert_true(num_routes >= 0);
 }
 
@@ -130,8 +130,8 @@ static inline void finds_beside(char from, char to, const char *avoided, const c
 
 	for (num = 0; avoided[num]; num++)
 		ids[num] = (uint64_t)avoided[num];
-	num_routes = mesh_graph_routes_beside(&graph, (uint64_t)from, (uint64_t)to, 15, 1000, ids,
-					      num, routes, MESH_ROUTES_MAX);
+	num_routes = mesh_graph_routes(&graph, (uint64_t)from, (uint64_t)to, 15, 1000, ids, num,
+				       routes, MESH_ROUTES_MAX);
 	routes_are(wanted);
 }
 

@@ -57,10 +57,10 @@ static void pair_is(const char *name, int num_relays, int num_routes, double sha
 {
 	const struct plan_pair *pair = pair_of(name);
 
-	if (pair->num_relays != num_relays || pair->num_routes != num_routes ||
+	if (pair->routes.num_relays != num_relays || pair->routes.num != num_routes ||
 	    fabs(pair->share - share) > 1e-6)
-		fail_msg("%s: %d relays, %d routes, share %f", name, pair->num_relays,
-			 pair->num_routes, pair->share);
+		fail_msg("%s: %d relays, %d routes, share %f", name, pair->routes.num_relays,
+			 pair->routes.num, pair->share);
 }
 
 /* Each cable carries the pair at its ends, and the pair of the ends of the line. */
@@ -72,15 +72,15 @@ TEST(line)
 	pair_is("ab", 0, 1, 0.5);
 	pair_is("bc", 0, 1, 0.5);
 	pair_is("ac", 1, 1, 0.5);
-	assert_int_equal(pair_of("ac")->relays[0][0], 1);
+	assert_int_equal(pair_of("ac")->routes.relays[0][0], 1);
 	/* A cut in the middle of 5 has 6 pairs across; a-b has the 4 of a. */
 	find(5, "abbccdde");
 	pair_is("ae", 3, 1, 1.0 / 6);
 	pair_is("cd", 0, 1, 1.0 / 6);
 	/* a-b: a to c, d and e have a sixth each. */
 	pair_is("ab", 0, 1, 0.5);
-	assert_int_equal(pair_of("ae")->relays[0][0], 1);
-	assert_int_equal(pair_of("ae")->relays[0][2], 3);
+	assert_int_equal(pair_of("ae")->routes.relays[0][0], 1);
+	assert_int_equal(pair_of("ae")->routes.relays[0][2], 3);
 }
 
 /* The diagonals go both ways round: half of each on every cable. */
@@ -90,7 +90,8 @@ TEST(ring)
 	pair_is("ab", 0, 1, 0.5);
 	pair_is("ac", 1, 2, 0.5);
 	pair_is("bd", 1, 2, 0.5);
-	assert_int_equal(pair_of("ac")->relays[0][0] + pair_of("ac")->relays[1][0], 1 + 3);
+	assert_int_equal(pair_of("ac")->routes.relays[0][0] + pair_of("ac")->routes.relays[1][0],
+			 1 + 3);
 }
 
 /* Each leaf's cable carries it to the hub, and to three others. */
@@ -99,7 +100,7 @@ TEST(star)
 	find(5, "abacadae");
 	pair_is("ab", 0, 1, 0.25);
 	pair_is("be", 1, 1, 0.25);
-	assert_int_equal(pair_of("be")->relays[0][0], 0);
+	assert_int_equal(pair_of("be")->routes.relays[0][0], 0);
 }
 
 /* Two cables carry twice as much, so what is left of them goes to their own pair. */
@@ -131,9 +132,9 @@ TEST(limits)
 {
 	find(18, "abbccddeeffgghhiijjkkllmmnnooppqqr");
 	assert_false(found.all_reached);
-	assert_int_equal(found.pairs[15].num_relays, 15);
-	assert_int_equal(found.pairs[15].num_routes, 1);
-	assert_int_equal(found.pairs[16].num_routes, 0);
+	assert_int_equal(found.pairs[15].routes.num_relays, 15);
+	assert_int_equal(found.pairs[15].routes.num, 1);
+	assert_int_equal(found.pairs[16].routes.num, 0);
 	assert_true(found.pairs[16].share <= 0);
 	forget();
 	plan_of(PLAN_RELAYS_NODES_MAX + 1, "");

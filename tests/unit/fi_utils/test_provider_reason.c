@@ -42,6 +42,8 @@ TEST(words)
 {
 	int i, k;
 
+	for (i = 0; i < MESH_PATH_REASONS; i++)
+		assert_true(*path_reason_text((enum mesh_path_reason)i));
 	for (i = 0; i < PROVIDER_REASONS; i++) {
 		assert_true(*provider_reason_text((enum provider_reason)i));
 		for (k = 0; k < i; k++)
