@@ -162,7 +162,7 @@ static bool is_dead_end(const struct walk *walk, int last)
 	return false;
 }
 
-/* Appends what is left to the first @length nodes of the order, and takes back what leads nowhere. */
+/* Appends what is left to the first @length nodes of the order; takes back what leads nowhere. */
 static bool walk_on(struct walk *walk, int length)
 {
 	int node = walk->order[length - 1], next;
@@ -184,7 +184,7 @@ static bool walk_on(struct walk *walk, int length)
 	return false;
 }
 
-/* Finds an order without a gap, else one with a single gap. Returns its gaps; -1: none was found. */
+/* Finds an order without a gap, else one with a single gap. Returns its gaps; -1: none found. */
 static int order_find(const struct rank_ring *ring, int *order)
 {
 	struct walk walk = {.ring = ring, .order = order};

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * tuner_plan.h - what the tuner goes by: NCCL_MESH_TUNER, and the plan in NCCL_MESH_PLAN: the cables
- * of a whole mesh, as the user has written them down.
+ * tuner_plan.h - what the tuner goes by: NCCL_MESH_TUNER, and the plan in NCCL_MESH_PLAN, the
+ * cables of a whole mesh, as the user has written them down.
  */
 #ifndef MESH_SYSTEM_TUNER_PLAN_H
 #define MESH_SYSTEM_TUNER_PLAN_H
