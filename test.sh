@@ -22,8 +22,6 @@
 # or, having none, itself. Exit status 1 if anything failed.
 set -u
 cd "$(dirname "${BASH_SOURCE[0]}")" || exit 1
-# shellcheck source=tests/ahead.sh
-. tests/ahead.sh
 # shellcheck source=tests/again.sh
 . tests/again.sh
 # shellcheck source=tests/kallsyms.sh
@@ -222,14 +220,9 @@ step_mutants() { build CC=gcc && tests/mutants; }
 
 # Our own instructions for each message, against tests/bench/cost.json.
 step_cost() {
-	local status
-
 	build CC=gcc || return
-	ahead_suspend
+	[[ ! ${MESH_AHEAD:-} ]] || flock "$MESH_AHEAD" true
 	tests/bench/cost.py check
-	status=$?
-	ahead_resume
-	return $status
 }
 
 # Over RDMA devices.
@@ -431,51 +424,23 @@ step_tree() {
 	return 1
 }
 
-# --- jobs ahead of their step ----------------------------------------------------------------
+# --- a job ahead of its step -----------------------------------------------------------------
 
-# Long jobs that a step needs: they run beside the steps before it, on what CPU time those leave,
-# and are suspended while a test or a step measures.
-declare -A AHEAD=([vm]=tests/vm/build) # step -> command
-declare -A AHEAD_PID=()                # step -> the job's process group
+# The kernel of the step vm takes minutes of CPU time, of which other steps leave enough. The job
+# holds the lock MESH_AHEAD: what measures waits until it has ended.
+AHEAD="" # its process group
 
-# start_ahead STEP...: of the steps that will run. In a process group each, not a session each: to
-# the kernel's autogroups the CPU time of two sessions is worth the same, whatever their niceness.
+# start_ahead STEP...: of the steps that will run.
 start_ahead() {
-	local step
-
-	for step in "$@"; do
-		[[ -x ${AHEAD[$step]:-} ]] || continue
-		set -m
-		nice -n 19 "${AHEAD[$step]}" >"$LOGS/$step-ahead.log" 2>&1 </dev/null &
-		set +m
-		AHEAD_PID[$step]=$!
-	done
-	export_ahead
+	[[ " $* " == *" vm "* ]] || return 0
+	export MESH_AHEAD=$LOGS/ahead.lock
+	set -m
+	nice -n 19 flock -o "$MESH_AHEAD" tests/vm/build >"$LOGS/vm-ahead.log" 2>&1 </dev/null &
+	set +m
+	AHEAD=$!
 }
 
-# For those that suspend the jobs.
-export_ahead() { export MESH_AHEAD="${AHEAD_PID[*]}"; }
-
-# finish_ahead STEP: the step that needs the job waits for it, and the job is in no one's way any
-# more. How it ended is for the step to find out.
-finish_ahead() {
-	[[ ${AHEAD_PID[$1]:-} ]] || return 0
-	# The process that suspended it may have been killed.
-	kill -CONT -- "-${AHEAD_PID[$1]}" 2>/dev/null
-	renice -n 0 -g "${AHEAD_PID[$1]}" >/dev/null 2>&1
-	wait "${AHEAD_PID[$1]}"
-	unset "AHEAD_PID[$1]"
-	export_ahead
-}
-
-kill_ahead() {
-	local pid
-
-	for pid in "${AHEAD_PID[@]}"; do
-		kill -TERM -- "-$pid" 2>/dev/null
-		kill -CONT -- "-$pid" 2>/dev/null # a suspended job does not see that it is to end
-	done
-}
+kill_ahead() { [[ ! $AHEAD ]] || kill -TERM -- "-$AHEAD" 2>/dev/null; }
 
 # --- running them ----------------------------------------------------------------------------
 
@@ -519,7 +484,6 @@ run_step() {
 	: >"$log"
 	tell_minutes "$name" "$log" &
 	teller=$!
-	finish_ahead "$name"
 	"step_$name" >"$log" 2>&1 </dev/null
 	status=$?
 	kill "$teller"
@@ -561,7 +525,7 @@ load_begin() {
 }
 
 main() {
-	local step ahead="" steps=("$@")
+	local step steps=("$@")
 
 	case ${1:-all} in
 	all) steps=("${STEPS[@]}") ;;
@@ -587,11 +551,8 @@ main() {
 	trap 'exit 130' INT
 	trap 'exit 143' TERM
 	for step in "${steps[@]}"; do
-		# What the jobs need is there when the step deps is done.
-		if [[ $step != deps && ! $ahead ]]; then
-			start_ahead "${steps[@]}"
-			ahead=started
-		fi
+		# What the job needs is there when the step deps is done.
+		[[ $step == deps || $AHEAD ]] || start_ahead "${steps[@]}"
 		run_step "$step"
 	done
 	echo "==== summary, $SECONDS s"

@@ -1,15 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=bash
 # jobs.sh - runs test scripts side by side, each with a log of its own. To be sourced behind
-# ahead.sh and again.sh.
+# again.sh.
 #
 # The caller sets LOGS, the folder for <name>.log, and LIMIT, the seconds that one test may take,
 # and has a function test_run FILE, which runs one test in a process of its own, prints to the log,
 # and ends when it is sent SIGTERM. Exit status 77 is a skip.
 #
 # What a test says of itself in the comment at its head:
-#   # alone: WHY     nothing else may run beside it, nor a job that test.sh runs ahead
-#                    (tests/ahead.sh); such tests come last
+#   # alone: WHY     nothing else may run beside it, nor the job that test.sh runs ahead, which
+#                    holds the lock MESH_AHEAD; such tests come last
 #   # seconds: N     about what it takes on two cores; the longest start first (default 10)
 #   # long: WHY      runs only if it is named, or with TEST_LONG=1; WHY says what checks the same
 #                    each time
@@ -175,8 +175,7 @@ tests_all() {
 	trap interrupted INT TERM
 	tests_run "$jobs" "${shared[@]}"
 	if ((${#alone[@]} + ${#FIRST_LOG[@]})); then
-		trap ahead_resume EXIT
-		ahead_suspend
+		[[ ! ${MESH_AHEAD:-} ]] || flock "$MESH_AHEAD" true
 		tests_run 1 "${alone[@]}"
 		files=()
 		for name in "${!FIRST_LOG[@]}"; do
@@ -185,7 +184,6 @@ tests_all() {
 			done
 		done
 		tests_run 1 "${files[@]}"
-		ahead_resume
 	fi
 	echo "$passed passed, $failed failed, $skipped skipped"
 	((failed == 0))

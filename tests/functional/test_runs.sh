@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # test_runs.sh - what test.sh does around tests: one that fails once is run again by itself, and
-# everybody can see it; one that is listed as failing does not fail a run; and jobs that run ahead
-# are stopped while a test is alone, and only then.
+# everybody can see it; one that is listed as failing does not fail a run; and a test that is alone
+# waits for the job that runs ahead.
 #
 # A tree of stand-ins around the real test.sh, tests/functional/run and tests/arm64/run.
 # seconds: 10
@@ -29,20 +29,15 @@ wait_for() {
 	done
 }
 
-# state_of PROCESS: R or S, T where it is stopped; "" if it has ended, also as a zombie.
-state_of() { ps -o stat= -p "$1" 2>/dev/null | cut -c1 | tr -d Z; }
-job_state() { state_of "$(cat "$TREE/job")"; }
-
 cleanup() {
 	trap - EXIT
 	[[ ! $TESTS ]] || kill -KILL -- "-$TESTS" 2>/dev/null
-	[[ ! -e $TREE/job ]] || kill -KILL -- "-$(cat "$TREE/job")" 2>/dev/null
 	rm -rf "$TREE"
 }
 trap cleanup EXIT
 
 # script FILE [HEAD]: its lines come from stdin. It knows TREE and how often it has run; W waits for
-# a condition; state notes the job's.
+# a condition.
 script() {
 	mkdir -p "$(dirname "$TREE/$1")"
 	{
@@ -52,7 +47,6 @@ script() {
 		echo 'count=$TREE/runs.${0##*/}; echo >>"$count"; runs=$(wc -l <"$count")'
 		echo 'exec {never}<> <(:)'
 		echo 'W() { until eval "$1"; do read -rt 0.05 -u "$never"; done; }'
-		echo 'state() { ps -o stat= -p "$(cat $TREE/job)" | cut -c1; }'
 		cat
 	} >"$TREE/$1"
 	chmod +x "$TREE/$1"
@@ -96,7 +90,7 @@ arm64_run() {
 
 mkdir -p "$TREE/tests/functional"
 cp "$TOP/test.sh" "$TREE/"
-cp -r "$TOP"/tests/{ahead.sh,again.sh,jobs.sh,kallsyms.sh,debian.sh,arm64} "$TREE/tests/"
+cp -r "$TOP"/tests/{again.sh,jobs.sh,kallsyms.sh,debian.sh,arm64} "$TREE/tests/"
 cp "$TOP/tests/functional/run" "$TREE/tests/functional/"
 
 test_fails_once() {
@@ -219,88 +213,41 @@ test_arm64() {
 	silent FLAKY
 }
 
-# job_make: a job that runs ahead, a group of two processes, which ends when it may; one test that
-# may share the machine and one that may not. They note the job's state.
+# job_make: a job that runs ahead, of two processes, and ends when the test that may share the
+# machine has ended; one that may not notes whether the job has.
 job_make() {
 	script bin/scons <<<'exit 0'
 	script tests/vm/build <<-'END'
-		echo $$ >$TREE/job.new
-		mv $TREE/job.new $TREE/job
-		W '[[ -e $TREE/job_may_end ]]' | W '[[ -e $TREE/job_may_end ]]'
+		echo $$ >$TREE/job
+		W '[[ -e $TREE/shared ]]' | W '[[ -e $TREE/shared ]]'
+		read -rt 1 -u "$never"
 		touch $TREE/job_ended
 	END
 	script tests/vm/run <<<'[[ -e $TREE/job_ended ]]'
 	script tests/functional/test_shared.sh <<-'END'
-		W '[[ -e $TREE/job ]]'
-		state >$TREE/shared
+		W '[[ -e $TREE/job && ! -e $TREE/stay ]]'
+		touch $TREE/shared
 	END
-	script tests/functional/test_alone.sh '# alone: measures' <<-'END'
-		job=$(cat $TREE/job)
-		running() { ps -eo pgid=,stat= | awk -v job="$job" '$1 == job && $2 !~ /^[TZ]/'; }
-		W '[[ ! $(running) ]]' # or this never ends
-		state >$TREE/alone
-		W '[[ ! -e $TREE/stay ]]'
-		touch $TREE/job_may_end
-	END
-}
-
-# start: test.sh as a child in a group of its own, as a terminal's Ctrl-C would meet it.
-start() {
-	rm -f "$TREE"/{job,job_may_end,job_ended,shared,alone,out}
-	set -m
-	PATH=$TREE/bin:$PATH TEST_TIMEOUT=60 "$TREE/test.sh" functional vm >"$TREE/out" 2>&1 &
-	set +m
-	TESTS=$!
+	script tests/functional/test_alone.sh '# alone: measures' <<<'[[ -e $TREE/job_ended ]]'
 }
 
 test_alone_is_alone() {
-	local state
-
-	start
-	wait "$TESTS" || fail "test.sh failed"
-	state=$(cat "$TREE/shared")
-	[[ $state == [SR] ]] || fail "the job is '$state' beside other tests"
-	state=$(cat "$TREE/alone")
-	[[ $state == T ]] || fail "the job is '$state' beside a test alone"
-	grep -q '^3 passed, 0 failed, 0 skipped$' "$TREE/out" || fail "not everything ran"
+	PATH=$TREE/bin:$PATH ends_with 0 "$TREE/test.sh" functional vm
+	says '^3 passed, 0 failed, 0 skipped$'
+	rm "$TREE"/{job,shared}
 }
 
-# interrupted_by SIGNAL WHOM: in the middle of a test alone; WHOM is 'group' or 'runner'.
-interrupted_by() {
-	local runner
-
-	touch "$TREE/stay"
-	start
-	wait_for '[[ -e $TREE/alone ]]' || fail "the test alone does not begin"
-	[[ $(job_state) == T ]] || fail "the job is '$(job_state)'"
-	if [[ $2 == group ]]; then
-		kill "-$1" -- "-$TESTS"
-	else
-		runner=$(pgrep -P "$TESTS" -f tests/functional/run)
-		kill "-$1" "$runner"
-	fi
-}
-
+# As a terminal's Ctrl-C, to the whole group of test.sh, of which the job is not one.
 test_interrupt_ends_the_job() {
-	local signal
-
-	for signal in INT TERM; do
-		interrupted_by $signal group
-		wait "$TESTS" && fail "test.sh passes though it was interrupted"
-		wait_for '[[ ! $(job_state) ]]' || fail "SIG$signal leaves the job '$(job_state)'"
-	done
-}
-
-# A runner that gets SIGTERM resumes the job; after a kill the step that needs it does.
-test_runner_ends() {
-	interrupted_by TERM runner
-	wait_for '[[ $(job_state) == [SR] ]]' || fail "after SIGTERM the job is '$(job_state)'"
-	touch "$TREE/job_may_end"
-	wait "$TESTS" && fail "test.sh passes though its tests were interrupted"
-	interrupted_by KILL runner
-	touch "$TREE/job_may_end"
-	wait "$TESTS" && fail "test.sh passes though its tests were killed"
-	[[ -e $TREE/job_ended ]] || fail "the job of a killed run never ended"
+	touch "$TREE/stay"
+	set -m
+	PATH=$TREE/bin:$PATH "$TREE/test.sh" functional vm >"$TREE/out" 2>&1 &
+	set +m
+	TESTS=$!
+	wait_for '[[ -s $TREE/job ]]' || fail "the job does not begin"
+	kill -INT -- "-$TESTS"
+	wait "$TESTS" && fail "test.sh passes though it was interrupted"
+	wait_for '! kill -0 "$(cat "$TREE/job")" 2>/dev/null' || fail "the job is left"
 }
 
 for t in fails_once fails_twice many_fail_once hangs sanitizer_reports expected expected_else \
@@ -309,7 +256,7 @@ for t in fails_once fails_twice many_fail_once hangs sanitizer_reports expected 
 	echo "  ok $t"
 done
 job_make
-for t in alone_is_alone interrupt_ends_the_job runner_ends; do
+for t in alone_is_alone interrupt_ends_the_job; do
 	"test_$t"
 	echo "  ok $t"
 done
