@@ -113,7 +113,6 @@ static const struct command {
 	{"finalize", 2, command_finalize},
 	{"listen", 3, command_listen},
 	{"connect", 3, command_connect},
-	{"connect-again", 3, command_connect_again},
 	{"connect-calls", 4, command_connect_calls},
 	{"accept", 3, command_accept},
 	{"close-listen", 2, command_close_listen},

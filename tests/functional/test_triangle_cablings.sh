@@ -1,11 +1,12 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# test_triangle_cablings.sh - every cabling of a triangle, every dev: each pair on its own cable.
+# test_triangle_cablings.sh - the cablings of a triangle, every dev: each pair on its own cable.
 #
-# Each node has eth1 and eth2; either may go to either neighbour, which makes 2^3 cablings, and
-# dev 0 is eth1. Each cable's two pairs run alone, so that the interfaces' counters can tell; then
-# all pairs run together with each dev, and every byte is checked.
-# seconds: 70
+# Each node has eth1 and eth2; either may go to either neighbour, which makes 2^3 cablings, of which
+# four differ by more than the names of the nodes; dev 0 is eth1. Each cable's two pairs run alone,
+# so that the interfaces' counters can tell; then all pairs run together with each dev, and every
+# byte is checked.
+# seconds: 35
 . "$(dirname "${BASH_SOURCE[0]}")/expect.sh"
 
 CABLES=(ab bc ca)
@@ -107,5 +108,5 @@ run_cabling() {
 
 mesh_init
 mesh_node a b c
-for number in {0..7}; do run_cabling "$number"; done
+for number in 0 1 3 7; do run_cabling "$number"; done
 expect_check

@@ -144,20 +144,6 @@ static int command_connect(struct driver *d, int argc, char **argv)
 	return connect_try(d, slot(argv[1]), argv[2], UINT64_MAX);
 }
 
-/* connect-again C FILE: as connect, but repeated until one succeeds. */
-static int command_connect_again(struct driver *d, int argc, char **argv)
-{
-	uint64_t deadline = clock_ms() + d->limit_ms;
-	int outcome;
-
-	do {
-		outcome = command_connect(d, argc, argv);
-		if (outcome > 0)
-			printf("note result %d, once more\n", outcome);
-	} while (outcome > 0 && clock_ms() < deadline);
-	return outcome;
-}
-
 /*
  * connect-calls C FILE N: begins to connect, and stops if there is no comm after N calls; then
  * FILE.begun is a handle with which connect goes on.
