@@ -18,7 +18,7 @@ DEMO_PACMAN=(iproute2 procps-ng)
 DEMO=(iproute2 procps)
 # The virtual machine: its kernel's build, its tools, and what the plugin is compared with. Ubuntu
 # lacks the key of Debian's archive, which a second libfabric comes from, too.
-VM=(bc bison busybox debian-archive-keyring flex ibverbs-providers make perftest xz-utils)
+VM=(bc bison busybox debian-archive-keyring flex ibverbs-providers make xz-utils)
 TEST=(libcmocka-dev mmdebstrap rpm rpmlint g++ clang clang-format shellcheck codespell cppcheck
 	binutils git iputils-ping valgrind mandoc netplan.io gir1.2-nm-1.0 python3-gi python3-yaml
 	nftables iptables ethtool libfabric-bin openssh-client openssh-server slurm-wlm

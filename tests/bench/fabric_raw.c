@@ -6,7 +6,6 @@
 #include "raw_options.h"
 
 #define RAW_CALIBRATION_START 16
-#define RAW_IDLE_READS 200000
 
 /* What the client orders over the side channel. count 0 ends the session. */
 struct raw_command {
@@ -62,7 +61,7 @@ static int session_barrier(struct raw_session *session)
 
 static int stream_send(struct raw_flow *flow, uint32_t count)
 {
-	while (!flow->peer_done || flow->tx_done < count) {
+	while (flow->tx_done < count) {
 		int ret = 0;
 
 		while (!ret && flow->tx_next < count)
@@ -78,22 +77,15 @@ static int stream_send(struct raw_flow *flow, uint32_t count)
 
 static int stream_receive(struct raw_flow *flow, uint32_t count)
 {
-	const struct raw_control done = {.type = RAW_DONE_MESSAGE};
-	ssize_t sent = -FI_EAGAIN;
+	while (flow->rx_done < count) {
+		int ret = raw_fill_receives(flow, flow->params->window, count);
 
-	while (sent == -FI_EAGAIN) {
-		int ret = raw_fill_receives(flow, raw_receive_window(flow), count);
-
-		if (!ret)
-			ret = raw_send_credit(flow, count);
 		if (!ret)
 			ret = raw_poll(flow);
 		if (ret)
 			return ret;
-		if (flow->rx_done == count)
-			sent = raw_control_send(flow, &done);
 	}
-	return sent ? raw_failed("done message", sent) : 0;
+	return 0;
 }
 
 static int pingpong_send(struct raw_flow *flow)
@@ -125,7 +117,7 @@ static int pingpong_receive(struct raw_flow *flow, uint32_t number)
 
 static int pingpong(struct raw_flow *flow, uint32_t count, bool first, uint32_t *samples)
 {
-	const uint32_t ahead = raw_receive_window(flow);
+	const uint32_t ahead = flow->params->window;
 	uint64_t before = raw_now_ns();
 	uint32_t i;
 	int ret = 0;
@@ -184,7 +176,7 @@ static int session_run(struct raw_session *session, const struct raw_command *co
 	raw_flow_reset(flow, command->size, command->full_check);
 	ret = session_barrier(session);
 	if (!ret && !(stream && is_client))
-		ret = raw_fill_receives(flow, raw_receive_window(flow), command->count);
+		ret = raw_fill_receives(flow, session->params.window, command->count);
 	if (!ret)
 		ret = session_barrier(session);
 	if (ret)
@@ -197,6 +189,9 @@ static int session_run(struct raw_session *session, const struct raw_command *co
 		ret = stream_send(flow, command->count);
 	else
 		ret = stream_receive(flow, command->count);
+	/* A stream ends when all of it has arrived. */
+	if (!ret && stream)
+		ret = session_barrier(session);
 	*ns = raw_now_ns() - start;
 	return ret ? ret : session_end_run(session, cpu_seconds() - used);
 }
@@ -224,7 +219,6 @@ static void report(struct raw_session *session, uint64_t size, uint32_t count, u
 	const struct raw_params *params = &session->params;
 	const bool json = session->options->json, stream = params->mode == RAW_STREAM;
 	const char *provider = session->link.info->fabric_attr->prov_name;
-	const char *mapping = raw_mappings[params->mapping].name;
 	double value = (double)size * count * 8 / (double)ns, p99 = 0, least = 0;
 
 	if (!stream) {
@@ -233,12 +227,11 @@ static void report(struct raw_session *session, uint64_t size, uint32_t count, u
 		p99 = session->samples[count - 1 - count / 100] / 2000.0;
 		least = session->samples[0] / 2000.0;
 	}
-	printf(json ? "{\"provider\":\"%s\",\"mapping\":\"%s\",\"mode\":\"%s\",\"size\":%llu,"
-		      "\"inflight\":%u,\"late\":%u,\"delivery_complete\":%u,\"count\":%u,"
-		      "\"seconds\":%.6f,"
-		    : "%s %s %s %llu B inflight %u late %u delivery_complete %u count %u %.3f s: ",
-	       provider, mapping, raw_mode_names[params->mode], (unsigned long long)size,
-	       params->window, params->late, params->delivery_complete, count, (double)ns / 1e9);
+	printf(json ? "{\"provider\":\"%s\",\"mode\":\"%s\",\"size\":%llu,\"inflight\":%u,"
+		      "\"count\":%u,\"seconds\":%.6f,"
+		    : "%s %s %llu B inflight %u count %u %.3f s: ",
+	       provider, raw_mode_names[params->mode], (unsigned long long)size, params->window,
+	       count, (double)ns / 1e9);
 	if (stream)
 		printf(json ? "\"gbit_per_s\":%.4f,\"us_per_message\":%.3f,"
 			      "\"cpu_s_per_gib\":%.4f}\n"
@@ -287,27 +280,6 @@ static int measure_size(struct raw_session *session, uint64_t size)
 	return ret;
 }
 
-/* fi_cq_read() without a completion, on a connected endpoint with posted receives. */
-static int measure_idle(struct raw_session *session)
-{
-	const char *provider = session->link.info->fabric_attr->prov_name;
-	uint64_t start, ns;
-	uint32_t i;
-	int ret = client_run(session, 8, 64, true, &ns);
-
-	start = raw_now_ns();
-	for (i = 0; !ret && i < RAW_IDLE_READS; i++)
-		ret = raw_poll(&session->flow);
-	ns = raw_now_ns() - start;
-	if (ret)
-		return ret;
-	printf(session->options->json ? "{\"provider\":\"%s\",\"mode\":\"idle\","
-					"\"cq_read_ns\":%.1f}\n"
-				      : "%s idle fi_cq_read: %.1f ns\n",
-	       provider, (double)ns / RAW_IDLE_READS);
-	return 0;
-}
-
 /* --- the two ends --- */
 
 static int client(struct raw_session *session)
@@ -316,11 +288,8 @@ static int client(struct raw_session *session)
 	uint32_t i;
 	int ret = 0;
 
-	if (session->params.mode == RAW_IDLE)
-		ret = measure_idle(session);
-	else
-		for (i = 0; !ret && i < session->params.size_count; i++)
-			ret = measure_size(session, session->params.sizes[i]);
+	for (i = 0; !ret && i < session->params.size_count; i++)
+		ret = measure_size(session, session->params.sizes[i]);
 	return ret ? ret : raw_side_write(session->side, &end, sizeof(end));
 }
 
@@ -331,10 +300,7 @@ static int server(struct raw_session *session)
 	int ret;
 
 	for (;;) {
-		/* In idle mode the client's core is not to be shared with a polling server. */
-		ret = session->params.mode == RAW_IDLE
-			      ? raw_side_read(session->side, &command, sizeof(command))
-			      : session_wait_side(session, &command, sizeof(command));
+		ret = session_wait_side(session, &command, sizeof(command));
 		if (ret || !command.count)
 			return ret;
 		if (!command.size || command.size > session->params.sizes[0])
@@ -359,9 +325,8 @@ static int session_agree(struct raw_session *session)
 	if (ret)
 		return ret;
 	if (params->magic != RAW_MAGIC || params->version != RAW_VERSION ||
-	    params->mapping >= RAW_MAPPING_COUNT || params->mode > RAW_IDLE || !params->window ||
-	    params->window > RAW_MAX_WINDOW || !params->yield_polls || !params->size_count ||
-	    params->size_count > RAW_MAX_SIZES)
+	    params->mode > RAW_PINGPONG || !params->window || params->window > RAW_MAX_WINDOW ||
+	    !params->yield_polls || !params->size_count || params->size_count > RAW_MAX_SIZES)
 		return raw_failed("the client's parameters", -EPROTO);
 	for (i = 1; i < params->size_count; i++)
 		if (params->sizes[i] > params->sizes[0])
@@ -387,12 +352,9 @@ static int session_open(struct raw_session *session)
 		return -ENOMEM;
 	session->flow.link = &session->link;
 	session->flow.params = params;
-	session->flow.mapping = &raw_mappings[params->mapping];
-	ret = raw_link_open(&session->link, options->provider, options->source,
-			    raw_rx_offset() + RAW_ARENA_AREAS * raw_round_up(largest, RAW_PAGE) *
-						      params->window,
-			    session->side);
-	return ret ? ret : raw_flow_start(&session->flow, options->peer != NULL);
+	return raw_link_open(&session->link, options->provider, options->source,
+			     RAW_ARENA_AREAS * raw_round_up(largest, RAW_PAGE) * params->window,
+			     session->side);
 }
 
 static int run(const struct raw_options *options)
@@ -420,7 +382,6 @@ int main(int argc, char **argv)
 	struct raw_options options = {
 		.provider = "tcp",
 		.port = "18515",
-		.mapping = "grant",
 		.mode = "stream",
 		.seconds = 0.5,
 		.params = {.magic = RAW_MAGIC,

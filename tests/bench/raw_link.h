@@ -22,11 +22,10 @@
 #include <rdma/fi_domain.h>
 #include <rdma/fi_endpoint.h>
 #include <rdma/fi_errno.h>
-#include <rdma/fi_rma.h>
 #include <rdma/fi_tagged.h>
 
 #define RAW_MAGIC 0x6d657368
-#define RAW_VERSION 3
+#define RAW_VERSION 4
 #define RAW_MAX_SIZES 32
 #define RAW_MAX_WINDOW 128
 #define RAW_NAME_MAX 64
@@ -37,12 +36,8 @@
 struct raw_params {
 	uint32_t magic;
 	uint32_t version;
-	uint32_t mapping;
 	uint32_t mode;
 	uint32_t window; /* messages in flight */
-	uint32_t late;
-	uint32_t delivery_complete;
-	uint32_t inject;
 	uint32_t size_count;
 	uint32_t yield_polls; /* idle polls between two sched_yield() */
 	uint64_t sizes[RAW_MAX_SIZES];
@@ -53,8 +48,6 @@ struct raw_hello {
 	char provider[RAW_NAME_MAX];
 	uint8_t name[RAW_NAME_MAX];
 	uint64_t name_len;
-	uint64_t base; /* remote address of the arena's first byte */
-	uint64_t key;
 };
 
 struct raw_link {
@@ -199,7 +192,7 @@ static struct fi_info *raw_hints(const char *provider)
 	if (!hints)
 		return NULL;
 	hints->ep_attr->type = FI_EP_RDM;
-	hints->caps = FI_MSG | FI_TAGGED | FI_RMA;
+	hints->caps = FI_TAGGED;
 	hints->mode = FI_CONTEXT | FI_CONTEXT2;
 	hints->domain_attr->mr_mode = FI_MR_LOCAL | FI_MR_VIRT_ADDR | FI_MR_ALLOCATED |
 				      FI_MR_PROV_KEY | FI_MR_ENDPOINT;
@@ -282,11 +275,9 @@ static int raw_link_open_endpoint(struct raw_link *link)
 
 static int raw_link_register(struct raw_link *link)
 {
-	const uint64_t access = FI_SEND | FI_RECV | FI_READ | FI_WRITE | FI_REMOTE_READ |
-				FI_REMOTE_WRITE;
 	const int mr_mode = link->info->domain_attr->mr_mode;
-	int ret = fi_mr_reg(link->domain, link->arena, link->arena_size, access, 0, 1, 0, &link->mr,
-			    NULL);
+	int ret = fi_mr_reg(link->domain, link->arena, link->arena_size, FI_SEND | FI_RECV, 0, 1, 0,
+			    &link->mr, NULL);
 
 	if (!ret && (mr_mode & FI_MR_ENDPOINT)) {
 		ret = fi_mr_bind(link->mr, &link->ep->fid, 0);
@@ -296,9 +287,6 @@ static int raw_link_register(struct raw_link *link)
 	if (ret)
 		return raw_failed("fi_mr_reg", ret);
 	link->desc = fi_mr_desc(link->mr);
-	link->mine.key = fi_mr_key(link->mr);
-	/* Without FI_MR_VIRT_ADDR a remote address is an offset into the region. */
-	link->mine.base = (mr_mode & FI_MR_VIRT_ADDR) ? (uintptr_t)link->arena : 0;
 	return 0;
 }
 

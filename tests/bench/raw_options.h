@@ -10,8 +10,7 @@
 
 #define RAW_MAX_ITERS 4000000u
 
-static const char *const raw_mode_names[] = {"stream", "pingpong", "idle", NULL};
-static const char *const raw_mapping_names[] = {"tagged", "msg", "eager", "write", "grant", NULL};
+static const char *const raw_mode_names[] = {"stream", "pingpong", NULL};
 static const uint64_t raw_default_sizes[] = {8,		1 << 10,  4 << 10,  8 << 10,
 					     16 << 10,	32 << 10, 64 << 10, 128 << 10,
 					     512 << 10, 1 << 20,  4 << 20};
@@ -21,10 +20,10 @@ struct raw_options {
 	const char *source;
 	const char *peer; /* NULL: this end is the server */
 	const char *port;
-	const char *mapping, *mode;
+	const char *mode;
 	double seconds;
 	uint32_t iters; /* 0: as many as fit in `seconds` */
-	bool late, delivery_complete, no_inject, json;
+	bool json;
 	struct raw_params params;
 };
 
@@ -54,19 +53,11 @@ static const struct option_row raw_rows[] = {
 	 OPTION_TEXT(struct raw_options, peer)},
 	{"provider", 0, "NAME", "net or tcp (native), tcp;ofi_rxm, verbs;ofi_rxm [tcp]",
 	 OPTION_TEXT(struct raw_options, provider)},
-	{"mapping", 0, "NAME", "tagged, msg, eager (msg with copies), write, grant [grant]",
-	 OPTION_CHOICE(struct raw_options, mapping, raw_mapping_names)},
-	{"mode", 0, "NAME", "stream, pingpong, idle (cost of fi_cq_read) [stream]",
+	{"mode", 0, "NAME", "stream, pingpong [stream]",
 	 OPTION_CHOICE(struct raw_options, mode, raw_mode_names)},
 	{"sizes", 0, "N[,N...]", "bytes, with K or M [8 to 4M]", OPTION_HANDLER(take_sizes)},
 	{"inflight", 0, "N", "messages in flight, 1 to 128 [8]",
 	 OPTION_NUMBER(struct raw_options, params.window, 1, RAW_MAX_WINDOW)},
-	{"late", 0, NULL, "post or grant only after the last was consumed",
-	 OPTION_FLAG(struct raw_options, late)},
-	{"delivery-complete", 0, NULL, "a send completes when the peer has the bytes",
-	 OPTION_FLAG(struct raw_options, delivery_complete)},
-	{"no-inject", 0, NULL, "no inject calls for small data",
-	 OPTION_FLAG(struct raw_options, no_inject)},
 	{"yield", 0, "N", "gives the CPU away after N idle polls [256]",
 	 OPTION_NUMBER(struct raw_options, params.yield_polls, 1, UINT32_MAX)},
 	{"seconds", 0, "S", "measured time for each size [0.5]", OPTION_HANDLER(take_seconds)},
@@ -87,15 +78,6 @@ static const struct option_table raw_table = {
 	.rows = raw_rows,
 };
 
-static uint32_t index_of(const char *name, const char *const *names)
-{
-	uint32_t i;
-
-	for (i = 0; strcmp(name, names[i]); i++)
-		continue;
-	return i;
-}
-
 /* Returns an exit status, or -1 to go on. */
 static int parse_arguments(struct raw_options *options, int argc, char **argv)
 {
@@ -106,14 +88,8 @@ static int parse_arguments(struct raw_options *options, int argc, char **argv)
 		return status;
 	if (!options->source)
 		return arguments_misuse("fabric_raw", "--source is missing");
-	params->mapping = index_of(options->mapping, raw_mapping_names);
-	params->mode = index_of(options->mode, raw_mode_names);
-	params->late = options->late;
-	params->delivery_complete = options->delivery_complete;
-	params->inject = !options->no_inject;
-	if (params->late && raw_mappings[params->mapping].expect == raw_write_expect)
-		return arguments_misuse("fabric_raw",
-					"mapping write posts nothing that could be late");
+	params->mode = strcmp(options->mode, raw_mode_names[RAW_STREAM]) ? RAW_PINGPONG
+									 : RAW_STREAM;
 	/* A pingpong needs its next receive posted while the last one is read. */
 	if (params->mode == RAW_PINGPONG && params->window < 2)
 		params->window = 2;

@@ -69,6 +69,5 @@ void bench_pingpong(struct bench *bench);
 void bench_ring(struct bench *bench);
 void bench_setup(struct bench *bench);
 void bench_share(struct bench *bench);
-void bench_delay(struct bench *bench);
 
 #endif

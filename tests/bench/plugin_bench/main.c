@@ -16,10 +16,9 @@
 
 /* As workload_names[]. */
 static void (*const workloads[])(struct bench *bench) = {
-	bench_stream, bench_pingpong, bench_ring, bench_setup, bench_share, bench_delay,
+	bench_stream, bench_pingpong, bench_ring, bench_setup, bench_share,
 };
-static const char *const workload_names[] = {"stream", "pingpong", "ring", "setup",
-					     "share",  "delay",	   NULL};
+static const char *const workload_names[] = {"stream", "pingpong", "ring", "setup", "share", NULL};
 
 static int take_sizes(const struct option_row *row, const char *text, void *arg)
 {
@@ -54,7 +53,7 @@ static int take_seconds(const struct option_row *row, const char *text, void *ar
 static const struct option_row rows[] = {
 	{"rank", 0, "R", "of --ranks", OPTION_NUMBER(struct bench, rank, 0, MEET_RANKS_MAX - 1)},
 	{"ranks", 0, "N", "how many", OPTION_NUMBER(struct bench, ranks, 1, MEET_RANKS_MAX)},
-	{"workload", 0, "NAME", "stream, pingpong, ring, setup, share, delay",
+	{"workload", 0, "NAME", "stream, pingpong, ring, setup, share",
 	 OPTION_CHOICE(struct bench, workload, workload_names)},
 	{"plugin", 0, "FILE", "the net plugin [libnccl-net-mesh.so beside this program]",
 	 OPTION_TEXT(struct bench, file)},
