@@ -5,8 +5,9 @@
 #include <sys/mman.h>
 
 #include "clock.h"
-#include "lane.h"
+#include "bench.h"
 #include "lane_tcp.h"
+#include "../stamp.h"
 
 /* NCCL hands test an array of so many. */
 #define TEST_SIZES 64
@@ -192,4 +193,49 @@ bool lane_test(struct lane *lane, size_t size)
 		fatal("test() reported %d bytes instead of %zu", sizes[0], size);
 	lane->done++;
 	return true;
+}
+
+/* --- streams --- */
+
+void lane_check(const struct lane_stream *stream, const struct lane *lane, uint64_t index)
+{
+	if (!stamp_is_right(lane_slot(lane, index), stream->size, index, stream->step))
+		fatal("wrong bytes in message %llu of %zu bytes", (unsigned long long)index,
+		      stream->size);
+}
+
+bool lane_stream_pass(const struct lane_stream *stream, struct lane *lane, uint64_t end)
+{
+	if (lane->posted < end && lane->posted < lane->done + stream->window) {
+		if (lane->sending)
+			stamp_put(lane_slot(lane, lane->posted), stream->size, lane->posted,
+				  stream->step);
+		if (lane->sending ? lane_send(lane, stream->size)
+				  : lane_receive(lane, stream->size))
+			return true;
+	}
+	if (!lane_test(lane, stream->size))
+		return false;
+	if (!lane->sending)
+		lane_check(stream, lane, lane->done - 1);
+	return true;
+}
+
+void lanes_stream(const struct lane_stream *stream, struct lane *lanes, unsigned int num,
+		  uint64_t count)
+{
+	uint64_t end = lanes[0].done + count, idle = 0;
+	bool any, finished = false;
+
+	while (!finished) {
+		any = false;
+		finished = true;
+		for (unsigned int i = 0; i < num; i++) {
+			any |= lane_stream_pass(stream, &lanes[i], end);
+			finished &= lanes[i].done == end;
+		}
+		idle = any ? 0 : idle + 1;
+		if (idle)
+			bench_idle(idle, YIELD_SELDOM);
+	}
 }

@@ -73,4 +73,20 @@ bool lane_receive(struct lane *lane, size_t size);
 /** Asks for message lane->done; true if it is done, @size is its size. */
 bool lane_test(struct lane *lane, size_t size);
 
+/* Messages of one size in one direction, checked. */
+struct lane_stream {
+	size_t size, step;   /* @step: of stamp.h */
+	unsigned int window; /* messages in flight on each lane */
+};
+
+/** Does one thing for the lane's messages up to number @end. Returns false if nothing could be. */
+bool lane_stream_pass(const struct lane_stream *stream, struct lane *lane, uint64_t end);
+
+/** Moves @count messages over each of @num lanes, in turn. */
+void lanes_stream(const struct lane_stream *stream, struct lane *lanes, unsigned int num,
+		  uint64_t count);
+
+/** Ends the program if message @index in its slot is wrong. */
+void lane_check(const struct lane_stream *stream, const struct lane *lane, uint64_t index);
+
 #endif

@@ -13,60 +13,14 @@
 struct share {
 	struct bench *bench;
 	struct lane lanes[LANES + 1];
-	size_t size, step;
+	struct lane_stream stream;
 };
-
-static bool send_pass(const struct share *share, struct lane *lane, uint64_t end)
-{
-	if (lane->posted < end && lane->posted < lane->done + WINDOW) {
-		stamp_put(lane_slot(lane, lane->posted), share->size, lane->posted, share->step);
-		if (lane_send(lane, share->size))
-			return true;
-	}
-	return lane_test(lane, share->size);
-}
-
-static bool receive_pass(const struct share *share, struct lane *lane, uint64_t end)
-{
-	if (lane->posted < end && lane->posted < lane->done + WINDOW &&
-	    lane_receive(lane, share->size))
-		return true;
-	if (!lane_test(lane, share->size))
-		return false;
-	if (!stamp_is_right(lane_slot(lane, lane->done - 1), share->size, lane->done - 1,
-			    share->step))
-		fatal("wrong bytes in message %llu of %zu bytes",
-		      (unsigned long long)lane->done - 1, share->size);
-	return true;
-}
-
-/* Moves @count messages through each of the lanes from @first to @last, in turn. */
-static void move(struct share *share, uint64_t count, unsigned int first, unsigned int last)
-{
-	uint64_t ends[LANES + 1], idle = 0;
-	bool any, finished = false;
-
-	for (unsigned int i = first; i <= last; i++)
-		ends[i] = share->lanes[i].done + count;
-	while (!finished) {
-		any = false;
-		finished = true;
-		for (unsigned int i = first; i <= last; i++) {
-			struct lane *lane = &share->lanes[i];
-
-			any |= lane->sending ? send_pass(share, lane, ends[i])
-					     : receive_pass(share, lane, ends[i]);
-			finished &= lane->done == ends[i];
-		}
-		idle = any ? 0 : idle + 1;
-		if (idle)
-			bench_idle(idle, YIELD_SELDOM);
-	}
-}
 
 static void stream(void *argument, uint64_t count)
 {
-	move(argument, count, 0, LANES - 1);
+	struct share *share = argument;
+
+	lanes_stream(&share->stream, share->lanes, LANES, count);
 }
 
 /* The sender has a full window in flight, and no receive is posted for it. */
@@ -77,8 +31,9 @@ static void get_stuck(struct share *share)
 	if (!lane->sending)
 		return;
 	for (unsigned int i = 0; i < WINDOW; i++) {
-		stamp_put(lane_slot(lane, lane->posted), share->size, lane->posted, share->step);
-		if (!lane_send(lane, share->size))
+		stamp_put(lane_slot(lane, lane->posted), share->stream.size, lane->posted,
+			  share->stream.step);
+		if (!lane_send(lane, share->stream.size))
 			return; /* a plugin whose peer is not ready */
 	}
 }
@@ -90,7 +45,7 @@ static void get_going(struct share *share)
 	uint64_t idle = 0, end = lane->done + WINDOW;
 
 	while (lane->done < end) {
-		if (lane->sending ? send_pass(share, lane, end) : receive_pass(share, lane, end))
+		if (lane_stream_pass(&share->stream, lane, end))
 			idle = 0;
 		else
 			bench_idle(++idle, YIELD_SELDOM);
@@ -115,10 +70,10 @@ static void measure(struct share *share, size_t size)
 	double before, grown, all[MEET_RANKS_MAX], most = 0;
 	uint64_t free_count, stuck_count;
 
-	share->size = size;
-	share->step = STAMP_ALL;
-	move(share, WINDOW, 0, STUCK);
-	share->step = STAMP_PAGES;
+	share->stream = (struct lane_stream){size, STAMP_ALL, WINDOW};
+	lanes_stream(&share->stream, share->lanes, LANES, WINDOW);
+	lanes_stream(&share->stream, &share->lanes[STUCK], 1, WINDOW);
+	share->stream.step = STAMP_PAGES;
 	free_count = bench_calibrate(bench, &free_run, 16, stream, share);
 	before = resident_mib();
 	get_stuck(share);

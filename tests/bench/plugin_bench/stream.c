@@ -19,60 +19,15 @@ struct pair {
 	struct lane out, in;	      /* of this rank, in a ping-pong */
 	struct lane lanes[COMMS_MAX]; /* of a stream, in its direction */
 	unsigned int comms;	      /* of them that are used */
-	size_t size, step;
-	unsigned int window;
+	struct lane_stream stream;
 	uint32_t *samples;
 };
 
-static void check(const struct pair *pair, const struct lane *lane, uint64_t index)
-{
-	if (!stamp_is_right(lane_slot(lane, index), pair->size, index, pair->step))
-		fatal("wrong bytes in message %llu of %zu bytes", (unsigned long long)index,
-		      pair->size);
-}
-
-static bool send_pass(const struct pair *pair, struct lane *lane, uint64_t end)
-{
-	if (lane->posted < end && lane->posted < lane->done + pair->window) {
-		stamp_put(lane_slot(lane, lane->posted), pair->size, lane->posted, pair->step);
-		if (lane_send(lane, pair->size))
-			return true;
-	}
-	return lane_test(lane, pair->size);
-}
-
-static bool receive_pass(const struct pair *pair, struct lane *lane, uint64_t end)
-{
-	if (lane->posted < end && lane->posted < lane->done + pair->window &&
-	    lane_receive(lane, pair->size))
-		return true;
-	if (!lane_test(lane, pair->size))
-		return false;
-	check(pair, lane, lane->done - 1);
-	return true;
-}
-
-/* Moves @count messages over each comm, in turn. */
 static void stream(void *argument, uint64_t count)
 {
 	struct pair *pair = argument;
-	const bool sends = pair->bench->rank == 0;
-	uint64_t end = pair->lanes[0].done + count, idle = 0;
-	bool any, finished = false;
 
-	while (!finished) {
-		any = false;
-		finished = true;
-		for (unsigned int i = 0; i < pair->comms; i++) {
-			struct lane *lane = &pair->lanes[i];
-
-			any |= sends ? send_pass(pair, lane, end) : receive_pass(pair, lane, end);
-			finished &= lane->done == end;
-		}
-		idle = any ? 0 : idle + 1;
-		if (idle)
-			bench_idle(idle, YIELD_SELDOM);
-	}
+	lanes_stream(&pair->stream, pair->lanes, pair->comms, count);
 }
 
 static int compare_samples(const void *a, const void *b)
@@ -90,14 +45,14 @@ static void await_message(struct pair *pair, uint64_t number, uint64_t end)
 	while (pair->in.done < number) {
 		/* A socket may have taken only a part of the last answer. */
 		if (pair->out.done < pair->out.posted)
-			lane_test(&pair->out, pair->size);
-		if (lane_test(&pair->in, pair->size))
-			check(pair, &pair->in, pair->in.done - 1);
+			lane_test(&pair->out, pair->stream.size);
+		if (lane_test(&pair->in, pair->stream.size))
+			lane_check(&pair->stream, &pair->in, pair->in.done - 1);
 		else
 			bench_idle(++idle, YIELD_SELDOM);
 	}
-	while (pair->in.posted < end && pair->in.posted < pair->in.done + pair->window &&
-	       lane_receive(&pair->in, pair->size))
+	while (pair->in.posted < end && pair->in.posted < pair->in.done + pair->stream.window &&
+	       lane_receive(&pair->in, pair->stream.size))
 		continue;
 }
 
@@ -108,11 +63,13 @@ static void send_message(struct pair *pair)
 
 	/* What was sent before has arrived, because its answer has: NCCL does not wait for it. */
 	if (lane->done < lane->posted)
-		lane_test(lane, pair->size);
-	while (lane->posted == lane->done + pair->window && !lane_test(lane, pair->size))
+		lane_test(lane, pair->stream.size);
+	while (lane->posted == lane->done + pair->stream.window &&
+	       !lane_test(lane, pair->stream.size))
 		bench_idle(++idle, YIELD_SELDOM);
-	stamp_put(lane_slot(lane, lane->posted), pair->size, lane->posted, pair->step);
-	while (!lane_send(lane, pair->size))
+	stamp_put(lane_slot(lane, lane->posted), pair->stream.size, lane->posted,
+		  pair->stream.step);
+	while (!lane_send(lane, pair->stream.size))
 		bench_idle(++idle, YIELD_SELDOM);
 }
 
@@ -137,7 +94,7 @@ static void pingpong(void *argument, uint64_t count)
 		before = now;
 	}
 	while (pair->out.done < pair->out.posted)
-		lane_test(&pair->out, pair->size);
+		lane_test(&pair->out, pair->stream.size);
 }
 
 static size_t slot_bytes(const struct bench *bench)
@@ -155,20 +112,21 @@ static size_t slot_bytes(const struct bench *bench)
 /* Every byte of the first messages is looked at, before anything is measured. */
 static void verify(struct pair *pair, void (*part)(void *argument, uint64_t count))
 {
-	pair->step = STAMP_ALL;
+	pair->stream.step = STAMP_ALL;
 	part(pair, 2 * SLOTS + 3);
-	pair->step = STAMP_PAGES;
+	pair->stream.step = STAMP_PAGES;
 }
 
 static void report_stream(const struct pair *pair, uint64_t count, const struct usage *usage)
 {
-	double bytes = (double)pair->size * (double)count * pair->comms;
+	double bytes = (double)pair->stream.size * (double)count * pair->comms;
 
 	printf("{\"workload\": \"stream\", \"bytes\": %zu, \"comms\": %u, \"inflight\": %u, "
 	       "\"messages\": %llu, \"seconds\": %.6f, \"gbit_s\": %.4f, "
 	       "\"cpu_s_per_gib\": %.4f, \"system_s_per_gib\": %.4f}\n",
-	       pair->size, pair->comms, pair->window, (unsigned long long)count, usage->wall,
-	       bytes * 8 / 1e9 / usage->wall, (usage->user + usage->system) / (bytes / (1 << 30)),
+	       pair->stream.size, pair->comms, pair->stream.window, (unsigned long long)count,
+	       usage->wall, bytes * 8 / 1e9 / usage->wall,
+	       (usage->user + usage->system) / (bytes / (1 << 30)),
 	       usage->system / (bytes / (1 << 30)));
 }
 
@@ -185,12 +143,13 @@ static void streams(struct bench *bench, struct pair *pair, unsigned int comms)
 	lanes_open(&bench->maker, &bench->meet, first ? 1 : -1, first ? -1 : 0, pair->lanes,
 		   pair->lanes, comms, SLOTS, slot_bytes(bench));
 	for (unsigned int i = 0; i < bench->num_sizes * bench->num_inflight; i++) {
-		pair->size = bench->sizes[i / bench->num_inflight];
-		pair->window = bench->inflight[i % bench->num_inflight];
-		if (pair->window > SLOTS)
+		pair->stream.size = bench->sizes[i / bench->num_inflight];
+		pair->stream.window = bench->inflight[i % bench->num_inflight];
+		if (pair->stream.window > SLOTS)
 			fatal("at most %d in flight", SLOTS);
 		verify(pair, stream);
-		count = bench_calibrate(bench, &usage, pair->size > 65536 ? 32 : 256, stream, pair);
+		count = bench_calibrate(bench, &usage, pair->stream.size > 65536 ? 32 : 256, stream,
+					pair);
 		if (first)
 			report_stream(pair, count, &usage);
 	}
@@ -212,7 +171,7 @@ static void report_pingpong(const struct pair *pair, uint64_t count)
 	qsort(pair->samples, count, sizeof(pair->samples[0]), compare_samples);
 	printf("{\"workload\": \"pingpong\", \"bytes\": %zu, \"messages\": %llu, "
 	       "\"half_rtt_us\": %.3f, \"half_rtt_p99_us\": %.3f, \"half_rtt_min_us\": %.3f}\n",
-	       pair->size, (unsigned long long)count, pair->samples[count / 2] / 2000.0,
+	       pair->stream.size, (unsigned long long)count, pair->samples[count / 2] / 2000.0,
 	       pair->samples[count - 1 - count / 100] / 2000.0, pair->samples[0] / 2000.0);
 }
 
@@ -224,7 +183,7 @@ void bench_pingpong(struct bench *bench)
 	uint64_t count;
 
 	pair.bench = bench;
-	pair.window = SLOTS;
+	pair.stream.window = SLOTS;
 	pair.out.fd = pair.in.fd = -1;
 	lanes_open(&bench->maker, &bench->meet, other, other, &pair.out, &pair.in, 1, SLOTS,
 		   slot_bytes(bench));
@@ -232,7 +191,7 @@ void bench_pingpong(struct bench *bench)
 	if (!pair.samples)
 		fatal("no memory for samples");
 	for (unsigned int i = 0; i < bench->num_sizes; i++) {
-		pair.size = bench->sizes[i];
+		pair.stream.size = bench->sizes[i];
 		verify(&pair, pingpong);
 		count = bench_calibrate(bench, &usage, 256, pingpong, &pair);
 		if (bench->rank == 0)
