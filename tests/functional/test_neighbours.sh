@@ -250,7 +250,7 @@ silent_pair() {
 	unset "FAULTS_ENV[-1]"
 }
 
-# idle_once: the rank on b sends nothing. Status 0 if it wakes no more often than one without
+# idle_once: status 0 if the rank on b sends nothing, and wakes no more often than one without
 # neighbours.
 idle_once() {
 	local before silent_before before_sent sent wakes silent_wakes
@@ -263,13 +263,12 @@ idle_once() {
 	silent_wakes=$(($(switches "$(rank_pid w)") - silent_before))
 	note "idle for $IDLE_SECONDS s: $sent datagrams, $wakes wakes; without neighbours" \
 		"$silent_wakes wakes"
-	((sent == 0)) || fail "an idle rank has sent $sent datagrams"
 	# Both look at their links now and then, not at the same time; one more look each second
 	# would add 10.
-	((wakes <= silent_wakes + IDLE_SECONDS / 2))
+	((sent == 0 && wakes <= silent_wakes + IDLE_SECONDS / 2))
 }
 
-# On a busy machine either may wake more often for a while.
+# On a busy machine either may wake more often for a while, and the last question comes late.
 idle() {
 	silent_pair
 	# The engine goes to sleep a second after its last work.
@@ -277,7 +276,7 @@ idle() {
 	for _ in {1..4}; do
 		! idle_once || return 0
 	done
-	fail "an idle rank wakes more often than one without neighbours, each time"
+	fail "an idle rank sends, or wakes more often than one without neighbours, each time"
 }
 
 # A rank asks again when a NIC has its carrier again.
@@ -291,7 +290,8 @@ carrier_returns() {
 		close-listen 0
 	END
 	arrives alone
-	pause $((2 * FAULTS_SLOW)) # its first round is over
+	wait_for "grep -q 'Neighbours: ' $FAULTS/alone.log" $((60 * FAULTS_SLOW)) ||
+		faults_show "c does not end its first round"
 	mesh_carrier c ca down
 	before=$(sent c)
 	mesh_carrier c ca up

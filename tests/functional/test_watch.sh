@@ -35,10 +35,14 @@ ranks_signal() {
 	done
 }
 
+ranks_live() { [[ $(for node in a b; do mesh_namespace_pids "$MESH_PREFIX$node"; done) ]]; }
+
 # They get no chance to clean up.
 ranks_kill() {
 	ranks_signal KILL
 	wait "${PIDS[@]}" 2>/dev/null
+	# The ranks are not our children, and end after the `timeout` around them.
+	wait_for "! ranks_live" 60 || fail "the ranks do not end"
 }
 
 files() { find "$STATS" -type f; }
