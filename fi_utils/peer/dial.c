@@ -104,37 +104,10 @@ static int socket_open(const struct peer_checker *checker, const struct mesh_add
 	return ret;
 }
 
-/*
- * The server has closed the connection instead of answering our HELLO, as that of version 1 does.
- * Such a one answers a HELLO of its own version. Returns its version; 0: it is something else.
- */
-static uint8_t version_ask(const struct peer_checker *checker, const struct mesh_addr *local,
-			   const struct mesh_addr *remote)
-{
-	struct mesh_check_frame frame;
-	struct peer_stream stream;
-	uint8_t version = 0;
-	int fd = socket_open(checker, local, remote);
-
-	if (fd < 0 || peer_stream_open(&stream, fd))
-		return 0;
-	memset(&frame, 0, sizeof(frame));
-	mesh_check_header_fill(&frame.header, MESH_CHECK_HELLO, 1, MESH_CHECK_HELLO_1_BYTES);
-	frame.header.version = 1;
-	memcpy(frame.hello.node, checker->self.name, sizeof(frame.hello.node));
-	if (send(fd, &frame, sizeof(frame.header) + MESH_CHECK_HELLO_1_BYTES, MSG_NOSIGNAL) > 0 &&
-	    !interrupt_wait(fd, POLLIN, mesh_clock_ms() + PEER_ANSWER_MS) &&
-	    peer_stream_next(&stream, &frame) == -EPROTONOSUPPORT)
-		version = peer_stream_version(&stream);
-	peer_stream_close(&stream);
-	return version;
-}
-
 int peer_dial(const struct peer_checker *checker, const struct mesh_addr *local,
 	      const struct mesh_addr *remote, struct peer_stream *stream,
 	      struct mesh_check_hello *hello, char *text)
 {
-	uint8_t theirs;
 	int fd, ret;
 
 	*text = '\0';
@@ -144,11 +117,6 @@ int peer_dial(const struct peer_checker *checker, const struct mesh_addr *local,
 		ret = hello_exchange(checker, stream, hello, text);
 		if (ret)
 			peer_stream_close(stream);
-	}
-	theirs = ret == -ECONNRESET && fd >= 0 ? version_ask(checker, local, remote) : 0;
-	if (theirs) {
-		version_text(theirs, text);
-		return -EPROTONOSUPPORT;
 	}
 	if (ret && !*text)
 		error_text(ret, text);

@@ -19,8 +19,7 @@
  * All integers are little-endian, as in wire.h. Texts end in a zero byte.
  *
  * The header and ERROR are the same in all versions. A server answers a frame of another version
- * with an ERROR of that version, which names both, and closes the connection; that of version 1
- * only closes it. Version 2 measured a link without the plugin's connections.
+ * with an ERROR of that version, which names both, and closes the connection.
  */
 #ifndef MESH_FI_UTILS_PEER_WIRE_H
 #define MESH_FI_UTILS_PEER_WIRE_H
@@ -98,7 +97,7 @@ struct mesh_check_hello {
 	uint8_t num_nics;
 	uint8_t reserved[5];
 	char node[MESH_NODE_NAME_MAX];
-	char site[MESH_SITE_NAME_MAX];		   /* version 2; "": none is set */
+	char site[MESH_SITE_NAME_MAX];		   /* "": none is set */
 	struct mesh_check_nic nics[MESH_NICS_MAX]; /* num_nics of them are sent */
 };
 _Static_assert(offsetof(struct mesh_check_hello, plugin_protocol) == 8, "wire format");
@@ -106,8 +105,6 @@ _Static_assert(offsetof(struct mesh_check_hello, num_nics) == 10, "wire format")
 _Static_assert(offsetof(struct mesh_check_hello, node) == 16, "wire format");
 _Static_assert(offsetof(struct mesh_check_hello, site) == 80, "wire format");
 _Static_assert(offsetof(struct mesh_check_hello, nics) == 96, "wire format");
-/* Bytes of version 1's HELLO without NICs, which its server answers. */
-#define MESH_CHECK_HELLO_1_BYTES 80
 
 /* A cable as its near end heard it: who is at the far one. */
 struct mesh_check_cable {

@@ -49,10 +49,10 @@ sites_are_named() {
 	note "sites of both ends, of one, of none"
 }
 
-# A server of version 1 closes the connection after a HELLO of another version.
+# A server of version 2 answers a HELLO of another version with an ERROR of that version.
 older_server() {
 	cat >"$OUT/older.py" <<-'PY'
-		import socket, struct
+		import errno, socket, struct
 		listener = socket.create_server(("10.77.1.2", 18620))
 		print("listening", flush=True)
 		while True:
@@ -62,20 +62,20 @@ older_server() {
 		            continue
 		        magic, version, kind, zero, length, number = struct.unpack("<IBBHII", head)
 		        client.recv(length, socket.MSG_WAITALL)
-		        if version == 1:
-		            assert kind == 1 and length == 80
-		            client.sendall(struct.pack("<IBBHII", magic, 1, 1, 0, 80, number) +
-		                           bytes(80))
-		            client.recv(1)
+		        words = "serve uses version 2, and check version %d" % version
+		        client.sendall(struct.pack("<IBBHIIII", magic, version, 17, 0, 168, number,
+		                                   errno.EPROTONOSUPPORT, 0) +
+		                       words.encode().ljust(160, b"\0"))
+		        client.recv(1)
 	PY
 	mesh_spawn b "$OUT/older" python3 "$OUT/older.py"
 	wait_for "grep -q listening $OUT/older" 60 || fail "$(cat "$OUT/older")"
 	check -
-	says "fail     peer           10.77.1.2 cannot be checked over ab: \`fi_mesh serve\` there"
-	says "there uses version 1 of this check's protocol, and this node version 3"
+	says "fail     peer           10.77.1.2 cannot be checked over ab: serve uses version 2"
+	says "and check version 3"
 	says "do:   run the same version of fi_mesh on both nodes"
 	kill "$MESH_SPAWNED"
-	note "a server of version 1"
+	note "a server of version 2"
 }
 
 # What checks of earlier versions get from our server, and read as their own.
@@ -100,7 +100,7 @@ other_checks() {
 	check -
 	says "first choice: ab 10.77.1.1 -> ba 10.77.1.2"
 	end_serving
-	note "checks of versions 1 and 3"
+	note "checks of versions 1 and 2"
 }
 
 main() {

@@ -98,16 +98,19 @@ TEST(refused)
 	assert_int_equal(mesh_check_decode(bytes, size, &decoded), -EPROTO);
 }
 
-/* A HELLO of version 1, which had no site, and an ERROR of any version. */
+/* Of version 1, which had no site. */
+#define OLD_HELLO_BYTES 80
+
+/* A HELLO of version 1, and an ERROR of any version. */
 TEST(other_versions)
 {
 	size_t size;
 
-	mesh_check_header_fill(&frame.header, MESH_CHECK_HELLO, 7, MESH_CHECK_HELLO_1_BYTES);
+	mesh_check_header_fill(&frame.header, MESH_CHECK_HELLO, 7, OLD_HELLO_BYTES);
 	frame.header.version = 1;
 	memcpy(bytes, &frame.header, sizeof(frame.header));
-	memset(bytes + sizeof(frame.header), 0, MESH_CHECK_HELLO_1_BYTES);
-	size = sizeof(frame.header) + MESH_CHECK_HELLO_1_BYTES;
+	memset(bytes + sizeof(frame.header), 0, OLD_HELLO_BYTES);
+	size = sizeof(frame.header) + OLD_HELLO_BYTES;
 	assert_int_equal(mesh_check_decode(bytes, size, &decoded), -EPROTONOSUPPORT);
 	assert_int_equal(mesh_check_version_of(bytes, size), 1);
 	assert_int_equal(mesh_check_version_of(bytes, sizeof(frame.header) - 1), 0);

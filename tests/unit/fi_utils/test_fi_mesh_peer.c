@@ -156,7 +156,7 @@ TEST_WITH(version_is_refused, ends_open, ends_close)
 	struct mesh_check_frame frame;
 	char bytes[512];
 
-	mesh_check_header_fill(&asked, MESH_CHECK_HELLO, 7, MESH_CHECK_HELLO_1_BYTES);
+	mesh_check_header_fill(&asked, MESH_CHECK_HELLO, 7, 80);
 	asked.version = 1;
 	assert_int_equal(send(ends.here.fd, &asked, sizeof(asked), 0), sizeof(asked));
 	assert_int_equal(peer_stream_version(&ends.there), 0);
