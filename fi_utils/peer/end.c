@@ -102,9 +102,6 @@ int peer_end_open(const char *nic, uint64_t job, uint8_t *handle, struct peer_en
 
 	if (!opened)
 		return ret;
-	pthread_mutex_lock(&words_lock);
-	*words = '\0'; /* of an earlier measurement */
-	pthread_mutex_unlock(&words_lock);
 	mesh_log_sink_set(words_keep);
 	opened->memory = aligned_alloc(PAGE, MEMORY_BYTES);
 	if (opened->memory) {
@@ -317,9 +314,8 @@ int peer_end_poll(struct peer_end *end)
 
 /* ---- there and back ----------------------------------------------------------------------- */
 
-int peer_end_ping(void *arg, uint32_t seq, uint64_t deadline_ms)
+int peer_end_ping(struct peer_end *end, uint32_t seq, uint64_t deadline_ms)
 {
-	struct peer_end *end = arg;
 	const struct ping ping = {.seq = seq};
 	int ret = message_send(end, &ping);
 
@@ -343,9 +339,8 @@ void peer_end_run(struct peer_end *end, uint32_t ms)
 	end->sending = true;
 }
 
-int peer_end_step(void *arg, uint64_t *bytes, uint64_t *ns)
+int peer_end_step(struct peer_end *end, uint64_t *bytes, uint64_t *ns)
 {
-	struct peer_end *end = arg;
 	uint64_t now = mesh_clock_ns();
 	int ret = peer_end_poll(end);
 

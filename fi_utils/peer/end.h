@@ -45,14 +45,25 @@ void peer_end_meet(struct peer_end *end, const uint8_t *handle);
  */
 int peer_end_poll(struct peer_end *end);
 
-/** A peer_ping_once: also returns -EINTR after Ctrl-C. Both connections are up. */
-int peer_end_ping(void *end, uint32_t seq, uint64_t deadline_ms);
+/**
+ * Sends a small message, and waits until @deadline_ms for its answer. Both connections are up.
+ *
+ * Returns 0; -ETIMEDOUT; -EINTR after Ctrl-C; another negative errno.
+ */
+int peer_end_ping(struct peer_end *end, uint32_t seq, uint64_t deadline_ms);
 
 /** Begins to send large messages, for @ms. */
 void peer_end_run(struct peer_end *end, uint32_t ms);
 
-/** A peer_send_step: polls, too. Also returns -ETIMEDOUT if messages do not arrive. */
-int peer_end_step(void *end, uint64_t *bytes, uint64_t *ns);
+/**
+ * Sends, and polls.
+ *
+ * @bytes, @ns: written on success: what has arrived, and in which time
+ *
+ * Returns -EAGAIN while it goes on; 0 at the end; -ETIMEDOUT if messages do not arrive; another
+ * negative errno.
+ */
+int peer_end_step(struct peer_end *end, uint64_t *bytes, uint64_t *ns);
 
 /** peer_cpu_share() since both connections are up. */
 double peer_end_cpu_share(const struct peer_end *end);

@@ -1,24 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* figures.c - takes the figures of a measurement, latency and bandwidth, and judges them. */
-#include <errno.h>
 #include <stdlib.h>
 
 #include "base/clock.h"
 
 #include "common/finding.h"
-#include "common/interrupt.h"
 #include "peer/figures.h"
-
-/* Round trips; the first ones, which make the connection, are not counted. */
-#define PINGS 500
-#define PINGS_WARM 20
-/*
- * On a busy node each round trip takes a turn of the scheduler: after the time for them this many
- * suffice.
- */
-#define PINGS_LEAST 20
-/* For each of them. */
-#define PING_MS 5000
 
 /* NVIDIA/dgx-spark-playbooks 102 and 108: 200 Gb/s negotiated, 8 to 25 Gb/s carried. */
 #define FAST_GBPS 100
@@ -59,37 +46,6 @@ uint64_t peer_half_rtt(uint64_t *times, int num)
 {
 	qsort(times, (size_t)num, sizeof(*times), number_order);
 	return times[num / 10] / 2;
-}
-
-int peer_ping(peer_ping_once once, void *end, uint32_t ms, double *half_us)
-{
-	uint64_t times[PINGS], started, enough_ms = mesh_clock_ms() + ms;
-	uint32_t seq = 0;
-	int num = 0, ret;
-
-	while (num < PINGS && (num < PINGS_LEAST || mesh_clock_ms() < enough_ms)) {
-		started = mesh_clock_ns();
-		ret = once(end, ++seq, mesh_clock_ms() + PING_MS);
-		if (ret)
-			return ret;
-		if (seq > PINGS_WARM)
-			times[num++] = mesh_clock_ns() - started;
-	}
-	*half_us = (double)peer_half_rtt(times, num) / 1000;
-	return 0;
-}
-
-int peer_send(peer_send_step step, void *end, double *gbps)
-{
-	uint64_t bytes = 0, ns = 0;
-	int ret;
-
-	do {
-		ret = step(end, &bytes, &ns);
-	} while (ret == -EAGAIN && !interrupt_happened());
-	if (!ret)
-		*gbps = peer_gbps(bytes, ns);
-	return ret == -EAGAIN ? -EINTR : ret;
 }
 
 struct peer_since peer_since_now(void)

@@ -18,24 +18,6 @@ double peer_gbps(uint64_t bytes, uint64_t ns);
  */
 uint64_t peer_half_rtt(uint64_t *times, int num);
 
-/** Sends a small message to the other side, and waits until @deadline_ms for its answer. */
-typedef int (*peer_ping_once)(void *end, uint32_t seq, uint64_t deadline_ms);
-
-/**
- * Sends small messages there and back, one at a time, for @ms; a few however long they take.
- *
- * @half_us: peer_half_rtt() of them, microseconds; written on success only
- *
- * Returns 0, or the error of @once: -ETIMEDOUT if one was not returned.
- */
-int peer_ping(peer_ping_once once, void *end, uint32_t ms, double *half_us);
-
-/** Sends as much as it can: -EAGAIN while it goes on; 0 at the end, with what arrived, and when. */
-typedef int (*peer_send_step)(void *end, uint64_t *bytes, uint64_t *ns);
-
-/** Calls @step to its end. Returns 0 and the rate; -EINTR after Ctrl-C; the error of @step. */
-int peer_send(peer_send_step step, void *end, double *gbps);
-
 /* Since when a measurement runs, and what processor time its thread has had before. */
 struct peer_since {
 	uint64_t wall_ns, cpu_ns;

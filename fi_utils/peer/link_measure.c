@@ -2,24 +2,17 @@
 /* link_measure.c - measures latency and bandwidth of one link, and judges them. */
 #include <errno.h>
 #include <math.h>
-#include <string.h>
 
 #include "common/finding.h"
 #include "peer/checker.h"
 #include "peer/figures.h"
 #include "peer/measure.h"
 
-/* TCP needs the processor: the smaller share of the two ends. */
-static double cpu_share(const struct peer_link *link)
-{
-	return fmin(link->numbers.cpu_here, link->numbers.cpu_there);
-}
-
 /* The reason for a figure that the nodes' processors, and not the link, may have made. */
 static void reason_say(const struct peer_link *link, enum check_verdict verdict,
 		       struct check_result *result)
 {
-	if (peer_nodes_are_busy(cpu_share(link)))
+	if (peer_nodes_are_busy(peer_numbers_cpu_share(&link->numbers)))
 		check_seen(result,
 			   "both nodes should be idle: the measurement had %.0f %% of a processor "
 			   "here and %.0f %% there",
@@ -32,7 +25,8 @@ static void reason_say(const struct peer_link *link, enum check_verdict verdict,
 static void latency_say(const struct peer_link *link, struct check_result *result)
 {
 	double us = link->numbers.half_rtt_us;
-	enum check_verdict verdict = peer_latency_verdict(us, cpu_share(link));
+	enum check_verdict verdict =
+		peer_latency_verdict(us, peer_numbers_cpu_share(&link->numbers));
 
 	check_say(result, verdict, "latency %.1f us to node %s (half of a round trip, %s)", us,
 		  link->peer->name, mesh_provider_id_text(link->provider));
@@ -58,7 +52,8 @@ static void bandwidth_say(const struct peer_link *link, struct check_result *res
 	const struct peer_numbers *numbers = &link->numbers;
 	bool rdma = link->provider == MESH_PROVIDER_VERBS_RXM;
 	double rate = link_rate(link), least = fmin(numbers->to_gbps, numbers->from_gbps);
-	enum check_verdict verdict = peer_bandwidth_verdict(least, rate, rdma, cpu_share(link));
+	enum check_verdict verdict =
+		peer_bandwidth_verdict(least, rate, rdma, peer_numbers_cpu_share(&link->numbers));
 
 	if (rate > 0)
 		check_say(result, verdict,
@@ -88,18 +83,12 @@ static void bandwidth_say(const struct peer_link *link, struct check_result *res
 static void failure_say(const struct peer_link *link, const struct peer_measured *measured,
 			int error, struct check_result *result)
 {
-	const char *words = *measured->words ? measured->words : strerror(-error);
-
-	if (error == -EBUSY) {
-		check_say(result, CHECK_UNKNOWN, "latency and bandwidth were not measured: %s",
-			  words);
-		check_fix(result, "run this again once the other check has ended");
+	if (peer_measured_busy_say(measured, error, result))
 		return;
-	}
 	check_say(result, CHECK_FAIL,
 		  "the plugin (%s) does not work between %s and %s of node %s: %s (%s)",
 		  mesh_provider_id_text(link->provider), link->nic->netdev, link->theirs->netdev,
-		  link->peer->name, measured->step, words);
+		  link->peer->name, measured->step, peer_measured_words(measured, error));
 	check_fix(result,
 		  link->provider == MESH_PROVIDER_VERBS_RXM
 			  ? "`fi_mesh check` on both nodes; check RDMA without the plugin: "

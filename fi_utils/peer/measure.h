@@ -47,6 +47,16 @@ struct peer_measurement {
  */
 int peer_measure(struct peer_measurement *measurement);
 
+/** The share of a processor that the measurement had, at the end that had less; 0 to 1. */
+double peer_numbers_cpu_share(const struct peer_numbers *numbers);
+
+/** Why a measurement failed with @error. */
+const char *peer_measured_words(const struct peer_measured *measured, int error);
+
+/** Reports that the peer measured with another node, if @error says so. Returns true then. */
+bool peer_measured_busy_say(const struct peer_measured *measured, int error,
+			    struct check_result *result);
+
 /** Measures one link, and judges the figures. The link's stream is open, and is closed. */
 void peer_link_measure(struct peer_link *link, struct check_result *result);
 

@@ -49,11 +49,6 @@ static json_t *paths_json(const struct peer_measured *measured)
 	return paths;
 }
 
-static double cpu_share(const struct peer_numbers *numbers)
-{
-	return fmin(numbers->cpu_here, numbers->cpu_there);
-}
-
 /* A figure may be that of a processor at either end, or at a relay, which is not known here. */
 static void busy_say(const struct peer_measurement *measurement, struct check_result *result)
 {
@@ -72,7 +67,7 @@ static void latency_say(const struct peer_measurement *measurement, struct check
 	const struct peer_numbers *numbers = &measurement->measured.numbers;
 	char via[VIA_TEXT_MAX];
 	double hop_us = numbers->half_rtt_us / (measurement->peer->routes.num_relays + 1);
-	bool slow = peer_latency_verdict(hop_us, cpu_share(numbers)) != CHECK_PASS;
+	bool slow = peer_latency_verdict(hop_us, peer_numbers_cpu_share(numbers)) != CHECK_PASS;
 
 	check_say(result, slow ? CHECK_UNKNOWN : CHECK_PASS,
 		  "latency %.1f us to node %s (half of a round trip of 8 bytes, %s)",
@@ -99,7 +94,8 @@ static void bandwidth_say(const struct peer_measurement *measurement, struct che
 			  via_text(&measurement->measured, via));
 		return;
 	}
-	verdict = peer_bandwidth_verdict(least, routes->gbps, routes->rdma, cpu_share(numbers));
+	verdict = peer_bandwidth_verdict(least, routes->gbps, routes->rdma,
+					 peer_numbers_cpu_share(numbers));
 	if (verdict == CHECK_WARN && !routes->rdma)
 		verdict = CHECK_UNKNOWN;
 	check_say(result, verdict,
@@ -118,14 +114,10 @@ static void failure_say(const struct peer_measurement *measurement, int error,
 	const struct peer_measured *measured = &measurement->measured;
 	const char *peer = measurement->peer->name;
 
-	if (error == -EBUSY) {
-		check_say(result, CHECK_UNKNOWN, "latency and bandwidth were not measured: %s",
-			  *measured->words ? measured->words : "another node is measuring");
-		check_fix(result, "run this again once the other check has ended");
+	if (peer_measured_busy_say(measured, error, result))
 		return;
-	}
 	check_say(result, CHECK_FAIL, "node %s is not reached over relays: %s (%s)", peer,
-		  measured->step, *measured->words ? measured->words : strerror(-error));
+		  measured->step, peer_measured_words(measured, error));
 	check_seen(result, "the route: %s", measurement->peer->routes.text);
 	check_fix(result,
 		  "see that each relay of the route runs (a rank of the job, or `fi_mesh serve "

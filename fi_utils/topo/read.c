@@ -144,7 +144,7 @@ static int plan_cables_read(struct topo_map *map, const json_t *root, json_t *na
 	return 0;
 }
 
-/* The shape only helps the layout: one that does not fit the nodes is ignored. */
+/* The shape is only a word in the summary: one that does not fit the nodes is ignored. */
 static void plan_shape_read(struct topo_map *map, const json_t *root)
 {
 	const char *text = text_of(root, "shape");
