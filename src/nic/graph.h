@@ -3,8 +3,8 @@
  * graph.h - the mesh as its nodes describe it: which links each node says that it has. Pure.
  *
  * A node may lie, so a link counts only if the nodes at both of its ends have reported it, with
- * the same NICs. Two nodes that lie together can still invent a link; the first connection over it
- * shows that, and mesh_graph_doubt() keeps later routes away from it.
+ * the same NICs. Who hears a question can answer for both and invent a link; the first connection
+ * over it shows that, and mesh_graph_doubt() keeps later routes away from it.
  */
 #ifndef MESH_NIC_GRAPH_H
 #define MESH_NIC_GRAPH_H
