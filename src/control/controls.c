@@ -30,24 +30,21 @@
 
 /*
  * Makes room for one more stranger: the oldest one goes that is silent. A process with the right to
- * connect sends HELLO at once, so it goes only if hundreds of others come meanwhile; and those of
- * nodes that are connected already go last.
+ * connect sends HELLO at once, so it goes only if hundreds of others come meanwhile.
  */
 MESH_HOLDS(process)
 static void strangers_make_room(struct mesh_process *process)
 {
-	struct mesh_peer *peer;
+	struct mesh_peer *peer, *oldest = NULL;
 
 	if (process->num_strangers < STRANGERS_MAX)
 		return;
-	TAILQ_FOREACH(peer, &process->strangers, stranger_entry) {
-		if (!mesh_peer_node_is_known(process, &peer->address.addr))
-			break;
+	LIST_FOREACH(peer, &process->peers, entry) {
+		if (mesh_peer_is_stranger(peer))
+			oldest = peer; /* each is inserted before the others */
 	}
-	if (!peer)
-		peer = TAILQ_FIRST(&process->strangers);
 	mesh_count_event(&process->counters->refused);
-	mesh_peer_lose(peer, "it sent nothing, and too many others wait to be known");
+	mesh_peer_lose(oldest, "it sent nothing, and too many others wait to be known");
 }
 
 /* True if accept() may succeed later, without another connection. */

@@ -400,7 +400,7 @@ static bool peers_fence(struct mesh_peer *peer)
 				return false;
 			fenced = true;
 		}
-		mesh_peer_fenced_set(other, MESH_FENCED);
+		other->fenced = MESH_FENCED;
 		LIST_FOREACH(user, &other->user_list, entry)
 			user->ops->fenced(user);
 	}

@@ -40,45 +40,6 @@ static void state_count(const struct mesh_peer *peer, enum mesh_peer_state state
 		mesh_count_event(&counters->peers_lost);
 }
 
-/* Strangers have connected, and nothing is known of them. */
-MESH_HOLDS(process)
-static bool is_stranger(const struct mesh_peer *peer)
-{
-	return peer->incoming && peer->state == MESH_PEER_HELLO;
-}
-
-/* The engine polls each millisecond for it. */
-MESH_HOLDS(process)
-static bool is_urgent(const struct mesh_peer *peer)
-{
-	return peer->state == MESH_PEER_GREETING ||
-	       (peer->state == MESH_PEER_LOST && peer->fenced == MESH_FENCED_NOT);
-}
-
-void mesh_peer_attention_end(struct mesh_peer *peer)
-{
-	struct mesh_process *process = peer->process;
-
-	mesh_process_assert_locked(process);
-	process->num_urgent -= is_urgent(peer);
-	if (!is_stranger(peer))
-		return;
-	TAILQ_REMOVE(&process->strangers, peer, stranger_entry);
-	process->num_strangers--;
-}
-
-MESH_HOLDS(process)
-static void attention_begin(struct mesh_peer *peer)
-{
-	struct mesh_process *process = peer->process;
-
-	process->num_urgent += is_urgent(peer);
-	if (!is_stranger(peer))
-		return;
-	TAILQ_INSERT_TAIL(&process->strangers, peer, stranger_entry);
-	process->num_strangers++;
-}
-
 void mesh_peer_state_set(struct mesh_peer *peer, enum mesh_peer_state state)
 {
 	mesh_process_assert_locked(peer->process);
@@ -89,19 +50,12 @@ void mesh_peer_state_set(struct mesh_peer *peer, enum mesh_peer_state state)
 	state_count(peer, state);
 	if (state <= MESH_PEER_UP && state > peer->failed_in)
 		peer->reason[0] = '\0';
-	mesh_peer_attention_end(peer);
+	peer->process->num_strangers -= mesh_peer_is_stranger(peer);
 	peer->state = state;
-	attention_begin(peer);
+	peer->process->num_strangers += mesh_peer_is_stranger(peer);
 	peer->state_ms = mesh_clock_ms();
 	mesh_engine_stay_awake(&peer->process->engine);
 	mesh_peer_check(peer);
-}
-
-void mesh_peer_fenced_set(struct mesh_peer *peer, enum mesh_peer_fenced fenced)
-{
-	mesh_peer_attention_end(peer);
-	peer->fenced = fenced;
-	attention_begin(peer);
 }
 
 void mesh_peer_check(struct mesh_peer *peer)
@@ -168,18 +122,9 @@ bool mesh_peer_refuses(const struct mesh_peer *peer, uint64_t cookie)
 void mesh_peer_drain(struct mesh_peer *peer, uint32_t comm, uint64_t until_ms)
 {
 	mesh_process_assert_locked(peer->process);
-	if (!peer->stray_until_ms)
-		LIST_INSERT_HEAD(&peer->process->strays, peer, stray_entry);
 	peer->stray = comm;
 	peer->stray_until_ms = until_ms;
-}
-
-void mesh_peer_drain_end(struct mesh_peer *peer)
-{
-	mesh_process_assert_locked(peer->process);
-	if (peer->stray_until_ms)
-		LIST_REMOVE(peer, stray_entry);
-	peer->stray_until_ms = 0;
+	mesh_peer_check(peer);
 }
 
 int mesh_peer_sink_begin(struct mesh_peer *peer)
@@ -295,18 +240,6 @@ const struct mesh_peer_bucket *mesh_peers_at(const struct mesh_process *process,
 {
 	mesh_process_assert_locked(process);
 	return &process->index.by_address[address_bucket(address, control_port)];
-}
-
-bool mesh_peer_node_is_known(const struct mesh_process *process, const struct mesh_addr *address)
-{
-	const struct mesh_peer *peer;
-
-	LIST_FOREACH(peer, mesh_peers_at(process, address, 0), address_entry) {
-		if (peer->incoming && peer->state == MESH_PEER_UP &&
-		    mesh_addr_equal(&peer->address.addr, address))
-			return true;
-	}
-	return false;
 }
 
 uint64_t mesh_way_tried_ms(const struct mesh_process *process, const struct mesh_way *way)

@@ -161,7 +161,6 @@ enum mesh_peer_parked {
 struct mesh_peer {
 	LIST_ENTRY(mesh_peer) entry;			    /* process->peers */
 	LIST_ENTRY(mesh_peer) process_entry, address_entry; /* process->index */
-	TAILQ_ENTRY(mesh_peer) stranger_entry;		    /* process->strangers */
 	LIST_ENTRY(mesh_peer) port_entry;		    /* process->ports.due */
 	struct mesh_timer timer;			    /* when it is to be checked next */
 	struct mesh_process *process;
@@ -176,7 +175,7 @@ struct mesh_peer {
 	bool incoming;
 	bool routed; /* the two NICs share no subnet: the kernels' routes connect them */
 	bool over;   /* its process has ended: no user goes on without this peer */
-	enum mesh_peer_fenced fenced; /* LOST: mesh_peer_fenced_set() */
+	enum mesh_peer_fenced fenced; /* LOST */
 	enum mesh_peer_cut cut;	      /* LOST */
 	uint8_t warned;		      /* enum mesh_peer_warned */
 	uint8_t parked;		      /* enum mesh_peer_parked */
@@ -187,7 +186,6 @@ struct mesh_peer {
 	/* A comm that we have freed, and on which the peer still has something in flight. */
 	uint32_t stray MESH_GUARDED_BY(process);
 	uint64_t stray_until_ms MESH_GUARDED_BY(process); /* the engine polls until then; 0: no */
-	LIST_ENTRY(mesh_peer) stray_entry;		  /* process->strays, until then */
 
 	/* Where it is. The ports are 0 until known. */
 	struct mesh_endpoint_addr address;
@@ -246,6 +244,13 @@ struct mesh_peer {
 	int send_error MESH_GUARDED_BY(process);
 };
 
+/** True if it has connected, and nothing is known of it. */
+MESH_HOLDS(process)
+static inline bool mesh_peer_is_stranger(const struct mesh_peer *peer)
+{
+	return peer->incoming && peer->state == MESH_PEER_HELLO;
+}
+
 /** True if frames were dropped, because more than MESH_PEER_OUT_MAX would wait: it is lost soon. */
 MESH_HOLDS(process)
 static inline bool mesh_peer_is_choked(const struct mesh_peer *peer)
@@ -294,14 +299,6 @@ const char *mesh_peer_text(const struct mesh_peer *peer, char *text);
 MESH_HOLDS(process)
 void mesh_peer_state_set(struct mesh_peer *peer, enum mesh_peer_state state);
 
-/** The same for the fence of a peer, which is lost, without the assertion. */
-MESH_HOLDS(process)
-void mesh_peer_fenced_set(struct mesh_peer *peer, enum mesh_peer_fenced fenced);
-
-/** Removes the peer, which is freed next, from the lists of those that need attention. */
-MESH_HOLDS(process)
-void mesh_peer_attention_end(struct mesh_peer *peer);
-
 /** Has the engine check the peer in this turn, or in the next one. process->lock held. */
 MESH_HOLDS(process)
 void mesh_peer_check(struct mesh_peer *peer);
@@ -331,13 +328,11 @@ MESH_HOLDS(process)
 bool mesh_peer_refuses(const struct mesh_peer *peer, uint64_t cookie);
 
 /**
- * The peer has something in flight on @comm, which we have freed: the engine polls until @until_ms.
- * mesh_peer_drain_end(): it is there, or the peer is lost.
+ * The peer has something in flight on @comm, which we have freed: the engine polls until @until_ms;
+ * 0: it is there.
  */
 MESH_HOLDS(process)
 void mesh_peer_drain(struct mesh_peer *peer, uint32_t comm, uint64_t until_ms);
-MESH_HOLDS(process)
-void mesh_peer_drain_end(struct mesh_peer *peer);
 
 /**
  * Adds the peer's sink, at which greetings arrive, with a new token; mesh_peer_sink_end() removes
@@ -383,10 +378,6 @@ bool mesh_peer_flow_is_shared(const struct mesh_peer *peer);
 /** True if a comm of ours has, or had, a path to the process, which has not ended. */
 MESH_HOLDS(process)
 bool mesh_process_is_known(const struct mesh_process *process, uint64_t process_id);
-
-/** True if an incoming peer with this address is up. */
-MESH_HOLDS(process)
-bool mesh_peer_node_is_known(const struct mesh_process *process, const struct mesh_addr *address);
 
 /** Since when the way's address is dialled, for any process; 0: it is not, or one there is up. */
 MESH_HOLDS(process)

@@ -257,7 +257,7 @@ static bool fence_step(struct mesh_peer *peer)
 	mesh_remote_unread_take(peer->domain, peer->remote);
 	mesh_remotes_fence(&fence, 1);
 	if (fence.result < 0) {
-		mesh_peer_fenced_set(peer, MESH_FENCED_FAILED);
+		peer->fenced = MESH_FENCED_FAILED;
 		return false;
 	}
 	mesh_fence_drain(&fence, mesh_peer_text(peer, text));
@@ -355,8 +355,7 @@ void mesh_peer_bury(struct mesh_peer *peer)
 	mesh_process_assert_locked(peer->process);
 	if (peer->fenced)
 		return;
-	mesh_peer_fenced_set(peer, MESH_FENCED_BURIED);
-	mesh_peer_drain_end(peer);
+	peer->fenced = MESH_FENCED_BURIED;
 	if (peer_is_cut_off(peer)) {
 		/* First, so that no thread posts to it and connects it again. */
 		mesh_peer_greeting_drop(peer);

@@ -28,8 +28,8 @@
 #define SILENCE_MS 10000
 /* After the control connection has ended, messages in flight may arrive for this long. */
 #define GRACE_MS 500
-/* Between two attempts to finish what depends on the provider. */
-#define PROVIDER_MS 2
+/* Between two polls while something depends on the provider: a greeting, or what a lost peer sent. */
+#define POLL_MS 1
 #define NEVER UINT64_MAX
 
 /* ---- the socket ------------------------------------------------------------------------------ */
@@ -369,8 +369,7 @@ void mesh_peer_free(struct mesh_peer *peer)
 	if (atomic_load(&peer->has_news)) /* after the sink's end nothing adds it again */
 		mesh_peers_greeted_check(peer->process);
 	mesh_engine_timer_cancel(&peer->process->engine, &peer->timer);
-	mesh_peer_attention_end(peer);
-	mesh_peer_drain_end(peer);
+	peer->process->num_strangers -= mesh_peer_is_stranger(peer);
 	mesh_peer_index_remove(peer);
 	mesh_engine_unwatch(&peer->process->engine, &peer->watch);
 	mesh_peer_fence_end(peer);
@@ -465,15 +464,13 @@ static uint64_t peer_due(const struct mesh_peer *peer, uint64_t now_ms)
 	case MESH_PEER_OPENING:
 		return peer->state_ms + SILENCE_MS + 1;
 	case MESH_PEER_GREETING:
-		if (atomic_load(&peer->greeted))
-			return now_ms + PROVIDER_MS; /* no buffer was free for the answer */
-		return (peer->incoming ? now_ms : peer->state_ms) + MESH_DIAL_MS + 1;
+		return now_ms + POLL_MS;
+	case MESH_PEER_UP:
+		return now_ms < peer->stray_until_ms ? now_ms + POLL_MS : NEVER;
 	case MESH_PEER_RETRY:
 		return peer->users && !peer->refusal ? peer->retry_ms : NEVER;
 	case MESH_PEER_LOST:
-		if (peer->fence)
-			return now_ms + PROVIDER_MS;
-		return peer->fenced ? NEVER : peer->state_ms + GRACE_MS;
+		return peer->fence || !peer->fenced ? now_ms + POLL_MS : NEVER;
 	default:
 		return NEVER;
 	}
@@ -484,7 +481,7 @@ MESH_HOLDS(process)
 static uint64_t unwanted_due(const struct mesh_peer *peer, uint64_t now_ms)
 {
 	if (peer_is_unwanted(peer, now_ms))
-		return now_ms + PROVIDER_MS; /* the provider still holds a greeting */
+		return now_ms + POLL_MS; /* the provider still holds a greeting */
 	return !peer->users && peer->silent_ms ? memory_end_ms(peer) : NEVER;
 }
 

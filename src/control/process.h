@@ -170,12 +170,8 @@ struct mesh_process {
 	struct mesh_peer_index index MESH_GUARDED_BY(process);
 	struct mesh_peer *_Atomic greeted; /* those that greetings arrived for; no lock */
 	struct mesh_process_ports ports MESH_GUARDED_BY(process);
-	/* Incoming peers that have not sent HELLO yet, the oldest first. */
-	TAILQ_HEAD(mesh_peer_strangers, mesh_peer) strangers MESH_GUARDED_BY(process);
-	int num_strangers MESH_GUARDED_BY(process);
-	int num_urgent MESH_GUARDED_BY(process); /* peers that need a poll each millisecond */
-	LIST_HEAD(, mesh_peer) strays MESH_GUARDED_BY(process); /* see mesh_peer_drain() */
-	LIST_HEAD(, mesh_link) links MESH_GUARDED_BY(process);	/* of the peers that are up */
+	int num_strangers MESH_GUARDED_BY(process); /* peers that have not sent HELLO yet */
+	LIST_HEAD(, mesh_link) links MESH_GUARDED_BY(process); /* of the peers that are up */
 	LIST_HEAD(, mesh_comm) comms MESH_GUARDED_BY(process); /* all that src/transport has open */
 	LIST_HEAD(, mesh_comm) lingering MESH_GUARDED_BY(process); /* NCCL has closed them */
 	_Atomic(bool) lingers; /* that list may not be empty: set and reset with lock held */

@@ -199,7 +199,6 @@ static int setup_make(const struct opening *opening, struct mesh_setup **made)
 	setup->work = &mesh_setup_work;
 	setup->pid = getpid();
 	LIST_INIT(&process->peers);
-	TAILQ_INIT(&process->strangers);
 	LIST_INIT(&setup->listeners);
 	LIST_INIT(&setup->connects);
 	LIST_INIT(&process->comms);

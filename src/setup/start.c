@@ -34,8 +34,8 @@
 /* A process that relays ends so much later, at most. */
 #define RELAY_END_MS 2000
 /*
- * Timeouts of what has no deadline of its own: while a peer greets or was lost a moment ago, and
- * while NCCL has polled recently.
+ * Timeouts of what has no deadline of its own: while a comm lingers, and while NCCL has polled
+ * recently.
  */
 #define URGENT_MS 1
 #define AWAKE_MS 20
@@ -61,7 +61,7 @@ static int setup_timeout(void *owner)
 	mesh_process_assert_locked(process);
 	timeout = sooner(mesh_comms_asked_timeout(process, mesh_clock_ms()),
 			 mesh_nic_watch_timeout(process, mesh_clock_ms()));
-	if (process->num_urgent || !LIST_EMPTY(&process->lingering))
+	if (!LIST_EMPTY(&process->lingering))
 		return sooner(timeout, URGENT_MS);
 	if (atomic_load_explicit(&process->engine.awake, memory_order_relaxed))
 		return sooner(timeout, AWAKE_MS);

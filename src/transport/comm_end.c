@@ -342,7 +342,6 @@ void mesh_comm_close_came(struct mesh_comm *comm, const struct mesh_frame_closed
 
 void mesh_comms_asked_tick(struct mesh_process *process, uint64_t now_ms)
 {
-	struct mesh_peer *peer, *next_peer;
 	struct mesh_comm *comm, *next;
 
 	mesh_process_assert_locked(process);
@@ -352,16 +351,11 @@ void mesh_comms_asked_tick(struct mesh_process *process, uint64_t now_ms)
 		if (comm_timeout(comm, now_ms) < 0)
 			mesh_comm_asked_set(comm, false);
 	}
-	for (peer = LIST_FIRST(&process->strays); peer; peer = next_peer) {
-		next_peer = LIST_NEXT(peer, stray_entry);
-		if (now_ms >= peer->stray_until_ms)
-			mesh_peer_drain_end(peer);
-	}
 }
 
 int mesh_comms_asked_timeout(struct mesh_process *process, uint64_t now_ms)
 {
-	int timeout = LIST_EMPTY(&process->strays) ? -1 : 0, one;
+	int timeout = -1, one;
 	struct mesh_comm *comm;
 
 	mesh_process_assert_locked(process);

@@ -25,7 +25,7 @@ static void stray_handle(struct mesh_peer *peer, const struct mesh_frame *frame)
 		mesh_peer_drain(peer, frame->to_comm,
 				mesh_clock_ms() + peer->process->config.dead_peer_timeout_s * 1000);
 	} else if (frame->header.type == MESH_FRAME_CLOSED && peer->stray == frame->to_comm) {
-		mesh_peer_drain_end(peer);
+		mesh_peer_drain(peer, 0, 0);
 	}
 }
 

@@ -147,7 +147,7 @@ void mesh_path_fence(struct mesh_path *path)
 		mesh_questions_look(path);
 		return;
 	}
-	mesh_peer_fenced_set(peer, MESH_FENCED);
+	peer->fenced = MESH_FENCED;
 	mesh_path_fenced(&path->user);
 }
 

@@ -453,7 +453,6 @@ static void process_open(uint32_t options)
 	process->config.relay_memory_bytes = (uint64_t)(options & 4 ? 6 : 96) << 20;
 	strcpy(process->config.relay, options & 8 ? "any" : "job");
 	process->counters = &process->own_counters;
-	TAILQ_INIT(&process->strangers);
 	process->engine.wake_fd = process->engine.epoll_fd = -1;
 	process->events = &mesh_setup_events;
 	process->node_id = RELAY_OWN_NODE;

@@ -38,7 +38,6 @@ int fixture_setup(void)
 	process->counters = &process->own_counters;
 	memset(&page, 0, sizeof(page));
 	process->stats.page = &page;
-	TAILQ_INIT(&process->strangers);
 	process->engine.wake_fd = process->engine.epoll_fd = -1;
 	process->events = &mesh_setup_events;
 	fixture.net.setup = &fixture.setup;

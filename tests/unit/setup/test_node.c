@@ -17,9 +17,6 @@ TEST_WITH(sleep, fixture_setup, fixture_teardown)
 	wakes_after(-1);
 	atomic_store(&process->engine.awake, true);
 	wakes_after(20);
-	process->num_urgent = 1;
-	wakes_after(1);
-	process->num_urgent = 0;
 	atomic_store(&process->engine.awake, false);
 	mesh_lock_release(&process->lock);
 }
