@@ -23,8 +23,6 @@
  */
 #define PORT_TRIES 32
 #define BACKLOG 1024
-/* The pause after accept() ran out of file descriptors. */
-#define PAUSE_MS 200
 /* At most this many connections may be without a HELLO. */
 #define STRANGERS_MAX 256
 
@@ -64,7 +62,7 @@ static void accept_pause(struct mesh_control *control, int error)
 			  error == EMFILE || error == ENFILE ? "; " MESH_DESCRIPTORS_RAISE : "",
 			  more);
 	mesh_engine_rewatch(&control->process->engine, &control->watch, 0);
-	mesh_engine_timer_set(&control->process->engine, &control->pause, now_ms + PAUSE_MS);
+	mesh_engine_timer_set(&control->process->engine, &control->pause, now_ms + MESH_RETRY_MS);
 }
 
 static void pause_expired(struct mesh_timer *timer, uint64_t now_ms)

@@ -1,142 +1,222 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* link.c - one liveness state for each link to a process; one verdict for all of its peers. */
-#include <assert.h>
+/*
+ * link.c - links: which ones are alive, and the loss of one that is not.
+ */
+#include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"
-#include "base/log.h"
+#include "base/compiler.h"
 #include "control/link.h"
 #include "control/peer.h"
+#include "control/peer_end.h"
+#include "control/peer_send.h"
 
-/* The time for polls between the limit of silent writes and the verdict. */
-#define POLLING_MS 1000
+/* A link that is watched is looked at so often: a verdict is late by at most this. */
+#define LOOK_MS 100
+/* After so long without a sign of life the kernel sends probes on a link that is watched. */
+#define QUIET_MS 1000
+/* Looks at a link that is not watched, within its limit of silence. */
+#define IDLE_LOOKS 2
+/* Probes within the limit of silence; each takes a second at least. */
+#define PROBES 60
 /* linux/tcp.h: MAX_TCP_KEEPCNT. */
-#define KEEPALIVE_COUNT_MAX 127
-/* The kernel counts in ticks of up to 10 ms: what it last heard seems to move by so much. */
-#define TICK_MS 20
-/* A peer is fresh if its last sign of life is not older than this, which is a round trip. */
-#define FRESH_MS 300
-/* Where messages go on without the link; docs/protocol/failures.md. */
-#define RESUMED_MS 3000
+#define PROBES_MAX 127
 /* Data is stuck if it was retransmitted this often while the link was audible. */
 #define STUCK_RESENT 2
 
-/* ---- states -------------------------------------------------------------------------------- */
+/* ---- keep-alive ---------------------------------------------------------------------------- */
 
-static const struct {
-	const char *name;
-	uint8_t may_follow; /* bits of the states that may come before */
-} states[MESH_LIVENESS_STATES] = {
-	[MESH_LIVENESS_IDLE] = {"idle", 1 << MESH_LIVENESS_WATCHED | 1 << MESH_LIVENESS_SILENT},
-	[MESH_LIVENESS_WATCHED] = {"watched", 1 << MESH_LIVENESS_IDLE | 1 << MESH_LIVENESS_SILENT},
-	[MESH_LIVENESS_SILENT] = {"silent", 1 << MESH_LIVENESS_WATCHED},
-};
-
-static void liveness_state_set(struct mesh_liveness *liveness, enum mesh_liveness_state state)
+/* After so long without traffic the kernel asks, if the link is not watched. In seconds. */
+static int idle_s(const struct mesh_process *process)
 {
-	assert(states[state].may_follow & 1 << liveness->state);
-	mesh_trace("link: %s -> %s", states[liveness->state].name, states[state].name);
-	liveness->state = state;
+	int limit_s = (int)process->config.dead_peer_timeout_s;
+
+	return limit_s / 4 > 1 ? limit_s / 4 : 1;
 }
 
-static void watch_extend(struct mesh_liveness *liveness, uint64_t until_ms)
+/* More probes than the limit of silence has time for: the engine looks, and has the verdict. */
+MESH_HOLDS(process)
+static void keepalive_set(const struct mesh_peer *peer)
 {
-	if (liveness->wanted_until_ms < until_ms)
-		liveness->wanted_until_ms = until_ms;
+	int limit_s = (int)peer->process->config.dead_peer_timeout_s;
+	struct mesh_tcp_keepalive keepalive = {
+		.idle_s = peer->link->probes_after_s,
+		.interval_s = limit_s / PROBES > 1 ? limit_s / PROBES : 1,
+		.count = PROBES_MAX,
+	};
+
+	mesh_tcp_keepalive_set(peer->watch.fd, &keepalive);
+}
+
+/* Has the kernel ask after so many seconds; if they are over, it asks at once. */
+MESH_HOLDS(process)
+static void probes_after(struct mesh_link *link, int seconds)
+{
+	const struct mesh_peer *peer;
+
+	if (link->probes_after_s == seconds)
+		return;
+	link->probes_after_s = seconds;
+	LIST_FOREACH(peer, &link->peers, link_entry)
+		keepalive_set(peer);
+}
+
+/* ---- who waits for it ---------------------------------------------------------------------- */
+
+static bool is_watched(const struct mesh_link *link, uint64_t now_ms)
+{
+	return now_ms < link->wanted_until_ms;
+}
+
+MESH_HOLDS(process)
+static void want(struct mesh_link *link, uint64_t until_ms, uint64_t now_ms)
+{
+	if (!is_watched(link, now_ms)) {
+		link->audible_ms = now_ms; /* what the sockets did before does not count */
+		mesh_engine_timer_set(&link->process->engine, &link->timer, 0);
+	}
+	if (link->wanted_until_ms < until_ms)
+		link->wanted_until_ms = until_ms;
+}
+
+void mesh_link_want(struct mesh_peer *peer, uint64_t until_ms)
+{
+	if (peer->link)
+		want(peer->link, until_ms, mesh_clock_ms());
+}
+
+void mesh_links_want(struct mesh_process *process, const struct mesh_domain *domain,
+		     uint64_t until_ms)
+{
+	struct mesh_link *link;
+
+	mesh_process_assert_locked(process);
+	LIST_FOREACH(link, &process->links, entry) {
+		if (link->domain == domain)
+			want(link, until_ms, mesh_clock_ms());
+	}
+}
+
+void mesh_link_writes_want(struct mesh_peer *peer, uint64_t until_ms)
+{
+	if (peer->link && peer->link->writes_until_ms < until_ms)
+		peer->link->writes_until_ms = until_ms;
+}
+
+void mesh_link_sent(struct mesh_peer *peer)
+{
+	if (!peer->link)
+		return;
+	mesh_engine_stay_awake(&peer->process->engine);
+	mesh_engine_timer_advance(&peer->process->engine, &peer->link->timer,
+				  mesh_clock_ms() + MESH_LINK_FRAME_MS);
+}
+
+uint64_t mesh_link_resumed_limit_ms(const struct mesh_process *process)
+{
+	uint64_t limit_ms = process->config.dead_peer_timeout_s * 1000;
+
+	return limit_ms < MESH_DIAL_MS ? limit_ms : MESH_DIAL_MS;
+}
+
+/* How long the link may be silent. */
+MESH_HOLDS(process)
+static uint64_t limit_of(const struct mesh_link *link)
+{
+	const struct mesh_peer *peer;
+
+	LIST_FOREACH(peer, &link->peers, link_entry) {
+		if (mesh_peer_is_resumed(peer))
+			return mesh_link_resumed_limit_ms(link->process);
+	}
+	return link->process->config.dead_peer_timeout_s * 1000;
 }
 
 /* ---- signs of life ------------------------------------------------------------------------- */
 
-static struct mesh_liveness_socket *socket_find(struct mesh_liveness *liveness, uint64_t cookie)
+/* It is silent after more than the kernel's pause before a probe and a round trip. */
+static bool is_silent(const struct mesh_link *link, uint64_t now_ms)
+{
+	return now_ms >= link->heard_ms + QUIET_MS + MESH_LINK_FRAME_MS;
+}
+
+bool mesh_link_is_fresh(const struct mesh_peer *peer, uint64_t now_ms)
+{
+	const struct mesh_link *link = peer->link;
+
+	return !link || !link->heard_ms || now_ms <= link->heard_ms + MESH_LINK_FRAME_MS;
+}
+
+/*
+ * When the first packet without an answer was sent, which is seen now. On a link that is watched
+ * the cable may have been pulled at any time in the second before the kernel asks: counting from
+ * its middle keeps the error below half a second in both directions.
+ */
+static uint64_t asked_estimate(const struct mesh_link *link, uint64_t now_ms)
+{
+	uint64_t asked_ms = link->heard_ms + (uint64_t)link->probes_after_s * 1000;
+
+	if (is_watched(link, now_ms))
+		asked_ms = now_ms - QUIET_MS / 2;
+	if (asked_ms > now_ms)
+		asked_ms = now_ms;
+	return asked_ms > link->heard_ms ? asked_ms : link->heard_ms;
+}
+
+static struct mesh_link_socket *socket_find(struct mesh_link *link, uint64_t cookie)
 {
 	int i;
 
-	for (i = 0; i < liveness->num_sockets; i++) {
-		if (liveness->sockets[i].last.cookie == cookie)
-			return &liveness->sockets[i];
+	for (i = 0; i < link->num_sockets; i++) {
+		if (link->sockets[i].last.cookie == cookie)
+			return &link->sockets[i];
 	}
 	return NULL;
 }
 
 /*
- * When the socket last heard from the peer. The kernel's own time ignores the peer's keep-alive
- * probes: they only increase the count of segments.
+ * True if something has come over the connection since it was looked at last. The kernel's own time
+ * ignores the peer's keep-alive probes, which may be all that comes while our frame is in flight:
+ * the kernel repeats that ever more seldom.
  */
-static uint64_t look_heard_ms(const struct mesh_liveness *liveness,
-			      const struct mesh_liveness_socket *before,
-			      const struct mesh_tcp_look *look, uint64_t now_ms)
+static bool has_received(struct mesh_link *link, const struct mesh_tcp_look *look)
 {
-	uint64_t heard_ms = now_ms > look->heard_ago_ms ? now_ms - look->heard_ago_ms : 0;
+	const struct mesh_link_socket *socket = socket_find(link, look->cookie);
 
-	if (!before || before->last.segments_in == look->segments_in)
-		return heard_ms;
-	return heard_ms > liveness->looked_ms ? heard_ms : now_ms;
+	return socket && socket->last.segments_in != look->segments_in;
 }
 
-/*
- * When the first packet without an answer was sent, if one is known now and was not before.
- * Keep-alive probes after 1 s of silence. The cable may have been pulled at any time in this
- * second; counting from its middle keeps the error below half a second in both directions.
- */
-static uint64_t asked_estimate(const struct mesh_liveness *liveness, uint64_t now_ms)
+MESH_HOLDS(process)
+static void hear(struct mesh_link *link, const struct mesh_tcp_look *looks, int num_looks,
+		 uint64_t now_ms)
 {
-	const uint64_t most_ms = MESH_LINK_QUIET_MS / 2 + MESH_LINK_LOOK_MS;
-	uint64_t slack_ms = liveness->limit_ms / 4 < most_ms ? liveness->limit_ms / 4 : most_ms;
-	uint64_t asked_ms = now_ms > slack_ms ? now_ms - slack_ms : 0;
-
-	return asked_ms > liveness->heard_ms ? asked_ms : liveness->heard_ms;
-}
-
-/*
- * True if a sign of life now ends a silence. The time since the last one alone does not show this:
- * the engine may not have had a CPU. Where it has not looked for the whole limit, nothing is known
- * of the data in flight either.
- */
-static bool was_silent(const struct mesh_liveness *liveness, uint64_t now_ms)
-{
-	return liveness->state == MESH_LIVENESS_SILENT ||
-	       now_ms - liveness->looked_ms >= liveness->limit_ms;
-}
-
-static void heard_learn(struct mesh_liveness *liveness, const struct mesh_tcp_look *looks,
-			int num_looks, uint64_t now_ms)
-{
-	uint64_t heard_ms = liveness->heard_ms, one;
+	uint64_t heard_ms = 0;
 	bool asked = false;
 	int i;
 
 	for (i = 0; i < num_looks; i++) {
-		one = look_heard_ms(liveness, socket_find(liveness, looks[i].cookie), &looks[i],
-				    now_ms);
-		if (one > heard_ms)
-			heard_ms = one;
+		if (now_ms > heard_ms + looks[i].heard_ago_ms)
+			heard_ms = now_ms - looks[i].heard_ago_ms;
+		if (link->asked_ms && has_received(link, &looks[i])) /* looks are frequent now */
+			heard_ms = now_ms;
 		asked |= looks[i].probes || (looks[i].unacked && looks[i].retries);
+		if (looks[i].queued && !looks[i].data) /* a frame is not acknowledged */
+			want(link, now_ms + MESH_LINK_FRAME_MS, now_ms);
 	}
-	if (heard_ms > liveness->heard_ms + TICK_MS) {
-		if (was_silent(liveness, now_ms))
-			liveness->audible_ms = now_ms;
-		liveness->heard_ms = heard_ms;
-		liveness->asked_ms = 0;
-	} else if (asked && !liveness->asked_ms) {
-		liveness->asked_ms = asked_estimate(liveness, now_ms);
+	/* The kernel counts in ticks: what it last heard seems to move. */
+	if (heard_ms > link->heard_ms + LOOK_MS) {
+		if (is_silent(link, now_ms))
+			link->audible_ms = now_ms;
+		link->heard_ms = heard_ms;
+		link->asked_ms = 0;
+	} else if (asked && !link->asked_ms) {
+		link->asked_ms = asked_estimate(link, now_ms);
 	}
-}
-
-static bool link_is_dead(const struct mesh_liveness *liveness, uint64_t now_ms)
-{
-	return liveness->asked_ms && now_ms >= liveness->asked_ms + liveness->limit_ms;
-}
-
-/* It is silent after more than the interval of the kernel's keep-alive and a round trip. */
-static void silence_note(struct mesh_liveness *liveness, uint64_t now_ms)
-{
-	bool silent = now_ms >= liveness->heard_ms + MESH_LINK_QUIET_MS + FRESH_MS;
-
-	if (silent && liveness->state == MESH_LIVENESS_WATCHED)
-		liveness_state_set(liveness, MESH_LIVENESS_SILENT);
-	else if (!silent && liveness->state == MESH_LIVENESS_SILENT)
-		liveness_state_set(liveness, MESH_LIVENESS_WATCHED);
+	if (link->asked_ms) /* until it is heard again, or dead */
+		want(link, now_ms + QUIET_MS, now_ms);
 }
 
 /* ---- data in flight ------------------------------------------------------------------------ */
@@ -153,147 +233,321 @@ static bool data_is_answered(const struct mesh_tcp_look *before, const struct me
 		       before->segments_in - before->data_segments_in;
 }
 
-static void socket_learn(const struct mesh_liveness *liveness, struct mesh_liveness_socket *socket,
-			 const struct mesh_liveness_socket *before,
-			 const struct mesh_tcp_look *look, uint64_t now_ms)
+static void sockets_learn(struct mesh_link *link, const struct mesh_tcp_look *looks, int num_looks,
+			  uint64_t now_ms)
 {
-	bool moved = !before || data_is_answered(&before->last, look) ||
-		     before->moved_ms < liveness->audible_ms;
+	struct mesh_link_socket sockets[MESH_LINK_SOCKETS] = {0}, *socket;
+	const struct mesh_link_socket *before;
+	int i;
 
-	*socket = before ? *before : (struct mesh_liveness_socket){.mark = 0};
-	socket->last = *look;
-	if (moved) {
-		socket->moved_ms = now_ms;
-		socket->resent = look->resent;
+	for (i = 0; i < num_looks; i++) {
+		socket = &sockets[i];
+		before = socket_find(link, looks[i].cookie);
+		if (before)
+			*socket = *before;
+		if (!before || data_is_answered(&before->last, &looks[i]) ||
+		    before->moved_ms < link->audible_ms) {
+			socket->moved_ms = now_ms;
+			socket->resent = looks[i].resent;
+		}
+		socket->last = looks[i];
 	}
+	memcpy(link->sockets, sockets, sizeof(sockets));
+	link->num_sockets = num_looks;
 }
 
-static void sockets_learn(struct mesh_liveness *liveness, const struct mesh_tcp_look *looks,
-			  int num_looks, uint64_t now_ms)
+static bool data_is_stuck(const struct mesh_link *link, uint64_t now_ms)
 {
-	struct mesh_liveness_socket sockets[MESH_LIVENESS_SOCKETS] = {0};
-	int i;
+	const struct mesh_link_socket *socket;
 
-	for (i = 0; i < num_looks; i++)
-		socket_learn(liveness, &sockets[i], socket_find(liveness, looks[i].cookie),
-			     &looks[i], now_ms);
-	memcpy(liveness->sockets, sockets, sizeof(sockets));
-	liveness->num_sockets = num_looks;
-}
-
-static bool data_is_stuck(const struct mesh_liveness *liveness, uint64_t now_ms)
-{
-	int i;
-
-	if (liveness->state == MESH_LIVENESS_SILENT)
+	if (is_silent(link, now_ms))
 		return false;
-	for (i = 0; i < liveness->num_sockets; i++) {
-		const struct mesh_liveness_socket *socket = &liveness->sockets[i];
-
-		if (socket->last.data && now_ms >= socket->moved_ms + liveness->limit_ms &&
+	for (socket = link->sockets; socket < link->sockets + link->num_sockets; socket++) {
+		if (socket->last.data && now_ms >= socket->moved_ms + link->limit_ms &&
 		    socket->last.resent - socket->resent >= STUCK_RESENT)
 			return true;
 	}
 	return false;
 }
 
-/* ---- drained ------------------------------------------------------------------------------- */
-
-static bool mark_is_passed(const struct mesh_liveness *liveness)
+static bool mark_is_passed(const struct mesh_link *link)
 {
-	int i;
+	const struct mesh_link_socket *socket;
 
-	for (i = 0; i < liveness->num_sockets; i++) {
-		const struct mesh_liveness_socket *socket = &liveness->sockets[i];
-
-		if (socket->last.data && socket->last.bytes_acked < socket->mark)
+	for (socket = link->sockets; socket < link->sockets + link->num_sockets; socket++) {
+		if (socket->last.data && socket->last.queued &&
+		    socket->last.bytes_acked < socket->mark)
 			return false;
 	}
 	return true;
 }
 
 /* A socket that was closed, or opened after the mark, holds nothing from before the mark. */
-static void drained_learn(struct mesh_liveness *liveness, uint64_t now_ms)
+static void drained_learn(struct mesh_link *link, uint64_t now_ms)
 {
-	int i;
+	struct mesh_link_socket *socket;
 
-	if (!mark_is_passed(liveness))
+	if (!mark_is_passed(link))
 		return;
-	liveness->drained_ms = liveness->mark_ms;
-	liveness->mark_ms = now_ms;
-	for (i = 0; i < liveness->num_sockets; i++) {
-		struct mesh_liveness_socket *socket = &liveness->sockets[i];
-
+	link->drained_ms = link->mark_ms;
+	link->mark_ms = now_ms;
+	for (socket = link->sockets; socket < link->sockets + link->num_sockets; socket++)
 		socket->mark = socket->last.bytes_acked + socket->last.queued;
-	}
-	if (mark_is_passed(liveness))
-		liveness->drained_ms = now_ms;
+	if (mark_is_passed(link))
+		link->drained_ms = now_ms;
 }
 
-/*
- * Updates the state from a look at all sockets of the link that could be read; without any the
- * verdict is GOES_ON.
- */
-static enum mesh_liveness_verdict looks_judge(struct mesh_liveness *liveness,
-					      const struct mesh_tcp_look *looks, int num_looks,
-					      uint64_t now_ms)
-{
-	if (!num_looks) {
-		liveness->looked_ms = now_ms;
-		liveness->drained_ms = now_ms;
-		return MESH_LIVENESS_GOES_ON;
-	}
-	heard_learn(liveness, looks, num_looks, now_ms);
-	sockets_learn(liveness, looks, num_looks, now_ms);
-	liveness->looked_ms = now_ms;
-	drained_learn(liveness, now_ms);
-	if (liveness->state == MESH_LIVENESS_IDLE)
-		return MESH_LIVENESS_GOES_ON;
-	silence_note(liveness, now_ms);
-	if (link_is_dead(liveness, now_ms))
-		return MESH_LIVENESS_NO_ANSWER;
-	return data_is_stuck(liveness, now_ms) ? MESH_LIVENESS_NO_DATA : MESH_LIVENESS_GOES_ON;
-}
+/* ---- looking ------------------------------------------------------------------------------- */
 
-/* ---- keep-alive ---------------------------------------------------------------------------- */
-
-/* After so long without traffic the kernel asks, if the link is not watched. In seconds. */
-static int idle_s(const struct mesh_process *process)
-{
-	int limit_s = (int)process->config.dead_peer_timeout_s;
-
-	return limit_s / 4 > 1 ? limit_s / 4 : 1;
-}
-
-/*
- * While the link is not watched, the kernel asks, and the engine looks at times whether it was
- * answered. The kernel itself ends a connection a little after the limit, so that a shorter
- * interruption ends nothing: only where the engine has not, because the peer has no link. While
- * the link is watched, the probes are frequent, and end nothing.
- */
+/* Of the control connections. Returns the number of @looks. */
 MESH_HOLDS(process)
-static void keepalive_set(const struct mesh_peer *peer)
-{
-	int limit_s = (int)peer->process->config.dead_peer_timeout_s;
-	struct mesh_tcp_keepalive keepalive = {
-		.idle_s = idle_s(peer->process),
-		.interval_s = limit_s / MESH_LINK_QUESTIONS > 1 ? limit_s / MESH_LINK_QUESTIONS : 1,
-	};
-
-	keepalive.count = limit_s / keepalive.interval_s + 1;
-	if (peer->link->liveness.state != MESH_LIVENESS_IDLE) {
-		keepalive.idle_s = 1;
-		keepalive.count = KEEPALIVE_COUNT_MAX;
-	}
-	mesh_tcp_keepalive_set(peer->watch.fd, &keepalive);
-}
-
-void mesh_link_keepalives_set(const struct mesh_link *link)
+static int control_look(const struct mesh_link *link, struct mesh_tcp_look *looks)
 {
 	const struct mesh_peer *peer;
+	int num = 0;
 
-	LIST_FOREACH(peer, &link->peers, link_entry)
-		keepalive_set(peer);
+	LIST_FOREACH(peer, &link->peers, link_entry) {
+		if (num == MESH_LINK_SOCKETS - MESH_REMOTE_SOCKETS_MAX)
+			break;
+		looks[num].data = false;
+		if (!mesh_tcp_look(peer->watch.fd, &looks[num]))
+			num++;
+	}
+	return num;
+}
+
+/* Of the provider's. */
+MESH_HOLDS(process)
+static int data_look(struct mesh_link *link, struct mesh_tcp_look *looks, uint64_t now_ms)
+{
+	int num = mesh_remote_sockets_look(&link->provider_sockets, looks);
+	bool whole = num && num == link->provider_sockets.num;
+
+	/* If a socket was closed, or none was found, in the next list of them. */
+	if (link->searched_ms &&
+	    now_ms < link->searched_ms + (whole ? 5 : 1) * MESH_PROCESS_SOCKETS_MS)
+		return num;
+	/* The remotes of all peers of the link have the same endpoint name. */
+	mesh_remote_sockets_find(mesh_process_sockets(link->process, now_ms), link->domain,
+				 LIST_FIRST(&link->peers)->remote, &link->provider_sockets);
+	link->searched_ms = now_ms;
+	return mesh_remote_sockets_look(&link->provider_sockets, looks);
+}
+
+/* Reads the state of all TCP connections with the process over this link. */
+MESH_HOLDS(process)
+static void link_look(struct mesh_link *link, uint64_t now_ms)
+{
+	struct mesh_tcp_look looks[MESH_LINK_SOCKETS];
+	int num = control_look(link, looks);
+
+	if (!num) { /* nothing is known of it */
+		link->drained_ms = now_ms;
+		return;
+	}
+	num += data_look(link, &looks[num], now_ms);
+	hear(link, looks, num, now_ms);
+	sockets_learn(link, looks, num, now_ms);
+	drained_learn(link, now_ms);
+}
+
+bool mesh_link_is_drained(struct mesh_peer *peer, uint64_t since_ms, uint64_t now_ms)
+{
+	mesh_process_assert_locked(peer->process);
+	if (!peer->link)
+		return true;
+	link_look(peer->link, now_ms);
+	return peer->link->drained_ms >= since_ms;
+}
+
+/*
+ * True if RDMA writes have had no answer for the limit, although the peer's kernel answers on TCP;
+ * false if nothing waits for them. Only completions on RDMA come from the peer's NIC, whatever its
+ * process does. They are found by polling: a process of ours that was stopped gets the time for
+ * some more polls.
+ */
+MESH_HOLDS(process)
+static bool writes_are_silent(struct mesh_link *link, uint64_t now_ms)
+{
+	const struct mesh_remote *remote = LIST_FIRST(&link->peers)->remote;
+	uint64_t polls = atomic_load_explicit(&link->domain->polls, memory_order_relaxed);
+
+	if (link->domain->delivery_flag || now_ms >= link->writes_until_ms ||
+	    mesh_pace_silence_ns(&remote->flow->pace, mesh_clock_ns()) / MESH_NS_PER_MS <
+		    link->limit_ms) {
+		link->silent_ms = 0;
+		return false;
+	}
+	if (!link->silent_ms) {
+		link->silent_ms = now_ms;
+		link->silent_polls = polls;
+	}
+	return now_ms - link->silent_ms >= QUIET_MS && polls >= link->silent_polls + 2;
+}
+
+/* ---- losing it ------------------------------------------------------------------------------ */
+
+MESH_HOLDS(process)
+static void refusal_send(struct mesh_peer *peer, enum mesh_refusal refusal, uint32_t detail,
+			 uint32_t peer_id)
+{
+	struct mesh_frame frame = {
+		.refuse = {.refusal = refusal, .detail = detail, .peer_id = peer_id},
+	};
+
+	mesh_peer_send(peer, &frame, MESH_FRAME_REFUSE);
+}
+
+/*
+ * Reports the lost link over each other link to the same process. This frame precedes those that
+ * the comms send when they close, so that the other node also knows the reason.
+ */
+MESH_HOLDS(process)
+static void others_notify(const struct mesh_peer *lost, enum mesh_refusal refusal)
+{
+	uint32_t detail = mesh_link_name((uint8_t)lost->domain->dev, lost->address.nic,
+					 (uint8_t)lost->domain->lane);
+	const struct mesh_peer *one;
+	struct mesh_peer *peer = NULL;
+
+	while ((peer = mesh_peer_of_process(lost, peer))) {
+		if (!peer->link || peer->link == lost->link)
+			continue;
+		LIST_FOREACH(one, &lost->link->peers, link_entry)
+			refusal_send(peer, refusal, detail, one->sink.id);
+	}
+}
+
+void mesh_link_lose(struct mesh_peer *peer, const char *reason, enum mesh_refusal refusal)
+{
+	struct mesh_link *link = peer->link;
+	struct mesh_peer *first = peer, *next;
+	uint64_t now_ms = mesh_clock_ms(), heard_ms = now_ms;
+
+	mesh_process_assert_locked(peer->process);
+	if (!link) {
+		mesh_peer_lose(peer, reason);
+		return;
+	}
+	if (refusal)
+		others_notify(peer, refusal);
+	if (refusal == MESH_REFUSAL_NO_ANSWER && link->heard_ms)
+		heard_ms = link->heard_ms;
+	for (peer = LIST_FIRST(&link->peers); peer; peer = next) {
+		next = LIST_NEXT(peer, link_entry); /* the last one to leave frees the link */
+		/* Never without a word: that would mean that this process has ended. */
+		refusal_send(peer, refusal ? refusal : MESH_REFUSAL_BROKEN, 0, 0);
+		if (!peer->out_size) /* else it is reset */
+			mesh_engine_unwatch(&peer->process->engine, &peer->watch);
+		mesh_peer_lose(peer, reason);
+		peer->state_ms = now_ms; /* one loss has one time */
+		peer->cut = refusal ? MESH_PEER_CUT_CLOSE : MESH_PEER_CUT_WRITE;
+		peer->heard_ms = heard_ms;
+	}
+	/* Now: a frame that comes next, over another link, relies on it. Nothing is in flight. */
+	peer = NULL;
+	while ((peer = mesh_peer_of_process(first, peer))) {
+		if (!mesh_peer_shares_link(peer, first))
+			continue;
+		if (peer->state == MESH_PEER_LOST)
+			mesh_peer_bury(peer);
+		else if (peer->state == MESH_PEER_GREETING) /* its HELLO came before this loss */
+			mesh_peer_retry(peer, reason);
+	}
+}
+
+/* True if @refuse names the link of @peer as it is now; it may have been lost and come back. */
+MESH_HOLDS(process)
+static bool is_named(const struct mesh_peer *peer, const struct mesh_frame_refuse *refuse)
+{
+	return mesh_link_name(peer->address.nic, (uint8_t)peer->domain->dev,
+			      (uint8_t)peer->domain->lane) == refuse->detail &&
+	       peer->remote_id == refuse->peer_id;
+}
+
+void mesh_link_given_up(struct mesh_peer *peer, const struct mesh_frame_refuse *refuse)
+{
+	struct mesh_peer *other = NULL;
+
+	mesh_process_assert_locked(peer->process);
+	while ((other = mesh_peer_of_process(peer, other))) {
+		if (other->link && (refuse->detail ? is_named(other, refuse) : other == peer))
+			break;
+	}
+	if (other)
+		mesh_link_lose(other, mesh_refusal_text((enum mesh_refusal)refuse->refusal), 0);
+}
+
+void mesh_link_timed_out(struct mesh_peer *peer, int error)
+{
+	char why[MESH_PEER_REASON_MAX / 2] = "cable pulled, link down, node stopped";
+	uint64_t limit_ms = peer->process->config.dead_peer_timeout_s * 1000;
+	char reason[MESH_PEER_REASON_MAX];
+
+	if (!error && peer->link)
+		limit_ms = peer->link->limit_ms;
+	else if (error == -ENETUNREACH)
+		mesh_control_errno_explain(error, why, sizeof(why));
+	snprintf(reason, sizeof(reason), "no answer for %llu s: %s",
+		 (unsigned long long)limit_ms / 1000, why);
+	mesh_link_lose(peer, reason, MESH_REFUSAL_NO_ANSWER);
+}
+
+/* Loses the link if it is dead, which may free it. */
+MESH_HOLDS(process)
+static void link_judge(struct mesh_link *link, uint64_t now_ms)
+{
+	unsigned long long limit_s = link->limit_ms / 1000;
+	struct mesh_peer *peer = LIST_FIRST(&link->peers);
+	char reason[MESH_PEER_REASON_MAX];
+
+	if (link->asked_ms && now_ms >= link->asked_ms + link->limit_ms) {
+		mesh_link_timed_out(peer, 0);
+	} else if (data_is_stuck(link, now_ms)) {
+		snprintf(reason, sizeof(reason),
+			 "it has acknowledged no data for %llu s, though small packets get "
+			 "through: large frames are lost (is the MTU of both NICs the same?)",
+			 limit_s);
+		mesh_link_lose(peer, reason, MESH_REFUSAL_NO_DATA);
+	} else if (!is_silent(link, now_ms) && writes_are_silent(link, now_ms)) {
+		snprintf(reason, sizeof(reason),
+			 "no RDMA write has been answered on %s for %llu s, though TCP gets "
+			 "through: does a firewall drop UDP port 4791, or is the RDMA device gone?",
+			 link->domain->nic->netdev, limit_s);
+		mesh_link_lose(peer, reason, MESH_REFUSAL_NO_WRITES);
+	}
+}
+
+/* All links that are not watched have the same times, so that the engine wakes once for them. */
+MESH_HOLDS(process)
+static uint64_t idle_next(const struct mesh_link *link, uint64_t now_ms)
+{
+	uint64_t period_ms = link->process->config.dead_peer_timeout_s * 1000 / IDLE_LOOKS;
+
+	return now_ms - now_ms % period_ms + period_ms;
+}
+
+MESH_HOLDS(process)
+static void link_expired(struct mesh_timer *timer, uint64_t now_ms)
+{
+	struct mesh_link *link = mesh_container_of(timer, struct mesh_link, timer);
+	struct mesh_tcp_look looks[MESH_LINK_SOCKETS];
+
+	mesh_process_assert_locked(link->process);
+	if (is_watched(link, now_ms))
+		link_look(link, now_ms);
+	else
+		hear(link, looks, control_look(link, looks), now_ms);
+	if (!is_watched(link, now_ms)) {
+		probes_after(link, idle_s(link->process));
+		link->silent_ms = 0;
+		mesh_engine_timer_set(&link->process->engine, timer, idle_next(link, now_ms));
+		return;
+	}
+	probes_after(link, QUIET_MS / 1000);
+	link->limit_ms = limit_of(link);
+	mesh_engine_timer_set(&link->process->engine, timer, now_ms + LOOK_MS);
+	link_judge(link, now_ms);
 }
 
 /* ---- members ------------------------------------------------------------------------------- */
@@ -319,13 +573,14 @@ static struct mesh_link *link_make(const struct mesh_peer *peer)
 		return NULL;
 	link->process = peer->process;
 	link->domain = peer->domain;
+	link->timer.expired = link_expired;
+	link->probes_after_s = idle_s(peer->process);
 	LIST_INIT(&link->peers);
-	link->liveness.limit_ms = peer->process->config.dead_peer_timeout_s * 1000;
 	LIST_INSERT_HEAD(&peer->process->links, link, entry);
 	return link;
 }
 
-void mesh_link_join(struct mesh_peer *peer)
+bool mesh_link_join(struct mesh_peer *peer)
 {
 	struct mesh_link *link = link_find(peer);
 
@@ -333,10 +588,13 @@ void mesh_link_join(struct mesh_peer *peer)
 	if (!link)
 		link = link_make(peer);
 	if (!link)
-		return;
+		return false;
 	LIST_INSERT_HEAD(&link->peers, peer, link_entry);
 	peer->link = link;
 	keepalive_set(peer);
+	mesh_engine_timer_advance(&link->process->engine, &link->timer,
+				  idle_next(link, mesh_clock_ms()));
+	return true;
 }
 
 void mesh_link_leave(struct mesh_peer *peer)
@@ -353,184 +611,4 @@ void mesh_link_leave(struct mesh_peer *peer)
 		LIST_REMOVE(link, entry);
 		free(link);
 	}
-}
-
-/* ---- looking ------------------------------------------------------------------------------- */
-
-MESH_HOLDS(process)
-static int data_look(struct mesh_link *link, struct mesh_tcp_look *looks, uint64_t now_ms)
-{
-	int num = mesh_remote_sockets_look(&link->sockets, looks);
-	bool whole = num && num == link->sockets.num;
-
-	/* If a socket was closed, or none was found, in the next list of them. */
-	if (link->searched_ms &&
-	    now_ms < link->searched_ms + (whole ? 5 : 1) * MESH_PROCESS_SOCKETS_MS)
-		return num;
-	/* The remotes of all peers of the link have the same endpoint name. */
-	mesh_remote_sockets_find(mesh_process_sockets(link->process, now_ms), link->domain,
-				 LIST_FIRST(&link->peers)->remote, &link->sockets);
-	link->searched_ms = now_ms;
-	return mesh_remote_sockets_look(&link->sockets, looks);
-}
-
-/*
- * True if RDMA writes have had no answer for the limit, although the peer's kernel answers on TCP;
- * false if nothing waits for them. Only completions on RDMA come from the peer's NIC, whatever its
- * process does. They are found by polling: a process of ours that was stopped gets the time for
- * some more polls.
- */
-MESH_HOLDS(process)
-static bool writes_are_silent(struct mesh_link *link, uint64_t now_ms)
-{
-	const struct mesh_remote *remote = LIST_FIRST(&link->peers)->remote;
-	uint64_t polls = atomic_load_explicit(&link->domain->polls, memory_order_relaxed);
-
-	if (link->domain->delivery_flag || now_ms >= link->writes_until_ms ||
-	    mesh_pace_silence_ns(&remote->flow->pace, mesh_clock_ns()) / MESH_NS_PER_MS <
-		    link->liveness.limit_ms) {
-		link->silent_ms = 0;
-		return false;
-	}
-	if (!link->silent_ms) {
-		link->silent_ms = now_ms;
-		link->silent_polls = polls;
-	}
-	return now_ms - link->silent_ms >= POLLING_MS && polls >= link->silent_polls + 2;
-}
-
-enum mesh_liveness_verdict mesh_link_look(struct mesh_link *link, uint64_t now_ms)
-{
-	struct mesh_tcp_look looks[MESH_LIVENESS_SOCKETS];
-	enum mesh_liveness_verdict verdict;
-	const struct mesh_peer *peer;
-	int num = 0;
-
-	LIST_FOREACH(peer, &link->peers, link_entry) {
-		if (num == MESH_LIVENESS_SOCKETS - MESH_REMOTE_SOCKETS_MAX)
-			break;
-		looks[num].data = false;
-		if (!mesh_tcp_look(peer->watch.fd, &looks[num]))
-			num++;
-	}
-	if (num) /* without a control connection the peer's liveness is unknown */
-		num += data_look(link, &looks[num], now_ms);
-	verdict = looks_judge(&link->liveness, looks, num, now_ms);
-	if (verdict == MESH_LIVENESS_GOES_ON && link->liveness.state == MESH_LIVENESS_WATCHED &&
-	    writes_are_silent(link, now_ms))
-		return MESH_LIVENESS_NO_WRITES;
-	return verdict;
-}
-
-void mesh_link_idle_look(struct mesh_link *link, uint64_t now_ms)
-{
-	uint64_t idle_ms = (uint64_t)idle_s(link->process) * 1000, heard_ms = 0, asked_ms = 0, one;
-	struct mesh_liveness *liveness = &link->liveness;
-	const struct mesh_peer *peer;
-	struct mesh_tcp_look look;
-
-	LIST_FOREACH(peer, &link->peers, link_entry) {
-		if (mesh_tcp_look(peer->watch.fd, &look) || now_ms < look.heard_ago_ms)
-			continue;
-		one = now_ms - look.heard_ago_ms;
-		if (one > heard_ms)
-			heard_ms = one;
-		if (look.probes && (!asked_ms || one + idle_ms < asked_ms))
-			asked_ms = one + idle_ms; /* the kernel's first question */
-	}
-	if (!asked_ms)
-		return;
-	liveness_state_set(liveness, MESH_LIVENESS_WATCHED);
-	liveness->heard_ms = heard_ms;
-	liveness->asked_ms = asked_ms > heard_ms ? asked_ms : heard_ms;
-	liveness->audible_ms = now_ms;
-}
-
-void mesh_link_watch_update(struct mesh_link *link, uint64_t now_ms)
-{
-	struct mesh_liveness *liveness = &link->liveness;
-
-	/* A link that is silent is watched until it is heard again, or dead. */
-	if (liveness->state != MESH_LIVENESS_IDLE && liveness->asked_ms)
-		watch_extend(liveness, now_ms + MESH_LINK_QUIET_MS);
-	if (now_ms >= liveness->wanted_until_ms) {
-		if (liveness->state != MESH_LIVENESS_IDLE)
-			liveness_state_set(liveness, MESH_LIVENESS_IDLE);
-		link->silent_ms = 0;
-	} else if (liveness->state == MESH_LIVENESS_IDLE) {
-		liveness_state_set(liveness, MESH_LIVENESS_WATCHED);
-		/* Probes that failed before the watch do not count. */
-		liveness->asked_ms = 0;
-		liveness->audible_ms = now_ms;
-	}
-}
-
-MESH_HOLDS(process)
-static void want(struct mesh_link *link, uint64_t until_ms)
-{
-	watch_extend(&link->liveness, until_ms);
-	if (link->waited_until_ms < until_ms)
-		link->waited_until_ms = until_ms;
-	if (link->liveness.state == MESH_LIVENESS_IDLE)
-		mesh_engine_timer_set(&link->process->engine, &link->timer, 0);
-}
-
-void mesh_link_want(struct mesh_peer *peer, uint64_t until_ms)
-{
-	if (peer->link)
-		want(peer->link, until_ms);
-}
-
-void mesh_links_want(struct mesh_process *process, const struct mesh_domain *domain,
-		     uint64_t until_ms)
-{
-	struct mesh_link *link;
-
-	mesh_process_assert_locked(process);
-	LIST_FOREACH(link, &process->links, entry) {
-		if (link->domain == domain)
-			want(link, until_ms);
-	}
-}
-
-void mesh_link_writes_want(struct mesh_peer *peer, uint64_t until_ms)
-{
-	if (peer->link && peer->link->writes_until_ms < until_ms)
-		peer->link->writes_until_ms = until_ms;
-}
-
-void mesh_link_sent(struct mesh_peer *peer)
-{
-	struct mesh_link *link = peer->link;
-
-	if (!link || link->sent_ms)
-		return;
-	link->sent_ms = mesh_clock_ms();
-	mesh_engine_stay_awake(&peer->process->engine);
-	mesh_engine_timer_advance(&peer->process->engine, &link->timer,
-				  link->sent_ms + MESH_LINK_FRAME_MS);
-}
-
-bool mesh_link_is_fresh(const struct mesh_peer *peer, uint64_t now_ms)
-{
-	const struct mesh_link *link = peer->link;
-
-	return !link || !link->liveness.heard_ms || now_ms <= link->liveness.heard_ms + FRESH_MS;
-}
-
-bool mesh_link_is_drained(struct mesh_peer *peer, uint64_t since_ms, uint64_t now_ms)
-{
-	mesh_process_assert_locked(peer->process);
-	if (!peer->link)
-		return true;
-	/* The verdict is ignored here: the link's own look repeats it. */
-	mesh_link_look(peer->link, now_ms);
-	return peer->link->liveness.drained_ms >= since_ms;
-}
-
-uint64_t mesh_link_resumed_limit_ms(const struct mesh_process *process)
-{
-	uint64_t limit_ms = process->config.dead_peer_timeout_s * 1000;
-
-	return limit_ms < RESUMED_MS ? limit_ms : RESUMED_MS;
 }

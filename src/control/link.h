@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * link.h - a link to another process: all peers with the same process, domain and address, in both
- * directions. They are lost together, and the last one to leave frees the link.
+ * directions. They are lost together, and the last one to leave frees the link. All with
+ * process->lock held.
  *
  * A link is watched while something waits for the process, or while it is silent: the engine reads
- * the kernel's state of all TCP connections with it, a few times a second. Otherwise the kernel's
+ * the kernel's state of all TCP connections with it, ten times a second. Otherwise the kernel's
  * keep-alive asks, and the engine looks twice within the limit of silence whether all was answered.
  *
  * There is one verdict for each link. Anything that arrives on any socket is a sign of life;
@@ -22,83 +23,49 @@
 #include "fabric/provider_sockets.h"
 #include "system/tcp_look.h"
 
-/* Keep-alive probes of the kernel within the limit of silence; the plugin triggers as many. */
-#define MESH_LINK_QUESTIONS 60
-
-/* If a frame is not acknowledged within this, its link is watched. */
-#define MESH_LINK_FRAME_MS 500
 /*
- * A link that is watched is looked at so often: a verdict is late by at most this. After
- * MESH_LINK_QUIET_MS without a sign of life the kernel is made to send probes.
+ * What was sent over a link that works arrives within this: a link with a frame that is not
+ * acknowledged by then is watched.
  */
-#define MESH_LINK_LOOK_MS 100
-#define MESH_LINK_QUIET_MS 1000
+#define MESH_LINK_FRAME_MS 500
 
 /* The sockets of one link that are read; usually there are two for control and two for data. */
-#define MESH_LIVENESS_SOCKETS 8
-
-enum mesh_liveness_state {
-	MESH_LIVENESS_IDLE,    /* nothing waits for the peer: it is not checked */
-	MESH_LIVENESS_WATCHED, /* something waits, and the peer answers */
-	MESH_LIVENESS_SILENT,  /* something waits, and nothing has arrived for a while */
-	MESH_LIVENESS_STATES
-};
-
-enum mesh_liveness_verdict {
-	MESH_LIVENESS_GOES_ON,
-	MESH_LIVENESS_NO_ANSWER, /* nothing arrives, whatever is sent */
-	MESH_LIVENESS_NO_DATA,	 /* small packets are answered, the data in flight is not */
-	MESH_LIVENESS_NO_WRITES, /* TCP gets through, RDMA writes are not answered */
-};
+#define MESH_LINK_SOCKETS 8
 
 /* The state of one socket at the last look. */
-struct mesh_liveness_socket {
+struct mesh_link_socket {
 	struct mesh_tcp_look last;
 	uint64_t moved_ms; /* when its data in flight was last answered, or the link came back */
 	uint32_t resent;   /* last.resent at that time */
 	uint64_t mark;	   /* bytes_acked once all that was queued at mark_ms is acknowledged */
 };
 
-struct mesh_liveness {
-	enum mesh_liveness_state state;
-	uint64_t limit_ms;	  /* of silence */
-	uint64_t wanted_until_ms; /* the link is watched until then */
-	uint64_t looked_ms;	  /* the last look; 0 if none */
-	uint64_t heard_ms;	  /* the last sign of life; 0 if unknown */
-	uint64_t asked_ms;	  /* the first packet without an answer since; 0 if none */
-	uint64_t audible_ms;	  /* when the last silence ended */
-	uint64_t mark_ms;
-	uint64_t drained_ms; /* all that the sockets held at this time is acknowledged */
-	struct mesh_liveness_socket sockets[MESH_LIVENESS_SOCKETS];
-	int num_sockets;
-};
-
 struct mesh_link {
 	LIST_ENTRY(mesh_link) entry; /* process->links */
-	struct mesh_timer timer;     /* the next check; its function is link_watch.c's */
+	struct mesh_timer timer;     /* the next look */
 	struct mesh_process *process;
 	struct mesh_domain *domain;
-	LIST_HEAD(, mesh_peer) peers MESH_GUARDED_BY(process); /* those that are up; never empty */
-	struct mesh_liveness liveness;
-	struct mesh_remote_sockets sockets;
-	uint64_t waited_until_ms; /* something waits for the process until then */
-	uint64_t judged_ms;	  /* when the engine looked at it last, for a verdict */
-	uint64_t idle_ms;	  /* when the keep-alive is looked at next, if nothing waits */
-	uint64_t searched_ms;	  /* last search for the sockets; 0: none */
-	uint64_t poked_ms;
-	uint64_t sent_ms;	  /* when a frame was sent that may be unacknowledged; 0: none */
+	LIST_HEAD(, mesh_peer) peers MESH_GUARDED_BY(process); /* never empty */
+	int probes_after_s;	  /* of silence: the kernel's keep-alive */
+	uint64_t wanted_until_ms; /* the link is watched until then */
+	uint64_t limit_ms;	  /* of silence, while it is watched */
+	uint64_t heard_ms;	  /* the last sign of life; 0 if unknown */
+	uint64_t asked_ms;	  /* the first packet without an answer since; 0 if none */
+	uint64_t audible_ms;	  /* when the last silence ended, or the watch began */
+	struct mesh_link_socket sockets[MESH_LINK_SOCKETS];
+	int num_sockets;
+	uint64_t mark_ms;
+	uint64_t drained_ms; /* all that the sockets held at this time is acknowledged */
+	struct mesh_remote_sockets provider_sockets;
+	uint64_t searched_ms;	  /* last search for them; 0: none */
 	uint64_t writes_until_ms; /* a sender waits for RDMA writes until then */
 	/* Since when these are seen to be silent for too long, and domain->polls then; 0: not. */
 	uint64_t silent_ms, silent_polls;
 };
 
-/**
- * Adds a peer that is up to its link; the first peer makes the link. Without memory the peer has no
- * link, and only the kernel's keep-alive ends its control connection. process->lock held, as for
- * all of these.
- */
+/** Adds a peer to its link; the first peer makes the link. Returns false if memory is short. */
 MESH_HOLDS(process)
-void mesh_link_join(struct mesh_peer *peer);
+bool mesh_link_join(struct mesh_peer *peer);
 
 /** Removes the peer from its link, if it has one; the last peer frees the link. */
 MESH_HOLDS(process)
@@ -137,26 +104,33 @@ bool mesh_link_is_fresh(const struct mesh_peer *peer, uint64_t now_ms);
 MESH_HOLDS(process)
 bool mesh_link_is_drained(struct mesh_peer *peer, uint64_t since_ms, uint64_t now_ms);
 
-/** Watches the link if the kernel's keep-alive has no answer on one of its control connections. */
-MESH_HOLDS(process)
-void mesh_link_idle_look(struct mesh_link *link, uint64_t now_ms);
-
-/** Begins the watch of a link that is wanted, and ends it when its time is over. */
-MESH_HOLDS(process)
-void mesh_link_watch_update(struct mesh_link *link, uint64_t now_ms);
-
-/** Reads the state of all TCP connections with the process over this link. Returns the verdict. */
-MESH_HOLDS(process)
-enum mesh_liveness_verdict mesh_link_look(struct mesh_link *link, uint64_t now_ms);
-
-/** Sets keep-alive on all of its control connections; each setting sends a probe at once. */
-MESH_HOLDS(process)
-void mesh_link_keepalives_set(const struct mesh_link *link);
-
 /**
  * The longest silence, in milliseconds, of a link or a relay without which its messages go on: a
  * wrong verdict costs little.
  */
 uint64_t mesh_link_resumed_limit_ms(const struct mesh_process *process);
+
+/**
+ * Declares all peers of @peer's link lost at once: nothing more can arrive over it.
+ *
+ * @refusal: sent over the link and over the process's other links before; 0: over this link only
+ */
+MESH_HOLDS(process)
+void mesh_link_lose(struct mesh_peer *peer, const char *reason, enum mesh_refusal refusal);
+
+/**
+ * Calls mesh_link_lose(), because nothing has arrived for too long.
+ *
+ * @error: of the kernel, which has ended the connection; 0: it has not
+ */
+MESH_HOLDS(process)
+void mesh_link_timed_out(struct mesh_peer *peer, int error);
+
+/**
+ * Loses a link that the other process has given up: the one that @refuse names or, if it names
+ * none, the one that the frame came over. A frame about an earlier life of the link has no effect.
+ */
+MESH_HOLDS(process)
+void mesh_link_given_up(struct mesh_peer *peer, const struct mesh_frame_refuse *refuse);
 
 #endif

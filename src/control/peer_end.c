@@ -17,8 +17,6 @@
 #include "fabric/fence.h"
 #include "fabric/remote.h"
 
-/* Between two attempts to connect. Short: a refusal comes at once while a peer is starting. */
-#define RETRY_MS 250
 /* On verbs: for each step of a fence whose peer has closed its end of the connection. */
 #define REPORTED_MS 100
 /* Lines about strangers that disconnect, within MESH_LOG_LIMIT_PERIOD_MS. */
@@ -375,7 +373,7 @@ void mesh_peer_retry(struct mesh_peer *peer, const char *reason)
 	snprintf(peer->reason, sizeof(peer->reason), "%s", reason);
 	mesh_engine_unwatch(&peer->process->engine, &peer->watch);
 	mesh_peer_greeting_drop(peer);
-	peer->retry_ms = mesh_clock_ms() + RETRY_MS;
+	peer->retry_ms = mesh_clock_ms() + MESH_RETRY_MS;
 	peer->in_size = 0;
 	peer->out_size = 0;
 	peer->parked &= MESH_PEER_PARKED_HERE; /* the next connection begins without PARK, too */
@@ -394,4 +392,185 @@ void mesh_peer_hasten(struct mesh_peer *peer)
 		return;
 	peer->retry_ms = mesh_clock_ms();
 	mesh_peer_check(peer);
+}
+
+/* ---- rest, before a link is used again ------------------------------------------------------- */
+
+static bool is_same_link(const struct mesh_peer *peer, const struct mesh_peer *other)
+{
+	return other != peer && mesh_peer_shares_link(other, peer);
+}
+
+/*
+ * True if the users of a lost peer have nothing in flight to it, and its fence has nothing. If its
+ * process has ended, none of them goes on.
+ */
+MESH_HOLDS(process)
+static bool peer_is_quiet(const struct mesh_peer *peer)
+{
+	return !mesh_peer_is_fencing(peer) &&
+	       (peer->over || !mesh_peer_users_say(peer, MESH_USER_IS_QUIET, false));
+}
+
+/* True if @other was lost on the peer's link, and something of ours is in flight to it. */
+MESH_HOLDS(process)
+static bool is_unsettled(const struct mesh_peer *peer, const struct mesh_peer *other)
+{
+	return is_same_link(peer, other) && other->state == MESH_PEER_LOST && !peer_is_quiet(other);
+}
+
+/* The process at the other end is not known yet: those of other processes there count as well. */
+MESH_HOLDS(process)
+static bool bucket_is_quiet(const struct mesh_peer *peer, uint16_t control_port)
+{
+	const struct mesh_peer *other;
+
+	LIST_FOREACH(other, mesh_peers_at(peer->process, &peer->address.addr, control_port),
+		     address_entry) {
+		if (is_unsettled(peer, other))
+			return false;
+	}
+	return true;
+}
+
+bool mesh_link_is_quiet(const struct mesh_peer *peer)
+{
+	mesh_process_assert_locked(peer->process);
+	/* Incoming peers are indexed with port 0. */
+	return bucket_is_quiet(peer, peer->control_port) && bucket_is_quiet(peer, 0);
+}
+
+/* True if a user of the peer, once that is lost, may still receive something. */
+MESH_HOLDS(process)
+static bool peer_is_open(const struct mesh_peer *peer)
+{
+	return mesh_peer_users_say(peer, MESH_USER_IS_OPEN, true);
+}
+
+/*
+ * A process has one outgoing peer for each link: this end has not noticed that it lost it. If it
+ * noticed later, what fences then would cut the connection that is new.
+ */
+MESH_HOLDS(process)
+static void stale_lose(const struct mesh_peer *peer)
+{
+	struct mesh_peer *other = NULL;
+
+	while ((other = mesh_peer_of_process(peer, other))) {
+		if (is_same_link(peer, other) && other->incoming && other->state == MESH_PEER_UP &&
+		    (mesh_peer_is_resumed(other) || peer_is_open(other))) {
+			mesh_link_lose(other, "its process connects anew", MESH_REFUSAL_BROKEN);
+			return; /* with all others of the link */
+		}
+	}
+}
+
+/*
+ * A fence cuts the connections of all peers of the process on this link. Returns false while one is
+ * in progress, or if it has failed.
+ */
+MESH_HOLDS(process)
+static bool peers_fence(struct mesh_peer *peer)
+{
+	struct mesh_peer *other = NULL;
+	struct mesh_peer_user *user;
+	bool fenced = false;
+
+	while ((other = mesh_peer_of_process(peer, other))) {
+		if (!is_same_link(peer, other) || other->state != MESH_PEER_LOST || other->over)
+			continue;
+		if (other->fenced != MESH_FENCED && !fenced && peer_is_open(other)) {
+			if (!mesh_peer_fence(other))
+				return false;
+			fenced = true;
+		}
+		other->fenced = MESH_FENCED;
+		LIST_FOREACH(user, &other->user_list, entry)
+			user->ops->fenced(user);
+	}
+	return true;
+}
+
+bool mesh_link_settle(struct mesh_peer *peer)
+{
+	struct mesh_peer *other = NULL;
+
+	mesh_process_assert_locked(peer->process);
+	if (peer->incoming)
+		stale_lose(peer);
+	while ((other = mesh_peer_of_process(peer, other))) {
+		/* Its process has stopped: nothing more is to come. */
+		if (is_same_link(peer, other) && other->state == MESH_PEER_LOST)
+			mesh_peer_bury(other);
+		if (is_unsettled(peer, other))
+			return false;
+	}
+	return peers_fence(peer);
+}
+
+bool mesh_link_was_lost(const struct mesh_peer *peer, bool *logged)
+{
+	struct mesh_peer *other = NULL;
+	bool lost = false;
+
+	mesh_process_assert_locked(peer->process);
+	*logged = false;
+	while ((other = mesh_peer_of_process(peer, other))) {
+		if (other->state != MESH_PEER_LOST || other->dev != peer->dev ||
+		    !mesh_addr_equal(&other->address.addr, &peer->address.addr))
+			continue;
+		lost |= other->domain == peer->domain && !LIST_EMPTY(&other->user_list);
+		*logged |= other->warned & MESH_PEER_WARNED_LOST && !LIST_EMPTY(&other->user_list);
+		other->warned &= ~MESH_PEER_WARNED_LOST;
+	}
+	return lost;
+}
+
+/* ---- endpoints ------------------------------------------------------------------------------- */
+
+/* True if the peer has a connection, or is about to, over an endpoint that was closed. */
+MESH_HOLDS(process)
+static bool is_outdated(const struct mesh_peer *peer)
+{
+	return peer->remote && mesh_remote_is_outdated(peer->domain, peer->remote);
+}
+
+/* Operations in flight on a broken domain would never complete. */
+MESH_HOLDS(process)
+static void domain_peers_check(struct mesh_process *process, const struct mesh_domain *domain)
+{
+	struct mesh_peer *peer;
+
+	LIST_FOREACH(peer, &process->peers, entry) {
+		if (peer->domain != domain)
+			continue;
+		if (peer->state == MESH_PEER_UP && domain->broken)
+			mesh_link_lose(peer, "our NIC's completion queue cannot be read",
+				       MESH_REFUSAL_BROKEN);
+		else if (peer->state == MESH_PEER_UP && is_outdated(peer))
+			mesh_link_lose(peer,
+				       "another link of the NIC here was lost, and its endpoint "
+				       "with it",
+				       MESH_REFUSAL_BROKEN);
+		else if (peer->state == MESH_PEER_GREETING && is_outdated(peer))
+			mesh_peer_retry(peer, MESH_ENDPOINT_OPENING);
+	}
+}
+
+void mesh_endpoints_check(struct mesh_process *process)
+{
+	const struct mesh_domain *domain;
+	uint32_t generation;
+	int i;
+
+	mesh_process_assert_locked(process);
+	for (i = 0; i < MESH_DOMAINS_MAX; i++) {
+		domain = process->domains[i];
+		if (!domain)
+			continue;
+		generation = atomic_load_explicit(&domain->generation, memory_order_relaxed);
+		if (domain->broken || generation != process->generations[i])
+			domain_peers_check(process, domain);
+		process->generations[i] = generation;
+	}
 }

@@ -1,11 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * peer_end.h - ends a peer, or an attempt to reach it, and cuts the provider's connections with a
- * lost one. All with process->lock held.
+ * peer_end.h - ends a peer, or an attempt to reach it, cuts the provider's connections with a lost
+ * one, and brings to rest what was lost on a link, before it is used again. All with process->lock
+ * held.
+ *
+ * The provider has one connection between two endpoints, in both directions and for all comms. What
+ * was posted before the loss must neither be sent over a new one, nor be fenced together with it.
+ * So each end stops first: it sends HELLO once none of its operations is in flight on that link.
+ * Each end that reads a HELLO knows that the other one has stopped, and fences, once.
  *
  * On verbs a cut takes up to some seconds: while the peer's NIC may refuse a write, and while our
  * endpoint is being closed. Nothing waits for it with a lock held: the peer's timer goes on with
- * it, and until it is over the link is not used again (link_watch.h) and no question about what
+ * it, and until it is over the link is not used again, and no question about what
  * has arrived there is answered (src/transport/recovery.c).
  */
 #ifndef MESH_CONTROL_PEER_END_H
@@ -17,8 +23,14 @@
 #include "base/lock.h"
 #include "control/peer.h"
 
-/* Why an attempt starts anew: link_watch.h. */
+/* Why an attempt starts anew: mesh_endpoints_check(). */
 #define MESH_ENDPOINT_OPENING "the endpoint of the NIC here is being opened anew"
+
+/*
+ * Between two attempts to connect, or to accept where descriptors are short. A refusal comes at
+ * once while a peer is starting.
+ */
+#define MESH_RETRY_MS 250
 
 /*
  * Where each attempt is refused for so long, the process has ended. A firewall's reload refuses for
@@ -90,6 +102,35 @@ bool mesh_peer_is_fencing(const struct mesh_peer *peer);
 /** The peer is freed: what is in progress goes on without it. Takes domain->lock. */
 MESH_HOLDS(process)
 void mesh_peer_fence_end(struct mesh_peer *peer);
+
+/** True if nothing of ours is in flight to a lost peer on the same link, and none is fenced now. */
+MESH_HOLDS(process)
+bool mesh_link_is_quiet(const struct mesh_peer *peer);
+
+/**
+ * The process at the other end of @peer's link has sent HELLO, so it has stopped: fences the peers
+ * of this process that were lost there, and informs their users. An incoming peer that seems to be
+ * up there is lost, because its process connects anew. Takes domain->lock.
+ *
+ * Returns false if operations of ours are in flight there, or a fence is in progress: later.
+ */
+MESH_HOLDS(process)
+bool mesh_link_settle(struct mesh_peer *peer);
+
+/**
+ * True if comms have lost the link of @peer, which is up again.
+ *
+ * @logged: set if a WARN reported that, of this lane or another one, which is forgotten
+ */
+MESH_HOLDS(process)
+bool mesh_link_was_lost(const struct mesh_peer *peer, bool *logged);
+
+/**
+ * Loses the links of a NIC that broke, and the other links over endpoints that were closed, as the
+ * fence of one link: they come back with the new endpoints' names. To be called after each event.
+ */
+MESH_HOLDS(process)
+void mesh_endpoints_check(struct mesh_process *process);
 
 /** Writes what the error of a control connection means into @reason, @size bytes. */
 void mesh_control_errno_explain(int error, char *reason, size_t size);

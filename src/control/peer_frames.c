@@ -16,7 +16,6 @@
 #include "base/random.h"
 #include "base/version.h"
 #include "control/link.h"
-#include "control/link_watch.h"
 #include "control/peer.h"
 #include "control/peer_end.h"
 #include "control/peer_frames.h"
@@ -166,9 +165,12 @@ void mesh_peer_greeting_check(struct mesh_peer *peer)
 		return;
 	if (peer->incoming && greeting_send(peer))
 		return; /* the next tick retries */
+	if (!mesh_link_join(peer)) {
+		mesh_peer_retry(peer, "no memory for its link");
+		return;
+	}
 	mesh_peer_state_set(peer, MESH_PEER_UP);
 	mesh_peer_sink_end(peer);
-	mesh_link_watch(peer);
 	link_warn(peer);
 	if (peer->incoming)
 		mesh_peer_index_add(peer); /* its node is known now */

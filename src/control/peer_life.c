@@ -13,7 +13,6 @@
 #include "base/descriptors.h"
 #include "base/log.h"
 #include "control/link.h"
-#include "control/link_watch.h"
 #include "control/peer.h"
 #include "control/peer_end.h"
 #include "control/peer_frames.h"
@@ -24,25 +23,18 @@
 #include "nic/rdma_port.h"
 #include "system/tcp_look.h"
 
-/* A stranger that connects and sends nothing is disconnected after this. */
+/* Nothing answers an attempt to connect, or one that has connected sends nothing: it is over. */
 #define SILENCE_MS 10000
-/* After the control connection has ended, messages in flight may arrive for this long. */
-#define GRACE_MS 500
 /* Between two polls while something depends on the provider: a greeting, or what a lost peer sent. */
 #define POLL_MS 1
 #define NEVER UINT64_MAX
 
 /* ---- the socket ------------------------------------------------------------------------------ */
 
-/* Makes the kernel detect a silent peer within its time, even if nothing is sent. */
-static void silence_limit_set(int fd, const struct mesh_process *process)
+static void frames_hasten(int fd)
 {
-	int limit_s = (int)process->config.dead_peer_timeout_s, limit_ms = limit_s * 1000, on = 1;
-	struct mesh_tcp_keepalive keepalive = {.idle_s = (limit_s + 1) / 2, .interval_s = 1};
+	const int on = 1;
 
-	keepalive.count = limit_s - keepalive.idle_s > 1 ? limit_s - keepalive.idle_s : 1;
-	mesh_tcp_keepalive_set(fd, &keepalive);
-	setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &limit_ms, sizeof(limit_ms));
 	setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
 }
 
@@ -65,7 +57,7 @@ static int socket_connect(const struct mesh_peer *peer)
 		socket(to.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
 	if (fd < 0)
 		return -errno;
-	silence_limit_set(fd, peer->process);
+	frames_hasten(fd);
 	if (!bind(fd, (struct sockaddr *)&from, from_len) &&
 	    (!connect(fd, (struct sockaddr *)&to, to_len) || errno == EINPROGRESS))
 		return fd;
@@ -163,21 +155,6 @@ static void unread_handle(struct mesh_peer *peer)
 	}
 }
 
-/*
- * The connections with one process end in any order. What it sent over the others before comes
- * first: it may be the last word about a comm.
- */
-MESH_HOLDS(process)
-static void others_unread_handle(struct mesh_peer *peer)
-{
-	struct mesh_peer *other = NULL;
-
-	while ((other = mesh_peer_of_process(peer, other))) {
-		if (other != peer && other->state == MESH_PEER_UP)
-			unread_handle(other);
-	}
-}
-
 void mesh_peers_unread_handle(struct mesh_process *process)
 {
 	struct mesh_peer *peer;
@@ -209,7 +186,7 @@ static void connection_ended(struct mesh_peer *peer, int error)
 		mesh_peer_lose(peer, "its attempt to connect is over");
 		return;
 	}
-	others_unread_handle(peer);
+	mesh_peers_unread_handle(peer->process);
 	if (peer->state != MESH_PEER_UP)
 		return; /* one of these frames has lost its link */
 	if (!error) {
@@ -338,7 +315,7 @@ int mesh_peer_accept(struct mesh_process *process, int dev, int fd, const struct
 	peer->incoming = true;
 	peer->address.addr = *from;
 	mesh_peer_state_set(peer, MESH_PEER_HELLO);
-	silence_limit_set(fd, process);
+	frames_hasten(fd);
 	peer->watch.fd = fd;
 	ret = mesh_engine_watch(&process->engine, &peer->watch, EPOLLIN);
 	if (ret) {
@@ -445,7 +422,9 @@ static void outgoing_check(struct mesh_peer *peer, uint64_t now_ms)
 	uint64_t age_ms = mesh_clock_elapsed_ms(peer->state_ms, now_ms);
 	char reason[MESH_RDMA_ERROR_MAX];
 
-	if (peer->state == MESH_PEER_GREETING && age_ms > MESH_DIAL_MS) {
+	if (peer->state == MESH_PEER_CONNECTING && age_ms > SILENCE_MS) {
+		errno_retry(peer, -ETIMEDOUT);
+	} else if (peer->state == MESH_PEER_GREETING && age_ms > MESH_DIAL_MS) {
 		mesh_remote_silence_explain(peer->domain, peer->remote, peer->address.port, 0,
 					    reason);
 		mesh_peer_retry(peer, reason);
@@ -460,6 +439,7 @@ MESH_HOLDS(process)
 static uint64_t peer_due(const struct mesh_peer *peer, uint64_t now_ms)
 {
 	switch (peer->state) {
+	case MESH_PEER_CONNECTING:
 	case MESH_PEER_HELLO:
 	case MESH_PEER_OPENING:
 		return peer->state_ms + SILENCE_MS + 1;
@@ -515,9 +495,9 @@ void mesh_peer_tick(struct mesh_timer *timer, uint64_t now_ms)
 	if (peer->state == MESH_PEER_RETRY && peer->users && !peer->refusal &&
 	    now_ms >= peer->retry_ms)
 		attempt_start(peer);
-	/* Without a remote nothing of it is in flight. */
+	/* What is in flight arrives within a moment; without a remote there is nothing. */
 	if (peer->state == MESH_PEER_LOST && !peer->fenced &&
-	    (!peer->remote || mesh_clock_elapsed_ms(peer->state_ms, now_ms) >= GRACE_MS))
+	    (!peer->remote || mesh_clock_elapsed_ms(peer->state_ms, now_ms) >= MESH_LINK_FRAME_MS))
 		mesh_peer_bury(peer);
 	if (peer->fence)
 		mesh_peer_fence(peer);

@@ -14,7 +14,6 @@
 #include "base/log.h"
 #include "base/threads.h"
 #include "control/link.h"
-#include "control/link_watch.h"
 #include "control/peer_end.h"
 #include "fabric/provider.h"
 #include "nic/nic.h"

@@ -10,7 +10,7 @@
 #include "base/log.h"
 #include "base/threads.h"
 #include "control/controls.h"
-#include "control/link_watch.h"
+#include "control/peer_end.h"
 #include "control/peer_life.h"
 #include "fabric/domain_open.h"
 #include "fabric/endpoint.h"

@@ -18,12 +18,6 @@
 
 #include "system/tcp_look.h"
 
-/* linux/tcp.h since 6.15: the longest time between two retransmissions, in ms. */
-#ifndef TCP_RTO_MAX_MS
-#define TCP_RTO_MAX_MS 44
-#endif
-/* The smallest value that the kernel accepts. */
-#define RTO_MAX_MS 1000
 /* States of net/tcp_states.h; netinet/tcp.h has them, but conflicts with linux/tcp.h. */
 #define STATE_SYN_SENT 2
 #define STATE_SYN_RECV 3
@@ -101,11 +95,8 @@ int mesh_tcp_error_take(int fd)
 
 void mesh_tcp_keepalive_set(int fd, const struct mesh_tcp_keepalive *keepalive)
 {
-	int rto_max_ms = RTO_MAX_MS, on = 1, none = 0;
+	int on = 1;
 
-	setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &none, sizeof(none));
-	/* Linux before 6.15 refuses it and doubles the time between retransmissions. */
-	setsockopt(fd, IPPROTO_TCP, TCP_RTO_MAX_MS, &rto_max_ms, sizeof(rto_max_ms));
 	setsockopt(fd, IPPROTO_TCP, TCP_KEEPCNT, &keepalive->count, sizeof(keepalive->count));
 	setsockopt(fd, IPPROTO_TCP, TCP_KEEPINTVL, &keepalive->interval_s,
 		   sizeof(keepalive->interval_s));

@@ -10,7 +10,8 @@
 
 #include "base/clock.h"
 #include "base/log.h"
-#include "control/link_watch.h"
+#include "control/link.h"
+#include "control/peer_end.h"
 #include "control/peer_send.h"
 #include "control/process.h"
 #include "relay/circuits.h"

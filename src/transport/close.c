@@ -40,7 +40,7 @@
 #define YIELDS 2000
 /*
  * A sender whose writes are stuck on a silent link needs this longer than the timeout to give the
- * link up, and then to answer: stall.c, link_watch.c.
+ * link up, and then to answer: stall.c, link.c.
  */
 #define VERDICT_MS 2500
 

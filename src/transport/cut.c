@@ -10,7 +10,7 @@
 #include <stdio.h>
 
 #include "base/clock.h"
-#include "control/link_watch.h"
+#include "control/link.h"
 #include "control/peer_end.h"
 #include "control/process.h"
 #include "fabric/fence.h"

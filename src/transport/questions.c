@@ -10,7 +10,6 @@
 #include "base/clock.h"
 #include "base/compiler.h"
 #include "control/link.h"
-#include "control/link_watch.h"
 #include "control/peer_end.h"
 #include "control/peer_life.h"
 #include "control/peer_send.h"

@@ -4,7 +4,7 @@
  *
  * One end of each comm connects: the sending one. It tries the links that its comms have lost, one
  * attempt after the other, until one succeeds. When the new peer is up, it is asked for each comm's
- * path (attach.h). How nothing of the path's earlier life is on the way: control/link_watch.h.
+ * path (attach.h). How nothing of the path's earlier life is on the way: control/peer_end.h.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -15,7 +15,6 @@
 #include "base/log.h"
 #include "base/random.h"
 #include "control/dial.h"
-#include "control/link_watch.h"
 #include "control/peer.h"
 #include "control/peer_end.h"
 #include "control/peer_frames.h"

@@ -23,7 +23,7 @@
 #include "base/compiler.h"
 #include "base/log.h"
 #include "base/random.h"
-#include "control/link_watch.h"
+#include "control/link.h"
 #include "control/peer.h"
 #include "control/peer_end.h"
 #include "control/peer_life.h"
@@ -212,7 +212,7 @@ static void peer_enter(struct mesh_peer *peer)
 	LIST_INSERT_HEAD(&process->peers, peer, entry);
 	mesh_peer_process_set(peer, remote_process());
 	mesh_peer_index_add(peer);
-	mesh_link_watch(peer);
+	mesh_link_join(peer);
 	mesh_lock_release(&process->lock);
 }
 

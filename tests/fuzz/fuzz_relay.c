@@ -20,7 +20,7 @@
 #include <rdma/fi_errno.h>
 
 #include "base/clock.h"
-#include "control/link_watch.h"
+#include "control/link.h"
 #include "control/peer_end.h"
 #include "relay/circuits.h"
 

@@ -10,7 +10,7 @@
 #include "base/clock.h"
 #include "base/compiler.h"
 #include "base/log.h"
-#include "control/link_watch.h"
+#include "control/link.h"
 #include "control/peer.h"
 #include "control/peer_end.h"
 #include "control/peer_life.h"
@@ -382,7 +382,7 @@ void relay_peer_enter(struct mesh_peer *peer)
 	LIST_INSERT_HEAD(&process->peers, peer, entry);
 	mesh_peer_process_set(peer, PROCESS_ID + (uint64_t)nic);
 	mesh_peer_index_add(peer);
-	mesh_link_watch(peer);
+	mesh_link_join(peer);
 	mesh_lock_release(&process->lock);
 }
 

@@ -64,7 +64,7 @@ static uint64_t pauses_await(int num)
 	return last;
 }
 
-/* It is retried every 200 ms, and reported once. */
+/* It is retried every 250 ms, and reported once. */
 TEST(descriptors_run_out)
 {
 	const struct sockaddr_in to = stranger_loopback(stranger.handle.control_port);

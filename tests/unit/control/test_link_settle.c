@@ -5,8 +5,8 @@
  * again, and not later.
  */
 #include "control/link.h"
-#include "control/link_watch.h"
 #include "control/peer.h"
+#include "control/peer_end.h"
 #include "control/peer_life.h"
 
 #include "comm_fixture.h"

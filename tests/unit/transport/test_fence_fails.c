@@ -3,7 +3,6 @@
  * test_fence_fails.c - the provider's connections with a lost peer cannot be cut: the comms into
  * whose memory something late may be written fail, with one WARN, and no other comm does.
  */
-#include "control/link_watch.h"
 #include "control/peer_end.h"
 #include "transport/frames.h"
 #include "transport/recovery.h"
