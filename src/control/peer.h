@@ -137,8 +137,7 @@ enum mesh_peer_cut {
 /* Bits: what a WARN has reported of it. */
 enum mesh_peer_warned {
 	MESH_PEER_WARNED_LOST = 1,
-	MESH_PEER_WARNED_SLOW = 2,  /* it owes us an answer */
-	MESH_PEER_WARNED_STUCK = 4, /* it lacks a descriptor */
+	MESH_PEER_WARNED_SLOW = 2, /* it owes us an answer */
 };
 
 /* Bits: whose NIC is drained, so that the link is out of use (peer_send.h). */

@@ -394,18 +394,8 @@ static bool peer_is_unwanted(const struct mesh_peer *peer, uint64_t now_ms)
 MESH_HOLDS(process)
 static void incoming_check(struct mesh_peer *peer, uint64_t now_ms)
 {
-	struct mesh_log_limit *limit = &peer->process->limits.no_descriptor;
 	uint64_t age_ms = mesh_clock_elapsed_ms(peer->state_ms, now_ms);
-	char text[MESH_PEER_TEXT_MAX], more[MESH_LOG_LIMIT_TEXT_MAX];
 
-	if (peer->state == MESH_PEER_GREETING && age_ms > MESH_DIAL_MS &&
-	    !(peer->warned & MESH_PEER_WARNED_STUCK) && mesh_descriptors_exhausted()) {
-		peer->warned |= MESH_PEER_WARNED_STUCK;
-		if (mesh_log_limit_pass(limit, 1, now_ms, more))
-			mesh_warn("%s cannot connect, because no file descriptor is left for "
-				  "it: " MESH_DESCRIPTORS_RAISE "%s",
-				  mesh_peer_text(peer, text), more);
-	}
 	if (peer->state == MESH_PEER_HELLO && age_ms > SILENCE_MS)
 		mesh_peer_lose(peer, "it connected to the control port and sent nothing");
 	else if (peer->state == MESH_PEER_OPENING && age_ms > SILENCE_MS)

@@ -153,8 +153,7 @@ struct mesh_process {
 	/* Limits of messages that strangers or a lack of descriptors can cause without end. */
 	struct {
 		struct mesh_log_limit accept_fails;
-		struct mesh_log_limit no_descriptor; /* for a peer that greets */
-		struct mesh_log_limit strangers;     /* ended before they were up */
+		struct mesh_log_limit strangers;  /* ended before they were up */
 		struct mesh_log_limit unaccepted; /* lost before NCCL accepted a comm of theirs */
 		struct mesh_log_limit mtu;
 		struct mesh_log_limit full;	  /* no memory or no id for a connection */
