@@ -43,7 +43,6 @@ enum mesh_peer_question {
 	MESH_USER_WAITS,    /* and waits for this peer's link, because nothing else leads there? */
 	MESH_USER_IS_QUIET, /* of a lost peer: is nothing that we sent there still in flight? */
 	MESH_USER_IS_OPEN,  /* of a lost peer: may something of it still arrive? */
-	MESH_USER_IS_IDLE,  /* is nothing of it in flight on the link, and it starts nothing? */
 	MESH_USER_QUESTIONS
 };
 
@@ -55,8 +54,8 @@ struct mesh_peer_user_ops {
 	void (*lost)(struct mesh_peer_user *user);
 	/* The lost peer has stopped and was fenced: nothing more of it arrives. */
 	void (*fenced)(struct mesh_peer_user *user);
-	/* The peer's link is taken out of use, or used again; NULL: it needs this link. */
-	void (*park)(struct mesh_peer_user *user);
+	/* A NIC of the peer's link is drained, or used again; NULL: it needs this link. */
+	void (*drained)(struct mesh_peer_user *user);
 };
 
 typedef void mesh_frame_handler(struct mesh_peer *peer, const struct mesh_frame *frame);
@@ -140,12 +139,6 @@ enum mesh_peer_warned {
 	MESH_PEER_WARNED_SLOW = 2, /* it owes us an answer */
 };
 
-/* Bits: whose NIC is drained, so that the link is out of use (peer_send.h). */
-enum mesh_peer_parked {
-	MESH_PEER_PARKED_HERE = 1,
-	MESH_PEER_PARKED_THERE = 2,
-};
-
 /* A way to a process is tried so long while another one could be, and a greeting is waited for. */
 #define MESH_DIAL_MS 3000
 
@@ -177,7 +170,6 @@ struct mesh_peer {
 	enum mesh_peer_fenced fenced; /* LOST */
 	enum mesh_peer_cut cut;	      /* LOST */
 	uint8_t warned;		      /* enum mesh_peer_warned */
-	uint8_t parked;		      /* enum mesh_peer_parked */
 	/* LOST, on verbs: the fence that may end its connection is in progress; owned. */
 	struct mesh_fence *fence MESH_GUARDED_BY(process);
 	/* Since when it owes us a frame about a comm's end; 0: it does not. */
@@ -206,6 +198,7 @@ struct mesh_peer {
 	int num_nics MESH_GUARDED_BY(process);
 	/* Bits: numbers of those that only a later frame has named. */
 	uint32_t late_nics MESH_GUARDED_BY(process);
+	uint32_t drained_nics MESH_GUARDED_BY(process); /* and of those that are drained */
 	uint32_t remote_id, remote_token;
 	uint32_t generation;	       /* of our endpoint, as our last HELLO named it */
 	char name[MESH_NODE_NAME_MAX]; /* its node's; "" until known */

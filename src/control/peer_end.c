@@ -50,12 +50,11 @@ static bool twin_is_lost(const struct mesh_peer *peer)
 	return false;
 }
 
-/* True if somebody has drained the cable, and pulls it: no comm has needed the link since. */
+/* True if somebody has drained the cable, and pulls it: no comm needs the link. */
 MESH_HOLDS(process)
 static bool was_drained(const struct mesh_peer *peer)
 {
-	return mesh_peer_is_parked(peer) && !peer->over &&
-	       !mesh_peer_users_say(peer, MESH_USER_IS_IDLE, false);
+	return mesh_peer_is_drained(peer) && !peer->over && !peer_is_waited_for(peer);
 }
 
 /*
@@ -376,7 +375,6 @@ void mesh_peer_retry(struct mesh_peer *peer, const char *reason)
 	peer->retry_ms = mesh_clock_ms() + MESH_RETRY_MS;
 	peer->in_size = 0;
 	peer->out_size = 0;
-	peer->parked &= MESH_PEER_PARKED_HERE; /* the next connection begins without PARK, too */
 	peer->failed_in = peer->state;
 	mesh_peer_state_set(peer, MESH_PEER_RETRY);
 }

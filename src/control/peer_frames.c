@@ -342,6 +342,7 @@ static void hello_handle(struct mesh_peer *peer, const struct mesh_frame_hello *
 	}
 	peer->eager_limit = hello->eager_limit;
 	peer->listens_at = hello->control_port;
+	mesh_peer_drained_learn(peer, hello->nics, hello->num_nics);
 	nic_learn(peer, hello);
 	if (!peer->incoming)
 		nics_keep(peer, hello);
@@ -417,9 +418,6 @@ static bool own_frame_handle(struct mesh_peer *peer, const struct mesh_frame *fr
 		if (frame->refuse.comm)
 			return false;
 		refuse_handle(peer, &frame->refuse);
-		return true;
-	case MESH_FRAME_PARK:
-		mesh_peer_park_came(peer, &frame->park);
 		return true;
 	case MESH_FRAME_PORT:
 		if (peer->remote)

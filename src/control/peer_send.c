@@ -84,15 +84,28 @@ static enum mesh_provider_id provider_of(const struct mesh_peer *peer)
 	return peer->domain ? peer->domain->provider : peer->process->providers[peer->dev];
 }
 
+/* Our NICs. Returns how many. */
+MESH_HOLDS(process)
+static uint8_t nics_encode(const struct mesh_process *process, struct mesh_wire_nic *nics)
+{
+	struct mesh_endpoint_addr offers[MESH_NICS_MAX];
+	int i, num = mesh_process_offers(process, offers);
+
+	for (i = 0; i < num; i++) {
+		mesh_wire_nic_encode(&offers[i], &nics[i]);
+		if (mesh_process_is_drained(process, offers[i].nic))
+			nics[i].provider |= MESH_WIRE_NIC_DRAINED;
+	}
+	return (uint8_t)num;
+}
+
 void mesh_peer_hello_send(struct mesh_peer *peer)
 {
 	struct mesh_process *process = peer->process;
 	struct mesh_domain *domain = peer->domain;
 	struct mesh_frame frame;
 	struct mesh_frame_hello *hello = &frame.hello;
-	struct mesh_endpoint_addr offers[MESH_NICS_MAX];
 	struct sockaddr_storage name;
-	int i;
 
 	memset(&frame, 0, sizeof(frame));
 	hello->node_id = process->node_id;
@@ -126,22 +139,17 @@ void mesh_peer_hello_send(struct mesh_peer *peer)
 	hello->lane = domain ? (uint8_t)domain->lane : 0;
 	snprintf(hello->site, sizeof(hello->site), "%.*s", (int)sizeof(hello->site) - 1,
 		 process->config.site);
-	hello->num_nics = (uint8_t)mesh_process_offers(process, offers);
-	for (i = 0; i < hello->num_nics; i++)
-		mesh_wire_nic_encode(&offers[i], &hello->nics[i]);
+	hello->num_nics = nics_encode(process, hello->nics);
 	mesh_peer_send(peer, &frame, MESH_FRAME_HELLO);
 }
 
-void mesh_peer_nics_send(struct mesh_peer *peer)
+MESH_HOLDS(process)
+static void nics_send(struct mesh_peer *peer)
 {
-	struct mesh_endpoint_addr offers[MESH_NICS_MAX];
 	struct mesh_frame frame;
-	int i;
 
 	memset(&frame, 0, sizeof(frame));
-	frame.nics.num_nics = (uint8_t)mesh_process_offers(peer->process, offers);
-	for (i = 0; i < frame.nics.num_nics; i++)
-		mesh_wire_nic_encode(&offers[i], &frame.nics.nics[i]);
+	frame.nics.num_nics = nics_encode(peer->process, frame.nics.nics);
 	mesh_peer_send(peer, &frame, MESH_FRAME_NICS);
 }
 
@@ -155,7 +163,13 @@ void mesh_peer_refuse(struct mesh_peer *peer, enum mesh_refusal refusal, uint32_
 	mesh_peer_send(peer, &frame, MESH_FRAME_REFUSE);
 }
 
-/* ---- PARK ------------------------------------------------------------------------------------ */
+/* ---- drained NICs ---------------------------------------------------------------------------- */
+
+bool mesh_peer_is_drained(const struct mesh_peer *peer)
+{
+	return mesh_process_is_drained(peer->process, peer->dev) ||
+	       peer->drained_nics >> peer->address.nic & 1;
+}
 
 MESH_HOLDS(process)
 static void users_learn(const struct mesh_peer *peer)
@@ -164,36 +178,43 @@ static void users_learn(const struct mesh_peer *peer)
 	char text[MESH_PEER_TEXT_MAX];
 
 	mesh_trace("the link of %s with %s is %s", peer->domain->nic->netdev,
-		   mesh_peer_text(peer, text), mesh_peer_is_parked(peer) ? "out of use" : "in use");
+		   mesh_peer_text(peer, text),
+		   mesh_peer_is_drained(peer) ? "out of use" : "in use");
 	LIST_FOREACH(user, &peer->user_list, entry) {
-		if (user->ops->park)
-			user->ops->park(user);
+		if (user->ops->drained)
+			user->ops->drained(user);
 	}
 }
 
-void mesh_peer_park(struct mesh_peer *peer, bool parked)
+void mesh_peer_drained_learn(struct mesh_peer *peer, const struct mesh_wire_nic *nics, int num_nics)
 {
-	struct mesh_frame frame = {.park = {.parked = parked}};
+	uint32_t before = peer->drained_nics;
+	int i;
 
 	mesh_process_assert_locked(peer->process);
-	if (peer->state != MESH_PEER_UP || !(peer->parked & MESH_PEER_PARKED_HERE) == !parked)
-		return;
-	peer->parked ^= MESH_PEER_PARKED_HERE;
-	mesh_peer_send(peer, &frame, MESH_FRAME_PARK);
-	users_learn(peer);
+	peer->drained_nics = 0;
+	for (i = 0; i < num_nics; i++) {
+		if (nics[i].provider & MESH_WIRE_NIC_DRAINED && nics[i].nic < MESH_NICS_MAX)
+			peer->drained_nics |= 1u << nics[i].nic;
+	}
+	if (peer->state == MESH_PEER_UP && peer->drained_nics != before)
+		users_learn(peer);
 }
 
-void mesh_peer_park_came(struct mesh_peer *peer, const struct mesh_frame_park *frame)
+void mesh_peers_nics_changed(struct mesh_process *process)
 {
-	mesh_process_assert_locked(peer->process);
-	/* Its end may be up, and the greeting that tells us still on its way. */
-	if (peer->state != MESH_PEER_UP && peer->state != MESH_PEER_GREETING) {
-		mesh_count_event(&peer->process->counters->refused);
-		return;
+	struct mesh_peer *peer;
+
+	mesh_process_assert_locked(process);
+	LIST_FOREACH(peer, &process->peers, entry) {
+		/* Those that our HELLO has gone to; a later one has all of it. */
+		if (peer->state > MESH_PEER_UP ||
+		    peer->state < (peer->incoming ? MESH_PEER_GREETING : MESH_PEER_HELLO))
+			continue;
+		nics_send(peer);
+		if (peer->state == MESH_PEER_UP)
+			users_learn(peer);
 	}
-	peer->parked &= MESH_PEER_PARKED_HERE;
-	peer->parked |= frame->parked ? MESH_PEER_PARKED_THERE : 0;
-	users_learn(peer);
 }
 
 /* ---- PORT ------------------------------------------------------------------------------------ */

@@ -2,8 +2,8 @@
 /*
  * peer_send.h - sends the frames of a control connection. All with process->lock held.
  *
- * PARK takes a peer's link out of use, because a NIC of it is drained: comms that have another path
- * post nothing more on it (docs/protocol/recovery.md). PORT says which TCP port our provider
+ * A link of which a NIC is drained goes out of use: comms that have another path post nothing more
+ * on it (docs/protocol/recovery.md). PORT says which TCP port our provider
  * connected from. The list of the process's sockets, which shows it, takes milliseconds where the
  * host has thousands of descriptors. So the engine makes it without process->lock, once for all
  * peers that came up meanwhile.
@@ -32,27 +32,18 @@ void mesh_peer_hello_send(struct mesh_peer *peer);
 MESH_HOLDS(process)
 void mesh_peer_flush(struct mesh_peer *peer);
 
-/** Sends NICS: all NICs of this process. */
+/** True if our NIC on the link or the peer's is drained: comms with another path leave it. */
 MESH_HOLDS(process)
-void mesh_peer_nics_send(struct mesh_peer *peer);
+bool mesh_peer_is_drained(const struct mesh_peer *peer);
 
-/** True while the link is out of use, for our NIC or for the peer's. */
+/** HELLO or NICS from the peer's process has all of its NICs; users learn which are drained. */
 MESH_HOLDS(process)
-static inline bool mesh_peer_is_parked(const struct mesh_peer *peer)
-{
-	return peer->parked;
-}
+void mesh_peer_drained_learn(struct mesh_peer *peer, const struct mesh_wire_nic *nics,
+			     int num_nics);
 
-/**
- * Our NIC of the peer's link is drained, or no longer. Without effect on a peer that is not up, or
- * where nothing changes.
- */
+/** A NIC has joined, is drained, or no longer: peers and users learn of it. */
 MESH_HOLDS(process)
-void mesh_peer_park(struct mesh_peer *peer, bool parked);
-
-/** PARK from the peer. */
-MESH_HOLDS(process)
-void mesh_peer_park_came(struct mesh_peer *peer, const struct mesh_frame_park *frame);
+void mesh_peers_nics_changed(struct mesh_process *process);
 
 /** Reports the port to @peer soon: its own end of the connection is found by it. */
 MESH_HOLDS(process)

@@ -19,12 +19,6 @@ struct mesh_drain {
 	struct mesh_drain_marks marks MESH_GUARDED_BY(process);
 };
 
-MESH_HOLDS(process)
-static bool is_drained(const struct mesh_drain *drain, const struct mesh_peer *peer)
-{
-	return mesh_drain_marks_have(&drain->marks, peer->domain->nic->netdev);
-}
-
 /* True if the process has opened this NIC: then the user wants to know. */
 MESH_HOLDS(process)
 static bool has_domain(const struct mesh_process *process, const char *netdev)
@@ -63,16 +57,12 @@ static void marks_follow(struct mesh_drain *drain)
 {
 	struct mesh_process *process = drain->process;
 	struct mesh_drain_marks before = drain->marks;
-	struct mesh_peer *peer;
 
 	if (mesh_drain_marks_read(process->stats.folder_fd, &drain->marks))
 		return; /* without a descriptor for that the marks stay as they are */
 	changes_log(process, &before, &drain->marks);
 	mesh_nic_neighbours_drained(process);
-	LIST_FOREACH(peer, &process->peers, entry) {
-		if (peer->state == MESH_PEER_UP)
-			mesh_peer_park(peer, is_drained(drain, peer));
-	}
+	mesh_peers_nics_changed(process);
 }
 
 MESH_HOLDS(process)
@@ -131,13 +121,4 @@ void mesh_drain_close(struct mesh_process *process)
 	mesh_setup_of(process)->drain = NULL;
 	process->drain_marks = NULL;
 	free(drain); /* the engine's event queue ends as well */
-}
-
-void mesh_drain_peer_up(struct mesh_peer *peer)
-{
-	const struct mesh_drain *drain = mesh_setup_of(peer->process)->drain;
-
-	mesh_process_assert_locked(peer->process);
-	if (drain)
-		mesh_peer_park(peer, is_drained(drain, peer));
 }

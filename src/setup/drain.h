@@ -10,7 +10,7 @@
 #define MESH_SETUP_DRAIN_H
 
 #include "base/lock.h"
-#include "control/peer.h"
+#include "control/process.h"
 
 /**
  * Makes setup->drain, reads the marks, and watches them. Without the folder of the counters
@@ -22,9 +22,5 @@ void mesh_drain_open(struct mesh_process *process);
 /** Frees setup->drain. The engine no longer runs. */
 MESH_HOLDS(process)
 void mesh_drain_close(struct mesh_process *process);
-
-/** A peer is up: its link may be one of a marked NIC. */
-MESH_HOLDS(process)
-void mesh_drain_peer_up(struct mesh_peer *peer);
 
 #endif

@@ -5,7 +5,6 @@
 #include "relay/circuits.h"
 #include "relay/relay.h"
 #include "setup/connect_advance.h"
-#include "setup/drain.h"
 #include "setup/events.h"
 #include "setup/late_nics.h"
 #include "setup/listener.h"
@@ -31,7 +30,6 @@ static void introduced(struct mesh_peer *peer, const struct mesh_frame_hello *he
 MESH_HOLDS(process)
 static void peer_up(struct mesh_peer *peer)
 {
-	mesh_drain_peer_up(peer);
 	mesh_rejoin_peer_up(peer);
 	mesh_connects_hasten(peer->process);
 }

@@ -51,8 +51,10 @@ static void nics_learn(const struct mesh_peer *peer, const struct mesh_wire_nic 
 {
 	struct mesh_peer *other = NULL;
 
-	while ((other = mesh_peer_of_process(peer, other)))
+	while ((other = mesh_peer_of_process(peer, other))) {
+		mesh_peer_drained_learn(other, nics, num_nics);
 		peer_nics_learn(other, nics, num_nics);
+	}
 	atomic_store(&peer->process->late_nics, true);
 	mesh_engine_wake(&peer->process->engine);
 }
@@ -60,7 +62,8 @@ static void nics_learn(const struct mesh_peer *peer, const struct mesh_wire_nic 
 void mesh_late_nics_handle(struct mesh_peer *peer, const struct mesh_frame *frame)
 {
 	mesh_process_assert_locked(peer->process);
-	if (peer->state == MESH_PEER_UP)
+	/* Its end may be up, and the greeting that tells us still on its way. */
+	if (peer->state == MESH_PEER_UP || peer->state == MESH_PEER_GREETING)
 		nics_learn(peer, frame->nics.nics, frame->nics.num_nics);
 }
 
@@ -172,15 +175,11 @@ static bool is_useful(const struct mesh_peer *peer)
 
 void mesh_late_nics_tick(struct mesh_process *process)
 {
-	struct mesh_peer *peer, *next;
+	struct mesh_peer *peer;
 
 	mesh_process_assert_locked(process);
 	if (atomic_exchange(&process->nics_new, false)) {
-		for (peer = LIST_FIRST(&process->peers); peer; peer = next) {
-			next = LIST_NEXT(peer, entry);
-			if (peer->state == MESH_PEER_UP)
-				mesh_peer_nics_send(peer);
-		}
+		mesh_peers_nics_changed(process);
 		atomic_store(&process->late_nics, true);
 	}
 	if (!atomic_exchange(&process->late_nics, false))

@@ -83,7 +83,7 @@ static bool path_is_open(struct mesh_peer_user *user)
 }
 
 MESH_HOLDS(process)
-static void path_park(struct mesh_peer_user *user)
+static void path_drained(struct mesh_peer_user *user)
 {
 	mesh_comm_tiers_renew(mesh_path_of_user(user)->comm);
 }
@@ -100,21 +100,6 @@ void mesh_comm_tiers_renew(struct mesh_comm *comm)
 	mesh_reroute_soon(comm);
 }
 
-MESH_HOLDS(process)
-static bool path_is_idle(struct mesh_peer_user *user)
-{
-	const struct mesh_path *path = mesh_path_of_user(user);
-	bool idle;
-	int i;
-
-	mesh_comm_lock(path->comm);
-	idle = !path->unfinished;
-	for (i = 0; i < path->comm->num_up; i++)
-		idle &= path->comm->up[i] != path;
-	mesh_comm_unlock(path->comm);
-	return idle;
-}
-
 const struct mesh_peer_user_ops mesh_path_user_ops = {
 	.answers =
 		{
@@ -124,11 +109,10 @@ const struct mesh_peer_user_ops mesh_path_user_ops = {
 			[MESH_USER_WAITS] = path_waits,
 			[MESH_USER_IS_QUIET] = mesh_path_is_quiet,
 			[MESH_USER_IS_OPEN] = path_is_open,
-			[MESH_USER_IS_IDLE] = path_is_idle,
 		},
 	.lost = path_lost,
 	.fenced = mesh_path_fenced,
-	.park = path_park,
+	.drained = path_drained,
 };
 
 /* Each part of a comm's memory begins at a multiple of so many bytes. */

@@ -178,7 +178,7 @@ static enum mesh_path_tier tier_of(const struct mesh_path *path)
 {
 	const struct mesh_peer *peer = path->peer;
 
-	if (mesh_peer_is_parked(peer))
+	if (mesh_peer_is_drained(peer))
 		return MESH_TIER_DRAINED;
 	if (!mesh_path_has_relay(path))
 		return mesh_link_tier(peer->process, path->domain->dev, &peer->address,

@@ -76,11 +76,6 @@ static bool new_nics_fit(const struct mesh_frame *frame)
 	return nics_fit(frame->nics.nics, frame->nics.num_nics);
 }
 
-static bool park_fits(const struct mesh_frame *frame)
-{
-	return frame->park.parked <= 1;
-}
-
 static bool connect_fits(const struct mesh_frame *frame)
 {
 	const struct mesh_frame_connect *connect = &frame->connect;
@@ -156,7 +151,6 @@ static const struct frame_rule {
 				circuit_fits,
 				{TEXT(circuit.lost), TEXT(circuit.by)}},
 	[MESH_FRAME_NICS] = {.size = SIZE_OF(nics), .fits = new_nics_fit},
-	[MESH_FRAME_PARK] = {.size = SIZE_OF(park), .fits = park_fits},
 };
 
 static bool header_fits(const struct mesh_frame_header *header)

@@ -28,8 +28,7 @@ enum mesh_frame_type {
 	MESH_FRAME_OPEN,     /* towards the listener: open a circuit through this relay */
 	MESH_FRAME_OPENED,   /* relay: the answer, once the listener has accepted */
 	MESH_FRAME_CIRCUIT,  /* an end or a relay of a circuit: it has ended, or is broken */
-	MESH_FRAME_NICS,     /* either end: NICs of the sender that were not in its HELLO */
-	MESH_FRAME_PARK,     /* either end: this link is taken out of use, or used again */
+	MESH_FRAME_NICS,     /* either end: other NICs than in its HELLO, or one is drained */
 	MESH_FRAME_TYPES
 };
 
@@ -78,17 +77,18 @@ struct mesh_wire_nic {
 	uint8_t family; /* 4 or 6 */
 	uint8_t prefix_len;
 	uint8_t nic;
-	uint8_t provider; /* enum mesh_provider_id, and the two bits below */
+	uint8_t provider; /* enum mesh_provider_id, and the bits below */
 	uint16_t port;
 	uint16_t speed; /* in units of MESH_WIRE_SPEED_MBPS, rounded up; 0 where unknown */
 	uint8_t addr[16];
 };
 _Static_assert(sizeof(struct mesh_wire_nic) == 24, "wire format");
 
-/* In its provider: struct mesh_endpoint_addr's members of these names. */
+/* In its provider: struct mesh_endpoint_addr's members of these names; and a user drains it. */
 #define MESH_WIRE_NIC_RESERVE 0x80u
 #define MESH_WIRE_NIC_ALSO_TCP 0x40u
-#define MESH_WIRE_NIC_PROVIDER 0x3fu
+#define MESH_WIRE_NIC_DRAINED 0x20u
+#define MESH_WIRE_NIC_PROVIDER 0x1fu
 
 /* In HELLO, of a process that only relays: it fits every digest. */
 #define MESH_TUNER_ANY UINT64_MAX
@@ -378,13 +378,6 @@ struct mesh_frame_nics {
 _Static_assert(offsetof(struct mesh_frame_nics, nics) == 8, "wire format");
 _Static_assert(sizeof(struct mesh_frame_nics) == 392, "wire format");
 
-/* PARK: the link of this control connection is out of use, or used again: recovery.md. */
-struct mesh_frame_park {
-	uint8_t parked;	     /* 1: the sender's NIC is drained */
-	uint8_t reserved[7]; /* 0 */
-};
-_Static_assert(sizeof(struct mesh_frame_park) == 8, "wire format");
-
 /* A whole frame, as large as one can be. */
 struct mesh_frame {
 	struct mesh_frame_header header;
@@ -395,7 +388,6 @@ struct mesh_frame {
 		struct mesh_frame_withdraw withdraw;
 		struct mesh_frame_port port;
 		struct mesh_frame_nics nics;
-		struct mesh_frame_park park;
 		uint32_t to_comm; /* of those below, which are for a comm */
 		struct mesh_frame_accept accept;
 		struct mesh_frame_close close;

@@ -26,7 +26,6 @@ static const size_t frame_bytes[MESH_FRAME_TYPES] = {
 	[MESH_FRAME_OPENED] = sizeof(struct mesh_frame_opened),
 	[MESH_FRAME_CIRCUIT] = 16,
 	[MESH_FRAME_NICS] = sizeof(struct mesh_frame_nics),
-	[MESH_FRAME_PARK] = 10,
 };
 
 /* Values that bytes at random seldom hit: ids, keys, and the numbers of messages and rounds. */
@@ -38,7 +37,7 @@ static void frame_aim(struct mesh_frame *frame, enum mesh_frame_type type)
 	comm = take_comm(&i);
 	if (type == MESH_FRAME_REFUSE)
 		frame->refuse.comm = frame->refuse.comm ? take_id() : 0;
-	else if (type == MESH_FRAME_PARK || type == MESH_FRAME_PORT)
+	else if (type == MESH_FRAME_PORT)
 		return;
 	else if (type != MESH_FRAME_CONNECT)
 		frame->to_comm = take_id();

@@ -261,14 +261,15 @@ static void step_return(void)
 	peer_enter(peer);
 }
 
-/* Our NIC is drained, or used again. */
-static void step_park(void)
+/* The peer's NIC is drained, or used again. */
+static void step_drain(void)
 {
 	struct mesh_peer *peer = take_peer();
-	bool wanted = take(1) % 2;
+	struct mesh_wire_nic nic = {.nic = peer->address.nic};
 
+	nic.provider = take(1) % 2 ? MESH_WIRE_NIC_DRAINED : 0;
 	mesh_lock_take(&fixture.setup.process.lock);
-	mesh_peer_park(peer, wanted);
+	mesh_peer_drained_learn(peer, &nic, 1);
 	mesh_lock_release(&fixture.setup.process.lock);
 }
 
@@ -324,7 +325,7 @@ static void step(void)
 	static void (*const steps[])(void) = {
 		step_frame,   step_message, step_immediate, step_post,	   step_test,  step_end,
 		step_engine,  step_lose,    step_return,    step_provider, step_close, step_frame,
-		step_message, fixture_poll, step_park,	    step_grow,
+		step_message, fixture_poll, step_drain,	    step_grow,
 	};
 
 	steps[take(1) % (sizeof(steps) / sizeof(steps[0]))]();

@@ -191,7 +191,7 @@ void relay_step_frame(void)
 	if (type == MESH_FRAME_REFUSE)
 		frame.refuse.comm = id;
 	else if (type > MESH_FRAME_CONNECT && type != MESH_FRAME_WITHDRAW &&
-		 type != MESH_FRAME_NICS && type != MESH_FRAME_PARK)
+		 type != MESH_FRAME_NICS)
 		frame.to_comm = id;
 	frame_come(peer ? peer : peer_take(), &frame, type);
 }

@@ -236,7 +236,7 @@ TEST(frame_lengths)
 		[MESH_FRAME_ASK] = 8,	    [MESH_FRAME_SENT] = 8,     [MESH_FRAME_PORT] = 8,
 		[MESH_FRAME_WITHDRAW] = 24, [MESH_FRAME_RESUME] = 48,  [MESH_FRAME_HAVE] = 144,
 		[MESH_FRAME_OPEN] = 480,    [MESH_FRAME_OPENED] = 176, [MESH_FRAME_CIRCUIT] = 168,
-		[MESH_FRAME_NICS] = 392,    [MESH_FRAME_PARK] = 8,
+		[MESH_FRAME_NICS] = 392,
 	};
 	uint8_t bytes[8 + UINT16_MAX];
 	struct mesh_frame frame, got;
