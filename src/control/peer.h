@@ -295,6 +295,10 @@ void mesh_peer_state_set(struct mesh_peer *peer, enum mesh_peer_state state);
 MESH_HOLDS(process)
 void mesh_peer_check(struct mesh_peer *peer);
 
+/** Has those checked that a greeting has arrived for, or failed, since the last call. */
+MESH_HOLDS(process)
+void mesh_peers_greeted_check(struct mesh_process *process);
+
 /** Adds a user, which is notified if the peer is lost, and removes it. process->lock held. */
 MESH_HOLDS(process)
 void mesh_peer_user_add(struct mesh_peer *peer, struct mesh_peer_user *user);

@@ -120,7 +120,7 @@ void mesh_control_errno_explain(int error, char *reason, size_t size)
 {
 	const char *hint = "";
 
-	if (error == -ECONNREFUSED)
+	if (error == -ECONNREFUSED || error == -ECONNRESET)
 		hint = ": its process has ended, or a firewall refuses";
 	else if (error == -ETIMEDOUT || error == -EHOSTUNREACH)
 		hint = ": is the cable in, the peer's link up, and no firewall between?";

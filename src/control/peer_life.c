@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* peer_life.c - the life of a peer: it connects, sends HELLO, greets, retries, ends. */
+/*
+ * peer_life.c - the life of a peer: it connects, sends HELLO, greets, retries, ends; and dials,
+ * which make a way to another process real.
+ */
+#include <assert.h>
 #include <errno.h>
 #include <netinet/tcp.h>
 #include <stdio.h>
@@ -31,13 +35,6 @@
 
 /* ---- the socket ------------------------------------------------------------------------------ */
 
-static void frames_hasten(int fd)
-{
-	const int on = 1;
-
-	setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
-}
-
 /*
  * Starts to connect a socket that is bound to our NIC's address. Returns its descriptor, or a
  * negative errno.
@@ -48,6 +45,7 @@ static int socket_connect(const struct mesh_peer *peer)
 	struct mesh_addr target = peer->address.addr;
 	struct sockaddr_storage from, to;
 	socklen_t from_len, to_len;
+	const int on = 1;
 	int fd, ret;
 
 	target.scope_id = source->scope_id;
@@ -57,7 +55,7 @@ static int socket_connect(const struct mesh_peer *peer)
 		socket(to.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
 	if (fd < 0)
 		return -errno;
-	frames_hasten(fd);
+	setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
 	if (!bind(fd, (struct sockaddr *)&from, from_len) &&
 	    (!connect(fd, (struct sockaddr *)&to, to_len) || errno == EINPROGRESS))
 		return fd;
@@ -196,13 +194,10 @@ static void connection_ended(struct mesh_peer *peer, int error)
 	}
 	if (mesh_peer_is_resumed(peer)) {
 		/* If its process has ended, its other connections end as well, within a moment. */
-		snprintf(reason, sizeof(reason), "its control connection was reset");
-		mesh_link_lose(peer, reason, MESH_REFUSAL_BROKEN);
+		mesh_link_lose(peer, "its control connection was reset", MESH_REFUSAL_BROKEN);
 		return;
 	}
-	snprintf(reason, sizeof(reason), "its process ended, or closed the network plugin");
-	if (error != -ECONNRESET && error != -EPIPE)
-		mesh_control_errno_explain(error, reason, sizeof(reason));
+	mesh_control_errno_explain(error, reason, sizeof(reason));
 	mesh_peer_lose(peer, reason);
 }
 
@@ -315,7 +310,6 @@ int mesh_peer_accept(struct mesh_process *process, int dev, int fd, const struct
 	peer->incoming = true;
 	peer->address.addr = *from;
 	mesh_peer_state_set(peer, MESH_PEER_HELLO);
-	frames_hasten(fd);
 	peer->watch.fd = fd;
 	ret = mesh_engine_watch(&process->engine, &peer->watch, EPOLLIN);
 	if (ret) {
@@ -323,18 +317,6 @@ int mesh_peer_accept(struct mesh_process *process, int dev, int fd, const struct
 		mesh_peer_free(peer);
 	}
 	return ret;
-}
-
-void mesh_peers_greeted_check(struct mesh_process *process)
-{
-	struct mesh_peer *peer, *next;
-
-	mesh_process_assert_locked(process);
-	for (peer = atomic_exchange(&process->greeted, NULL); peer; peer = next) {
-		next = peer->next_greeted;
-		atomic_store(&peer->has_news, false); /* from now on a greeting may add it again */
-		mesh_peer_check(peer);
-	}
 }
 
 void mesh_peer_free(struct mesh_peer *peer)
@@ -390,83 +372,66 @@ static bool peer_is_unwanted(const struct mesh_peer *peer, uint64_t now_ms)
 	return peer->state == MESH_PEER_LOST || (!peer->incoming && peer->state != MESH_PEER_UP);
 }
 
-/* Disconnects strangers, and peers whose greeting does not arrive. */
+/* How long the peer's attempt may stay in its state; NEVER: only an event ends that. */
 MESH_HOLDS(process)
-static void incoming_check(struct mesh_peer *peer, uint64_t now_ms)
+static uint64_t state_limit_ms(const struct mesh_peer *peer)
 {
-	uint64_t age_ms = mesh_clock_elapsed_ms(peer->state_ms, now_ms);
-
-	if (peer->state == MESH_PEER_HELLO && age_ms > SILENCE_MS)
-		mesh_peer_lose(peer, "it connected to the control port and sent nothing");
-	else if (peer->state == MESH_PEER_OPENING && age_ms > SILENCE_MS)
-		mesh_peer_lose(peer, "libfabric takes too long to open our NIC for it");
-	else if (peer->state == MESH_PEER_GREETING &&
-		 age_ms > peer->process->config.connect_timeout_s * 1000 + SILENCE_MS)
-		mesh_peer_lose(peer, "its greeting did not arrive through the fabric");
+	if (peer->state < MESH_PEER_GREETING)
+		return SILENCE_MS;
+	if (peer->state > MESH_PEER_GREETING)
+		return NEVER;
+	return peer->incoming ? peer->process->config.connect_timeout_s * 1000 + SILENCE_MS
+			      : MESH_DIAL_MS;
 }
 
 /* A HELLO or a greeting can be lost; the next attempt sends both again. */
 MESH_HOLDS(process)
-static void outgoing_check(struct mesh_peer *peer, uint64_t now_ms)
+static void attempt_expired(struct mesh_peer *peer)
 {
-	uint64_t age_ms = mesh_clock_elapsed_ms(peer->state_ms, now_ms);
-	char reason[MESH_RDMA_ERROR_MAX];
+	char reason[MESH_RDMA_ERROR_MAX] = "its greeting did not arrive through the fabric";
 
-	if (peer->state == MESH_PEER_CONNECTING && age_ms > SILENCE_MS) {
+	if (peer->state == MESH_PEER_CONNECTING)
 		errno_retry(peer, -ETIMEDOUT);
-	} else if (peer->state == MESH_PEER_GREETING && age_ms > MESH_DIAL_MS) {
-		mesh_remote_silence_explain(peer->domain, peer->remote, peer->address.port, 0,
-					    reason);
-		mesh_peer_retry(peer, reason);
-	} else if (peer->state == MESH_PEER_HELLO && age_ms > SILENCE_MS) {
+	else if (peer->state == MESH_PEER_OPENING)
+		mesh_peer_retry(peer, "libfabric takes too long to open our NIC for it");
+	else if (peer->state == MESH_PEER_HELLO && peer->incoming)
+		mesh_peer_retry(peer, "it connected to the control port and sent nothing");
+	else if (peer->state == MESH_PEER_HELLO)
 		mesh_peer_retry(peer, "it accepts the connection and sends nothing: is its process "
 				      "stopped, or does another program use that port?");
-	}
+	else if (!peer->incoming)
+		mesh_remote_silence_explain(peer->domain, peer->remote, peer->address.port, 0,
+					    reason);
+	if (peer->state == MESH_PEER_GREETING)
+		mesh_peer_retry(peer, reason);
 }
 
-/* When the peer's state needs the next check; NEVER: only an event changes it. */
+/* When the peer needs the next check; NEVER: after an event. */
 MESH_HOLDS(process)
 static uint64_t peer_due(const struct mesh_peer *peer, uint64_t now_ms)
 {
-	switch (peer->state) {
-	case MESH_PEER_CONNECTING:
-	case MESH_PEER_HELLO:
-	case MESH_PEER_OPENING:
-		return peer->state_ms + SILENCE_MS + 1;
-	case MESH_PEER_GREETING:
-		return now_ms + POLL_MS;
-	case MESH_PEER_UP:
-		return now_ms < peer->stray_until_ms ? now_ms + POLL_MS : NEVER;
-	case MESH_PEER_RETRY:
-		return peer->users && !peer->refusal ? peer->retry_ms : NEVER;
-	case MESH_PEER_LOST:
-		return peer->fence || !peer->fenced ? now_ms + POLL_MS : NEVER;
-	default:
-		return NEVER;
-	}
-}
-
-/* The same for a peer without users. */
-MESH_HOLDS(process)
-static uint64_t unwanted_due(const struct mesh_peer *peer, uint64_t now_ms)
-{
 	if (peer_is_unwanted(peer, now_ms))
 		return now_ms + POLL_MS; /* the provider still holds a greeting */
-	return !peer->users && peer->silent_ms ? memory_end_ms(peer) : NEVER;
+	if (peer->state == MESH_PEER_GREETING ||
+	    (peer->state == MESH_PEER_UP && now_ms < peer->stray_until_ms) ||
+	    (peer->state == MESH_PEER_LOST && (peer->fence || !peer->fenced)))
+		return now_ms + POLL_MS;
+	if (!peer->users && peer->silent_ms)
+		return memory_end_ms(peer);
+	if (peer->state == MESH_PEER_RETRY)
+		return peer->refusal ? NEVER : peer->retry_ms;
+	return peer->state < MESH_PEER_GREETING ? peer->state_ms + SILENCE_MS + 1 : NEVER;
 }
 
 MESH_HOLDS(process)
 static void next_check_set(struct mesh_peer *peer, uint64_t now_ms)
 {
-	struct mesh_engine *engine = &peer->process->engine;
-	uint64_t due_ms = peer_due(peer, now_ms), unwanted_ms = unwanted_due(peer, now_ms);
+	uint64_t due_ms = peer_due(peer, now_ms);
 
-	if (unwanted_ms < due_ms)
-		due_ms = unwanted_ms;
 	if (due_ms == NEVER)
-		mesh_engine_timer_cancel(engine, &peer->timer);
+		mesh_engine_timer_cancel(&peer->process->engine, &peer->timer);
 	else
-		mesh_engine_timer_set(engine, &peer->timer, due_ms);
+		mesh_engine_timer_set(&peer->process->engine, &peer->timer, due_ms);
 }
 
 void mesh_peer_tick(struct mesh_timer *timer, uint64_t now_ms)
@@ -478,10 +443,9 @@ void mesh_peer_tick(struct mesh_timer *timer, uint64_t now_ms)
 			       MESH_REFUSAL_BROKEN);
 	if (peer->state == MESH_PEER_GREETING)
 		mesh_peer_greeting_check(peer);
-	if (peer->incoming)
-		incoming_check(peer, now_ms);
-	else if (peer->users)
-		outgoing_check(peer, now_ms);
+	if ((peer->incoming || peer->users) &&
+	    mesh_clock_elapsed_ms(peer->state_ms, now_ms) > state_limit_ms(peer))
+		attempt_expired(peer);
 	if (peer->state == MESH_PEER_RETRY && peer->users && !peer->refusal &&
 	    now_ms >= peer->retry_ms)
 		attempt_start(peer);
@@ -493,4 +457,141 @@ void mesh_peer_tick(struct mesh_timer *timer, uint64_t now_ms)
 		mesh_peer_fence(peer);
 	if (!peer_is_unwanted(peer, now_ms) || !peer_try_free(peer))
 		next_check_set(peer, now_ms);
+}
+
+/* ---- ways ---------------------------------------------------------------------------------- */
+
+void mesh_way_listener_set(struct mesh_way *way, const struct mesh_handle *handle)
+{
+	way->control_port = handle->control_port;
+	way->listen_id = handle->listen_id;
+	way->cookie = handle->cookie;
+}
+
+bool mesh_way_of_pair(const struct mesh_process *process, const struct mesh_handle *handle,
+		      const struct mesh_path_candidate *pair, struct mesh_way *way)
+{
+	int nic = process->endpoints[pair->local].nic;
+
+	mesh_process_assert_locked(process);
+	*way = (struct mesh_way){
+		.index = mesh_process_domain_index(process, nic, pair->provider),
+		.address = handle->endpoints[pair->remote],
+		.routed = mesh_path_class_is_routed(pair->class),
+		.needs_carrier = handle->node_id != process->node_id,
+	};
+	way->address.provider = pair->provider;
+	mesh_way_listener_set(way, handle);
+	return way->index >= 0;
+}
+
+/* ---- dials --------------------------------------------------------------------------------- */
+
+static const uint8_t may_follow[MESH_DIAL_STATES] = {
+	[MESH_DIAL_OPENING] = 1 << MESH_DIAL_REST,
+	[MESH_DIAL_TRYING] = 1 << MESH_DIAL_OPENING,
+	[MESH_DIAL_UP] = 1 << MESH_DIAL_TRYING,
+	[MESH_DIAL_DEAD] = 1 << MESH_DIAL_OPENING | 1 << MESH_DIAL_TRYING | 1 << MESH_DIAL_UP,
+};
+
+static void state_set(struct mesh_dial *dial, enum mesh_dial_state state, uint64_t now_ms)
+{
+	bool legal = may_follow[state] & 1 << dial->state;
+
+	assert(legal);
+	(void)legal;
+	dial->state = state;
+	dial->since_ms = now_ms;
+}
+
+static void dead_set(struct mesh_dial *dial, int error, uint64_t now_ms)
+{
+	dial->error = error;
+	state_set(dial, MESH_DIAL_DEAD, now_ms);
+}
+
+MESH_HOLDS(process)
+static bool lacks_carrier(const struct mesh_dial *dial)
+{
+	return dial->way.needs_carrier &&
+	       !mesh_process_carrier_look(dial->process, mesh_way_dev(&dial->way));
+}
+
+/* Why our domain, which is not open and no longer waited for, cannot be used. */
+MESH_HOLDS(process)
+static int domain_error(const struct mesh_dial *dial)
+{
+	if (dial->process->dev_states[dial->way.index] == MESH_DEV_OPENING)
+		return -EBUSY;
+	return dial->process->dev_away[dial->way.index] || lacks_carrier(dial) ? -ENETDOWN
+									       : -ENODEV;
+}
+
+/* Connects once our domain is open. */
+MESH_HOLDS(process)
+static void domain_look(struct mesh_dial *dial, bool again, uint64_t now_ms)
+{
+	struct mesh_process *process = dial->process;
+	const struct mesh_way *way = &dial->way;
+	int ret;
+
+	if (!process->domains[way->index] && process->events->opens(process, way->index, again))
+		return;
+	ret = process->domains[way->index] ? mesh_peer_get(process, way, &dial->peer)
+					   : domain_error(dial);
+	if (ret) {
+		dial->peer = NULL;
+		dead_set(dial, ret, now_ms);
+		return;
+	}
+	state_set(dial, MESH_DIAL_TRYING, now_ms);
+}
+
+int mesh_dial_begin(struct mesh_dial *dial, struct mesh_process *process,
+		    const struct mesh_way *way, bool again, uint64_t now_ms)
+{
+	int ret = -ENETDOWN;
+
+	mesh_process_assert_locked(process);
+	dial->process = process;
+	dial->way = *way;
+	state_set(dial, MESH_DIAL_OPENING, now_ms);
+	if (!lacks_carrier(dial)) {
+		domain_look(dial, again, now_ms);
+		ret = dial->error;
+	}
+	if (ret)
+		mesh_dial_end(dial);
+	return ret;
+}
+
+enum mesh_dial_state mesh_dial_look(struct mesh_dial *dial, uint64_t now_ms)
+{
+	const struct mesh_peer *peer;
+
+	if (dial->state == MESH_DIAL_OPENING)
+		domain_look(dial, false, now_ms);
+	peer = dial->peer;
+	if (!peer || dial->state == MESH_DIAL_DEAD)
+		return dial->state;
+	if (peer->state == MESH_PEER_LOST || peer->refusal)
+		dead_set(dial, 0, now_ms);
+	else if (dial->state == MESH_DIAL_TRYING && peer->state == MESH_PEER_UP)
+		state_set(dial, MESH_DIAL_UP, now_ms);
+	return dial->state;
+}
+
+bool mesh_dial_is_vain(const struct mesh_dial *dial, uint64_t now_ms)
+{
+	if (dial->state != MESH_DIAL_TRYING)
+		return dial->state == MESH_DIAL_DEAD;
+	return dial->peer->first_refused_ms ||
+	       mesh_clock_elapsed_ms(dial->since_ms, now_ms) >= MESH_DIAL_MS;
+}
+
+void mesh_dial_end(struct mesh_dial *dial)
+{
+	if (dial->peer)
+		mesh_peer_put(dial->peer);
+	*dial = (struct mesh_dial){0};
 }

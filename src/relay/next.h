@@ -7,7 +7,7 @@
 #include <stdint.h>
 
 #include "base/lock.h"
-#include "control/dial.h"
+#include "control/peer_life.h"
 #include "wire/handle.h"
 
 struct mesh_neighbours;

@@ -9,7 +9,7 @@
 #include <sys/queue.h>
 
 #include "base/clock.h"
-#include "control/dial.h"
+#include "control/peer_life.h"
 #include "nic/path_choice.h"
 #include "setup/setup.h"
 #include "transport/comm.h"

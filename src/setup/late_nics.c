@@ -6,8 +6,8 @@
 #include <string.h>
 
 #include "base/random.h"
-#include "control/dial.h"
 #include "control/peer.h"
+#include "control/peer_life.h"
 #include "control/peer_send.h"
 #include "setup/candidates.h"
 #include "setup/late_nics.h"
