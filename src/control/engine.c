@@ -196,11 +196,6 @@ static void wakes_drain(struct mesh_engine *engine)
 		return;
 }
 
-void mesh_engine_errand(struct mesh_engine *engine, void (*errand)(void *owner))
-{
-	engine->errand = errand;
-}
-
 /* Milliseconds until the first timer or the owner's work is due; -1: never. */
 static int engine_timeout(struct mesh_engine *engine)
 {
@@ -236,7 +231,6 @@ static void events_handle(struct mesh_engine *engine, const struct epoll_event *
 static void engine_turn(struct mesh_engine *engine)
 {
 	struct epoll_event events[EVENTS];
-	void (*errand)(void *owner);
 	int timeout, n;
 
 	mesh_lock_take(engine->lock);
@@ -251,11 +245,7 @@ static void engine_turn(struct mesh_engine *engine)
 	events_handle(engine, events, n);
 	engine->work->tick(engine->owner);
 	mesh_timers_run(&engine->timers, mesh_clock_ms());
-	errand = engine->errand;
-	engine->errand = NULL;
 	mesh_lock_release(engine->lock);
-	if (errand)
-		errand(engine->owner);
 }
 
 static void *engine_main(void *arg)
@@ -283,7 +273,6 @@ int mesh_engine_open(struct mesh_engine *engine, struct mesh_lock *lock,
 	engine->work = work;
 	engine->owner = owner;
 	engine->timers = (struct mesh_timers){.first = NULL};
-	engine->errand = NULL;
 	engine->wake_fd = -1;
 	engine->epoll_fd = mesh_descriptor_hide(epoll_create1(EPOLL_CLOEXEC));
 	if (engine->epoll_fd >= 0)

@@ -64,7 +64,6 @@ struct mesh_engine {
 	int epoll_fd;
 	int wake_fd; /* eventfd */
 	struct mesh_timers timers;
-	void (*errand)(void *owner); /* the thread's next; NULL: none */
 	uint64_t sleeps_until_ms; /* while it may wait for events; 0: it will look at the timers */
 	pthread_t thread;
 	_Atomic(bool) runs; /* false: it ends, or was not started */
@@ -120,12 +119,6 @@ void mesh_engine_timer_cancel(struct mesh_engine *engine, struct mesh_timer *tim
  * each only once: one that is set again is due a millisecond later at the earliest.
  */
 void mesh_timers_run(struct mesh_timers *timers, uint64_t now_ms);
-
-/**
- * Has the thread call @errand once, with the owner and without the lock, for what takes long.
- * Called by a timer, with the lock held; what was set before and has not run yet is replaced.
- */
-void mesh_engine_errand(struct mesh_engine *engine, void (*errand)(void *owner));
 
 /** Starts to watch watch->fd for @events. Returns 0 or a negative errno. */
 int mesh_engine_watch(struct mesh_engine *engine, struct mesh_watch *watch, uint32_t events);

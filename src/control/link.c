@@ -324,8 +324,7 @@ static int data_look(struct mesh_link *link, struct mesh_tcp_look *looks, uint64
 	bool whole = num && num == link->provider_sockets.num;
 
 	/* If a socket was closed, or none was found, in the next list of them. */
-	if (link->searched_ms &&
-	    now_ms < link->searched_ms + (whole ? 5 : 1) * MESH_PROCESS_SOCKETS_MS)
+	if (link->searched_ms && now_ms < link->searched_ms + (whole ? 5 : 1) * QUIET_MS)
 		return num;
 	/* The remotes of all peers of the link have the same endpoint name. */
 	mesh_remote_sockets_find(mesh_process_sockets(link->process, now_ms), link->domain,

@@ -69,8 +69,6 @@ static bool loss_passes(const struct mesh_peer *peer, char *more)
 	*more = '\0';
 	if (mesh_peer_users_say(peer, MESH_USER_IS_KNOWN, true))
 		return true;
-	if (peer->warned & MESH_PEER_WARNED_LOST)
-		return mesh_log_limit_pass(&process->limits.unaccepted, 1, mesh_clock_ms(), more);
 	return !peer->incoming || mesh_log_limit_pass(&process->limits.strangers, STRANGER_LINES,
 						      mesh_clock_ms(), more);
 }

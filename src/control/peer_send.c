@@ -16,12 +16,6 @@
 #include "fabric/provider_sockets.h"
 #include "wire/stats.h"
 
-/*
- * Between two lists for PORT; the first report of a while does not wait. The pause is so much
- * longer than the list took, so that lists take at most a fortieth of the engine's time.
- */
-#define PAUSE_RATIO 40
-
 /* The caller may be in the midst of a walk over peers or comms: mesh_peer_tick() loses the link. */
 MESH_HOLDS(process)
 static void out_drop(struct mesh_peer *peer)
@@ -238,36 +232,19 @@ static void port_send(struct mesh_peer *peer)
 		mesh_peer_send(peer, &frame, MESH_FRAME_PORT);
 }
 
-/* The engine's thread, without process->lock. */
-static void ports_find(void *owner)
-{
-	struct mesh_process *process = owner;
-	struct mesh_socket_table sockets = {.entries = NULL};
-	uint64_t begin_ms = mesh_clock_ms();
-	struct mesh_peer *peer;
-
-	mesh_socket_table_take(&sockets, begin_ms);
-	mesh_process_lock(process);
-	process->ports.pause_ms =
-		PAUSE_RATIO * (1 + mesh_clock_elapsed_ms(begin_ms, mesh_clock_ms()));
-	mesh_socket_table_free(&process->ports.sockets);
-	process->ports.sockets = sockets;
-	while ((peer = LIST_FIRST(&process->ports.due))) {
-		mesh_peer_port_cancel(peer);
-		port_send(peer);
-	}
-	mesh_process_unlock(process);
-}
-
 MESH_HOLDS(process)
 static void ports_expired(struct mesh_timer *timer, uint64_t now_ms)
 {
 	struct mesh_process_ports *ports =
 		mesh_container_of(timer, struct mesh_process_ports, timer);
 	struct mesh_process *process = mesh_container_of(ports, struct mesh_process, ports);
+	struct mesh_peer *peer;
 
-	(void)now_ms;
-	mesh_engine_errand(&process->engine, ports_find);
+	mesh_process_sockets(process, now_ms);
+	while ((peer = LIST_FIRST(&ports->due))) {
+		mesh_peer_port_cancel(peer);
+		port_send(peer);
+	}
 }
 
 void mesh_peer_port_report(struct mesh_peer *peer)
@@ -281,5 +258,5 @@ void mesh_peer_port_report(struct mesh_peer *peer)
 	LIST_INSERT_HEAD(&ports->due, peer, port_entry);
 	ports->timer.expired = ports_expired;
 	mesh_engine_timer_advance(&peer->process->engine, &ports->timer,
-				  ports->sockets.taken_ms + ports->pause_ms);
+				  ports->sockets.taken_ms + MESH_PROCESS_SOCKETS_MS);
 }

@@ -4,9 +4,7 @@
  *
  * A link of which a NIC is drained goes out of use: comms that have another path post nothing more
  * on it (docs/protocol/recovery.md). PORT says which TCP port our provider
- * connected from. The list of the process's sockets, which shows it, takes milliseconds where the
- * host has thousands of descriptors. So the engine makes it without process->lock, once for all
- * peers that came up meanwhile.
+ * connected from: one list of the process's sockets shows it for all peers that came up meanwhile.
  */
 #ifndef MESH_CONTROL_PEER_SEND_H
 #define MESH_CONTROL_PEER_SEND_H

@@ -64,7 +64,6 @@ struct mesh_peer_index {
 /* Which port our provider connected from: peer_send.c. */
 struct mesh_process_ports {
 	struct mesh_socket_table sockets;
-	uint64_t pause_ms;	    /* until the next one */
 	LIST_HEAD(, mesh_peer) due; /* the peers that are to be informed */
 	struct mesh_timer timer;
 };
@@ -153,8 +152,7 @@ struct mesh_process {
 	/* Limits of messages that strangers or a lack of descriptors can cause without end. */
 	struct {
 		struct mesh_log_limit accept_fails;
-		struct mesh_log_limit strangers;  /* ended before they were up */
-		struct mesh_log_limit unaccepted; /* lost before NCCL accepted a comm of theirs */
+		struct mesh_log_limit strangers; /* ended before NCCL had a comm with them */
 		struct mesh_log_limit mtu;
 		struct mesh_log_limit full;	  /* no memory or no id for a connection */
 		struct mesh_log_limit abandoned;  /* ended by the peer while no path led here */
@@ -202,8 +200,11 @@ MESH_LOCK_FUNCTIONS(process, mesh_process, lock)
  */
 int mesh_process_offers(const struct mesh_process *process, struct mesh_endpoint_addr *endpoints);
 
-/** The list of the process's sockets, made again if it is older than this. */
-#define MESH_PROCESS_SOCKETS_MS 1000
+/**
+ * The list of the process's sockets, made again if it is older than this: to make it takes a
+ * millisecond for each thousand of descriptors.
+ */
+#define MESH_PROCESS_SOCKETS_MS 250
 MESH_HOLDS(process)
 const struct mesh_socket_table *mesh_process_sockets(struct mesh_process *process, uint64_t now_ms);
 
