@@ -71,10 +71,14 @@ void mesh_engine_wake(struct mesh_engine *engine)
 
 /* ---- timers ---------------------------------------------------------------------------------- */
 
-/* Makes the later one the first child of the other. Both have no siblings; NULL: there is none. */
-static struct mesh_timer *timers_merge(struct mesh_timer *a, struct mesh_timer *b)
+/*
+ * Merges two heaps; NULL: empty. The child that the later one goes to is chosen at random, so that
+ * no path is long, whatever the order of the deadlines.
+ */
+static struct mesh_timer *timers_merge(struct mesh_timers *timers, struct mesh_timer *a,
+				       struct mesh_timer *b)
 {
-	struct mesh_timer *first = a, *second = b;
+	struct mesh_timer *first = a, *second = b, **child;
 
 	if (!a || !b)
 		return a ? a : b;
@@ -82,61 +86,28 @@ static struct mesh_timer *timers_merge(struct mesh_timer *a, struct mesh_timer *
 		first = b;
 		second = a;
 	}
-	second->previous = first;
-	second->next = first->child;
-	if (first->child)
-		first->child->previous = second;
-	first->child = second;
-	return first;
-}
-
-static struct mesh_timer *alone(struct mesh_timer *timer)
-{
-	if (timer)
-		timer->next = timer->previous = NULL;
-	return timer;
-}
-
-/* Merges siblings: pairs from the left, then the pairs from the right. */
-static struct mesh_timer *siblings_merge(struct mesh_timer *timer)
-{
-	struct mesh_timer *pairs = NULL, *first = NULL, *second, *rest;
-
-	for (; timer; timer = rest) {
-		second = timer->next;
-		rest = second ? second->next : NULL;
-		timer = timers_merge(alone(timer), alone(second));
-		timer->next = pairs;
-		pairs = timer;
-	}
-	for (; pairs; pairs = rest) {
-		rest = pairs->next;
-		first = timers_merge(first, alone(pairs));
-	}
+	timers->random = timers->random * 6364136223846793005u + 1; /* Knuth's MMIX */
+	child = &first->children[timers->random >> 63];
+	*child = timers_merge(timers, *child, second);
+	(*child)->parent = first;
 	return first;
 }
 
 static void timers_cancel(struct mesh_timers *timers, struct mesh_timer *timer)
 {
-	struct mesh_timer *children;
+	struct mesh_timer *rest, *parent = timer->parent;
 
 	if (!timer->set)
 		return;
-	children = siblings_merge(timer->child);
-	timer->set = false;
-	timer->child = NULL;
-	if (!timer->previous) {
-		timers->first = children;
-		return;
-	}
-	if (timer->previous->child == timer)
-		timer->previous->child = timer->next;
+	rest = timers_merge(timers, timer->children[0], timer->children[1]);
+	if (rest)
+		rest->parent = parent;
+	if (parent)
+		parent->children[parent->children[1] == timer] = rest;
 	else
-		timer->previous->next = timer->next;
-	if (timer->next)
-		timer->next->previous = timer->previous;
-	alone(timer);
-	timers->first = timers_merge(timers->first, children);
+		timers->first = rest;
+	timer->set = false;
+	timer->parent = timer->children[0] = timer->children[1] = NULL;
 }
 
 static void timers_set(struct mesh_timers *timers, struct mesh_timer *timer, uint64_t due_ms)
@@ -148,7 +119,7 @@ static void timers_set(struct mesh_timers *timers, struct mesh_timer *timer, uin
 	if (due_ms <= timers->running_ms && timer->run == timers->run)
 		timer->due_ms = timers->running_ms + 1;
 	timer->set = true;
-	timers->first = timers_merge(timers->first, timer);
+	timers->first = timers_merge(timers, timers->first, timer);
 }
 
 void mesh_timers_run(struct mesh_timers *timers, uint64_t now_ms)

@@ -31,19 +31,19 @@ struct mesh_timer {
 	/* Called once, when it is due; the timer is no longer set, and may be set again. */
 	void (*expired)(struct mesh_timer *timer, uint64_t now_ms);
 	bool set;
-	uint64_t run;			 /* the last one that called it */
-	struct mesh_timer *child, *next; /* its first child, its next sibling */
-	struct mesh_timer *previous;	 /* its previous sibling, or its parent; NULL: the first */
+	uint64_t run; /* the last one that called it */
+	struct mesh_timer *parent, *children[2];
 };
 
 /*
- * All deadlines, ordered: those that are due are found without a walk over all objects. A pairing
- * heap: setting and cancelling need no memory and no search.
+ * All deadlines, ordered: those that are due are found without a walk over all objects. A
+ * randomized meldable heap: setting and cancelling need no memory and no search.
  */
 struct mesh_timers {
 	struct mesh_timer *first; /* the one that is due first; NULL: none is set */
 	uint64_t run;		  /* times that the engine has looked for those that are due */
 	uint64_t running_ms;	  /* during such a look: its time; else 0 */
+	uint64_t random;
 };
 
 /* What the thread does for its owner. */
