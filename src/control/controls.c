@@ -138,31 +138,6 @@ static int socket_port(int fd, uint16_t *port)
 	return mesh_addr_from_sockaddr((struct sockaddr *)&sockaddr, len, &address, port);
 }
 
-static void sockets_close(struct mesh_process *process)
-{
-	int dev;
-
-	for (dev = 0; dev < process->num_devs; dev++) {
-		mesh_descriptor_close(process->controls[dev].watch.fd);
-		process->controls[dev].watch.fd = -1;
-	}
-}
-
-void mesh_control_start(struct mesh_process *process, int dev)
-{
-	struct mesh_control *control = &process->controls[dev];
-	int ret;
-
-	mesh_process_assert_locked(process);
-	if (control->watch.fd < 0)
-		return;
-	ret = mesh_engine_watch(&process->engine, &control->watch, EPOLLIN);
-	if (!ret)
-		return;
-	mesh_warn("%s: cannot accept peers: %s", process->nics[dev]->netdev, strerror(-ret));
-	mesh_engine_unwatch(&process->engine, &control->watch);
-}
-
 MESH_HOLDS(process)
 static void control_init(struct mesh_process *process, int dev, int fd)
 {
@@ -176,14 +151,18 @@ static void control_init(struct mesh_process *process, int dev, int fd)
 
 int mesh_control_open(struct mesh_process *process, int dev)
 {
-	int fd;
+	struct mesh_control *control = &process->controls[dev];
+	int fd, ret;
 
 	mesh_process_assert_locked(process);
 	fd = socket_listen(&process->nics[dev]->source, process->control_port);
 	if (fd < 0)
 		return fd;
 	control_init(process, dev, fd);
-	return 0;
+	ret = mesh_engine_watch(&process->engine, &control->watch, EPOLLIN);
+	if (ret)
+		mesh_engine_unwatch(&process->engine, &control->watch);
+	return ret;
 }
 
 /* Tries once to listen on the same port on every NIC: @port, or 0 for one that is free. */
@@ -226,16 +205,12 @@ int mesh_controls_open(struct mesh_process *process)
 		ret = sockets_open(process, mesh_port_range_get(&ports, tries));
 		if (!ret)
 			break;
-		sockets_close(process);
+		mesh_controls_close(process);
 		if (ret != -EADDRINUSE)
 			break;
 	}
-	for (dev = 0; dev < process->num_devs && !ret; dev++)
-		mesh_control_start(process, dev);
-	if (ret) {
+	if (ret)
 		listen_warn(process, ports.first && ret == -EADDRINUSE, ret);
-		sockets_close(process);
-	}
 	return ret;
 }
 

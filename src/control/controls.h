@@ -15,16 +15,12 @@ int mesh_controls_open(struct mesh_process *process);
 void mesh_controls_close(struct mesh_process *process);
 
 /**
- * Opens the control listener of one more NIC, on the same port as the others.
- * mesh_control_start() accepts. process->lock held.
+ * Opens the control listener of one more NIC, on the same port as the others; its domain need not
+ * be open. process->lock held.
  *
  * Returns 0 or a negative errno: -EADDRINUSE if another process has the port on that address.
  */
 MESH_HOLDS(process)
 int mesh_control_open(struct mesh_process *process, int dev);
-
-/** Accepts who connects to this NIC; its domain need not be open. process->lock held. */
-MESH_HOLDS(process)
-void mesh_control_start(struct mesh_process *process, int dev);
 
 #endif

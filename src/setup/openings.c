@@ -270,7 +270,6 @@ int mesh_opening_join(struct mesh_process *process, int dev)
 		ret = mesh_control_open(process, dev);
 		if (ret)
 			return ret;
-		mesh_control_start(process, dev);
 	}
 	while (process->num_endpoints <= dev)
 		endpoint_enter(process, process->num_endpoints);
