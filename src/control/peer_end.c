@@ -140,13 +140,10 @@ static void socket_reset(int fd)
 
 void mesh_peer_attempt_end(struct mesh_peer *peer)
 {
-	struct mesh_frame left = {.refuse = {.refusal = MESH_REFUSAL_LEFT}};
-
 	mesh_process_assert_locked(peer->process);
-	if (peer->state == MESH_PEER_UP || peer->out_size)
+	if (peer->state == MESH_PEER_UP || peer->out_size ||
+	    (!peer->incoming && peer->state == MESH_PEER_GREETING))
 		socket_reset(peer->watch.fd);
-	else if (!peer->incoming && peer->state == MESH_PEER_GREETING)
-		mesh_peer_send(peer, &left, MESH_FRAME_REFUSE);
 }
 
 void mesh_peer_lose(struct mesh_peer *peer, const char *reason)

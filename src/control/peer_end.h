@@ -71,8 +71,8 @@ void mesh_peer_retry(struct mesh_peer *peer, const char *reason);
 
 /**
  * Says that this attempt is over, if the other end may believe that it has succeeded: there a
- * connection that ends without a word means that the process has ended. So one that is up, or has
- * frames that were not sent, is reset.
+ * connection that ends in order means that the process has ended. So one that is up or that greets,
+ * or has frames that were not sent, is reset.
  */
 MESH_HOLDS(process)
 void mesh_peer_attempt_end(struct mesh_peer *peer);

@@ -383,10 +383,6 @@ static bool is_about_a_link(const struct mesh_frame_refuse *refuse)
 MESH_HOLDS(process)
 static void refuse_handle(struct mesh_peer *peer, const struct mesh_frame_refuse *refuse)
 {
-	if (peer->state == MESH_PEER_UP && refuse->refusal == MESH_REFUSAL_LEFT) {
-		mesh_peer_lose(peer, mesh_refusal_text(MESH_REFUSAL_LEFT));
-		return; /* nothing uses it yet, so the link's other peers go on */
-	}
 	/* The other end of one that greets may be up. */
 	if ((peer->state == MESH_PEER_UP ||
 	     (peer->state == MESH_PEER_GREETING && refuse->detail)) &&

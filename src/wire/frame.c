@@ -28,7 +28,6 @@ static const char *const refusals[] = {
 		"it gave this link up, because its RDMA writes were not "
 		"answered, though TCP gets through: does a firewall drop UDP port 4791?",
 	[MESH_REFUSAL_BROKEN] = "it gave this link up, because a connection on it broke",
-	[MESH_REFUSAL_LEFT] = "it ended this attempt to connect",
 	[MESH_REFUSAL_ENDED] = "it has ended this connection",
 	[MESH_REFUSAL_RELAY_JOB] =
 		"it relays nothing for this job: NCCL_MESH_RELAY is off there, "

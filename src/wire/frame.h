@@ -44,9 +44,7 @@ enum mesh_refusal {
 	MESH_REFUSAL_NO_DATA = 6,   /* large frames to it are lost */
 	MESH_REFUSAL_NO_WRITES = 7, /* its NIC does not answer RDMA writes */
 	MESH_REFUSAL_BROKEN = 8,    /* a connection on this link broke; the process lives */
-	/* The connector has ended an attempt that it does not know to have succeeded. */
-	MESH_REFUSAL_LEFT = 10,
-	MESH_REFUSAL_ENDED = 11, /* CONNECT: the comm has ended here */
+	MESH_REFUSAL_ENDED = 11,    /* CONNECT: the comm has ended here */
 	/* OPEN: the relay forwards nothing for this job; has no cable to the next node of the
 	 * route; has no memory for another circuit; finds the route too long, or itself in it. */
 	MESH_REFUSAL_RELAY_JOB = 13,
