@@ -477,21 +477,6 @@ void mesh_link_given_up(struct mesh_peer *peer, const struct mesh_frame_refuse *
 		mesh_link_lose(other, mesh_refusal_text((enum mesh_refusal)refuse->refusal), 0);
 }
 
-void mesh_link_timed_out(struct mesh_peer *peer, int error)
-{
-	char why[MESH_PEER_REASON_MAX / 2] = "cable pulled, link down, node stopped";
-	uint64_t limit_ms = peer->process->config.dead_peer_timeout_s * 1000;
-	char reason[MESH_PEER_REASON_MAX];
-
-	if (!error && peer->link)
-		limit_ms = peer->link->limit_ms;
-	else if (error == -ENETUNREACH)
-		mesh_control_errno_explain(error, why, sizeof(why));
-	snprintf(reason, sizeof(reason), "no answer for %llu s: %s",
-		 (unsigned long long)limit_ms / 1000, why);
-	mesh_link_lose(peer, reason, MESH_REFUSAL_NO_ANSWER);
-}
-
 /* Loses the link if it is dead, which may free it. */
 MESH_HOLDS(process)
 static void link_judge(struct mesh_link *link, uint64_t now_ms)
@@ -501,7 +486,9 @@ static void link_judge(struct mesh_link *link, uint64_t now_ms)
 	char reason[MESH_PEER_REASON_MAX];
 
 	if (link->asked_ms && now_ms >= link->asked_ms + link->limit_ms) {
-		mesh_link_timed_out(peer, 0);
+		snprintf(reason, sizeof(reason),
+			 "no answer for %llu s: cable pulled, link down, node stopped", limit_s);
+		mesh_link_lose(peer, reason, MESH_REFUSAL_NO_ANSWER);
 	} else if (data_is_stuck(link, now_ms)) {
 		snprintf(reason, sizeof(reason),
 			 "it has acknowledged no data for %llu s, though small packets get "

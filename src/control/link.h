@@ -119,14 +119,6 @@ MESH_HOLDS(process)
 void mesh_link_lose(struct mesh_peer *peer, const char *reason, enum mesh_refusal refusal);
 
 /**
- * Calls mesh_link_lose(), because nothing has arrived for too long.
- *
- * @error: of the kernel, which has ended the connection; 0: it has not
- */
-MESH_HOLDS(process)
-void mesh_link_timed_out(struct mesh_peer *peer, int error);
-
-/**
  * Loses a link that the other process has given up: the one that @refuse names or, if it names
  * none, the one that the frame came over. A frame about an earlier life of the link has no effect.
  */

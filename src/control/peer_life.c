@@ -176,10 +176,6 @@ static void connection_ended(struct mesh_peer *peer, int error)
 		errno_retry(peer, error ? error : -ECONNRESET);
 		return;
 	}
-	if (error == -ETIMEDOUT || error == -EHOSTUNREACH || error == -ENETUNREACH) {
-		mesh_link_timed_out(peer, error);
-		return;
-	}
 	if (peer->state != MESH_PEER_UP) {
 		mesh_peer_lose(peer, "its attempt to connect is over");
 		return;
