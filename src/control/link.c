@@ -2,7 +2,6 @@
 /*
  * link.c - links: which ones are alive, and the loss of one that is not.
  */
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -118,8 +118,10 @@ void mesh_control_errno_explain(int error, char *reason, size_t size)
 {
 	const char *hint = "";
 
-	if (error == -ECONNREFUSED || error == -ECONNRESET)
+	if (error == -ECONNREFUSED)
 		hint = ": its process has ended, or a firewall refuses";
+	else if (error == -ECONNRESET || error == -EPIPE)
+		hint = ": its process ended, or closed the network plugin";
 	else if (error == -ETIMEDOUT || error == -EHOSTUNREACH)
 		hint = ": is the cable in, the peer's link up, and no firewall between?";
 	else if (error == -ENETUNREACH || error == -EADDRNOTAVAIL)
