@@ -178,7 +178,6 @@ struct mesh_process {
 	LIST_HEAD(, mesh_comm) asked MESH_GUARDED_BY(process); /* their peers wait for their end */
 	LIST_HEAD(, mesh_rejoin) rejoins MESH_GUARDED_BY(process); /* src/transport/rejoin.c */
 	struct mesh_relay *relay MESH_GUARDED_BY(process); /* src/relay; NULL: not started */
-	_Atomic(bool) nics_new;	 /* a NIC has joined: the peers are to learn of it */
 	_Atomic(bool) late_nics; /* comms may get paths over NICs that have joined */
 	_Atomic(bool) routeless; /* a comm has lost a route: src/setup/reroutes.c */
 	_Atomic(bool) recover;	 /* a comm has lost something: src/transport/recovery.c */

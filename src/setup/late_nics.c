@@ -178,10 +178,6 @@ void mesh_late_nics_tick(struct mesh_process *process)
 	struct mesh_peer *peer;
 
 	mesh_process_assert_locked(process);
-	if (atomic_exchange(&process->nics_new, false)) {
-		mesh_peers_nics_changed(process);
-		atomic_store(&process->late_nics, true);
-	}
 	if (!atomic_exchange(&process->late_nics, false))
 		return;
 	LIST_FOREACH(peer, &process->peers, entry) {

@@ -37,7 +37,7 @@ void mesh_late_links_want(struct mesh_comm *comm, const struct mesh_handle *hand
 MESH_HOLDS(process)
 void mesh_late_links_find(struct mesh_comm *comm, const struct mesh_handle *handle);
 
-/** Sends NICS, and tries links, if something has changed since the last call. */
+/** Tries links, if something has changed since the last call. */
 MESH_HOLDS(process)
 void mesh_late_nics_tick(struct mesh_process *process);
 

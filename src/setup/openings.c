@@ -11,6 +11,7 @@
 #include "base/threads.h"
 #include "control/controls.h"
 #include "control/peer_frames.h"
+#include "control/peer_send.h"
 #include "fabric/domain_open.h"
 #include "fabric/provider.h"
 #include "nic/addr.h"
@@ -47,8 +48,8 @@ MESH_HOLDS(process)
 static void first_finish(struct mesh_process *process, int dev, const struct mesh_domain *domain)
 {
 	mesh_process_provider_set(process, dev, domain->provider);
-	if (dev >= process->num_lasting)
-		atomic_store(&process->nics_new, true);
+	if (dev >= process->num_lasting && atomic_load(&process->started))
+		mesh_peers_nics_changed(process);
 }
 
 /* True if the domain was opened at init, and nothing has needed it since. */
