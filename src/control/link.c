@@ -517,9 +517,10 @@ static void link_expired(struct mesh_timer *timer, uint64_t now_ms)
 {
 	struct mesh_link *link = mesh_container_of(timer, struct mesh_link, timer);
 	struct mesh_tcp_look looks[MESH_LINK_SOCKETS];
+	bool looked = is_watched(link, now_ms);
 
 	mesh_process_assert_locked(link->process);
-	if (is_watched(link, now_ms))
+	if (looked)
 		link_look(link, now_ms);
 	else
 		hear(link, looks, control_look(link, looks), now_ms);
@@ -532,7 +533,8 @@ static void link_expired(struct mesh_timer *timer, uint64_t now_ms)
 	probes_after(link, QUIET_MS / 1000);
 	link->limit_ms = limit_of(link);
 	mesh_engine_timer_set(&link->process->engine, timer, now_ms + LOOK_MS);
-	link_judge(link, now_ms);
+	if (looked) /* else it is watched since now */
+		link_judge(link, now_ms);
 }
 
 /* ---- members ------------------------------------------------------------------------------- */
