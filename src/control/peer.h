@@ -153,7 +153,6 @@ enum mesh_peer_warned {
 struct mesh_peer {
 	LIST_ENTRY(mesh_peer) entry;			    /* process->peers */
 	LIST_ENTRY(mesh_peer) process_entry, address_entry; /* process->index */
-	LIST_ENTRY(mesh_peer) port_entry;		    /* process->ports.due */
 	struct mesh_timer timer;			    /* when it is to be checked next */
 	struct mesh_process *process;
 	/* Incoming: NULL until its HELLO is accepted, and the domain that it names is open. */
@@ -182,6 +181,7 @@ struct mesh_peer {
 	struct mesh_endpoint_addr address;
 	uint16_t control_port;
 	uint16_t listens_at; /* its control port, from its HELLO */
+	int dialled_port;    /* from which our provider has connected; -1: it is to be reported */
 	/* What our next HELLO names, and what our last one has named. */
 	uint64_t cookie, sent_cookie;
 	uint32_t listen_id, sent_listen_id;

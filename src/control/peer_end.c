@@ -158,7 +158,6 @@ void mesh_peer_lose(struct mesh_peer *peer, const char *reason)
 	loss_log(peer);
 	peer->process->events->lost(peer, peer->warned & MESH_PEER_WARNED_LOST);
 	mesh_link_leave(peer);
-	mesh_peer_port_cancel(peer);
 	mesh_peer_sink_end(peer);
 	mesh_engine_unwatch(&peer->process->engine, &peer->watch);
 	peer->failed_in = peer->state;

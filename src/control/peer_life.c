@@ -319,7 +319,6 @@ void mesh_peer_free(struct mesh_peer *peer)
 {
 	mesh_process_assert_locked(peer->process);
 	mesh_link_leave(peer);
-	mesh_peer_port_cancel(peer);
 	mesh_peer_sink_end(peer);
 	if (atomic_load(&peer->has_news)) /* after the sink's end nothing adds it again */
 		mesh_peers_greeted_check(peer->process);

@@ -213,22 +213,14 @@ void mesh_peers_nics_changed(struct mesh_process *process)
 
 /* ---- PORT ------------------------------------------------------------------------------------ */
 
-void mesh_peer_port_cancel(struct mesh_peer *peer)
-{
-	mesh_process_assert_locked(peer->process);
-	if (peer->port_entry.le_prev)
-		LIST_REMOVE(peer, port_entry);
-	peer->port_entry.le_prev = NULL;
-}
-
 MESH_HOLDS(process)
-static void port_send(struct mesh_peer *peer)
+static void port_send(struct mesh_peer *peer, const struct mesh_socket_table *sockets)
 {
 	struct mesh_frame frame = {.port = {.port = 0}};
 
-	frame.port.port =
-		mesh_remote_dialled_port(&peer->process->ports.sockets, peer->domain, peer->remote);
-	if (frame.port.port)
+	peer->dialled_port = mesh_remote_dialled_port(sockets, peer->domain, peer->remote);
+	frame.port.port = (uint16_t)peer->dialled_port;
+	if (peer->dialled_port)
 		mesh_peer_send(peer, &frame, MESH_FRAME_PORT);
 }
 
@@ -238,12 +230,12 @@ static void ports_expired(struct mesh_timer *timer, uint64_t now_ms)
 	struct mesh_process_ports *ports =
 		mesh_container_of(timer, struct mesh_process_ports, timer);
 	struct mesh_process *process = mesh_container_of(ports, struct mesh_process, ports);
+	const struct mesh_socket_table *sockets = mesh_process_sockets(process, now_ms);
 	struct mesh_peer *peer;
 
-	mesh_process_sockets(process, now_ms);
-	while ((peer = LIST_FIRST(&ports->due))) {
-		mesh_peer_port_cancel(peer);
-		port_send(peer);
+	LIST_FOREACH(peer, &process->peers, entry) {
+		if (peer->state == MESH_PEER_UP && peer->dialled_port < 0)
+			port_send(peer, sockets);
 	}
 }
 
@@ -252,10 +244,9 @@ void mesh_peer_port_report(struct mesh_peer *peer)
 	struct mesh_process_ports *ports = &peer->process->ports;
 
 	mesh_process_assert_locked(peer->process);
-	/* verbs has no sockets. */
-	if (peer->port_entry.le_prev || peer->domain->provider == MESH_PROVIDER_VERBS_RXM)
-		return;
-	LIST_INSERT_HEAD(&ports->due, peer, port_entry);
+	if (peer->domain->provider == MESH_PROVIDER_VERBS_RXM)
+		return; /* it has no sockets */
+	peer->dialled_port = -1;
 	ports->timer.expired = ports_expired;
 	mesh_engine_timer_advance(&peer->process->engine, &ports->timer,
 				  ports->sockets.taken_ms + MESH_PROCESS_SOCKETS_MS);

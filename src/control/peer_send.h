@@ -47,8 +47,4 @@ void mesh_peers_nics_changed(struct mesh_process *process);
 MESH_HOLDS(process)
 void mesh_peer_port_report(struct mesh_peer *peer);
 
-/** Takes that back. Idempotent. */
-MESH_HOLDS(process)
-void mesh_peer_port_cancel(struct mesh_peer *peer);
-
 #endif

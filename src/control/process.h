@@ -64,7 +64,6 @@ struct mesh_peer_index {
 /* Which port our provider connected from: peer_send.c. */
 struct mesh_process_ports {
 	struct mesh_socket_table sockets;
-	LIST_HEAD(, mesh_peer) due; /* the peers that are to be informed */
 	struct mesh_timer timer;
 };
 
