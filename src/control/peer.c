@@ -63,18 +63,6 @@ void mesh_peer_check(struct mesh_peer *peer)
 	mesh_engine_timer_set(&peer->process->engine, &peer->timer, 0);
 }
 
-void mesh_peers_greeted_check(struct mesh_process *process)
-{
-	struct mesh_peer *peer, *next;
-
-	mesh_process_assert_locked(process);
-	for (peer = atomic_exchange(&process->greeted, NULL); peer; peer = next) {
-		next = peer->next_greeted;
-		atomic_store(&peer->has_news, false); /* from now on a greeting may add it again */
-		mesh_peer_check(peer);
-	}
-}
-
 const char *mesh_peer_text(const struct mesh_peer *peer, char *text)
 {
 	char address[MESH_ADDR_TEXT_MAX];

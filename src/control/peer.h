@@ -209,8 +209,6 @@ struct mesh_peer {
 	_Atomic(bool) greeted;
 	_Atomic(int) greet_error; /* a greeting could not be sent: negative errno */
 	_Atomic(int) greetings;	  /* in flight, with a pointer to us */
-	_Atomic(bool) has_news;	  /* it is in process->greeted */
-	struct mesh_peer *next_greeted;
 	uint64_t tried_ms MESH_GUARDED_BY(process); /* outgoing: when its first attempt began */
 	uint64_t state_ms MESH_GUARDED_BY(process); /* when it entered its state */
 	uint64_t heard_ms MESH_GUARDED_BY(process); /* LOST: when its link last answered */
@@ -294,10 +292,6 @@ void mesh_peer_state_set(struct mesh_peer *peer, enum mesh_peer_state state);
 /** Has the engine check the peer in this turn, or in the next one. process->lock held. */
 MESH_HOLDS(process)
 void mesh_peer_check(struct mesh_peer *peer);
-
-/** Has those checked that a greeting has arrived for, or failed, since the last call. */
-MESH_HOLDS(process)
-void mesh_peers_greeted_check(struct mesh_process *process);
 
 /** Adds a user, which is notified if the peer is lost, and removes it. process->lock held. */
 MESH_HOLDS(process)

@@ -33,19 +33,6 @@
 
 /* ---- greeting -------------------------------------------------------------------------------- */
 
-/* Leaves the rest to the engine, which finds the peer in process->greeted. Needs no lock. */
-static void news_leave(struct mesh_peer *peer)
-{
-	struct mesh_peer *_Atomic *greeted = &peer->process->greeted;
-
-	if (atomic_exchange(&peer->has_news, true))
-		return; /* it is there already */
-	peer->next_greeted = atomic_load(greeted);
-	while (!atomic_compare_exchange_weak(greeted, &peer->next_greeted, peer))
-		;
-	mesh_engine_wake(&peer->process->engine);
-}
-
 /* domain->lock held. */
 void mesh_peer_greeting_arrived(struct mesh_sink *sink, const struct mesh_message_header *header,
 				const void *payload)
@@ -55,8 +42,7 @@ void mesh_peer_greeting_arrived(struct mesh_sink *sink, const struct mesh_messag
 	(void)payload;
 	if (header->type != (peer->incoming ? MESH_MESSAGE_GREET : MESH_MESSAGE_GREET_REPLY))
 		return;
-	atomic_store(&peer->greeted, true);
-	news_leave(peer);
+	atomic_store(&peer->greeted, true); /* mesh_peer_tick() looks each millisecond */
 }
 
 /*
@@ -67,10 +53,8 @@ static void greeting_sent(struct mesh_buffer *buffer, int error)
 {
 	struct mesh_peer *peer = buffer->owner;
 
-	if (error) {
+	if (error)
 		atomic_store(&peer->greet_error, error);
-		news_leave(peer);
-	}
 	atomic_fetch_sub(&peer->greetings, 1); /* last: now the peer may be freed */
 }
 

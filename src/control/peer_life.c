@@ -320,8 +320,6 @@ void mesh_peer_free(struct mesh_peer *peer)
 	mesh_process_assert_locked(peer->process);
 	mesh_link_leave(peer);
 	mesh_peer_sink_end(peer);
-	if (atomic_load(&peer->has_news)) /* after the sink's end nothing adds it again */
-		mesh_peers_greeted_check(peer->process);
 	mesh_engine_timer_cancel(&peer->process->engine, &peer->timer);
 	peer->process->num_strangers -= mesh_peer_is_stranger(peer);
 	mesh_peer_index_remove(peer);

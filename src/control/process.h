@@ -164,7 +164,6 @@ struct mesh_process {
 
 	LIST_HEAD(, mesh_peer) peers MESH_GUARDED_BY(process);
 	struct mesh_peer_index index MESH_GUARDED_BY(process);
-	struct mesh_peer *_Atomic greeted; /* those that greetings arrived for; no lock */
 	struct mesh_process_ports ports MESH_GUARDED_BY(process);
 	int num_strangers MESH_GUARDED_BY(process); /* peers that have not sent HELLO yet */
 	LIST_HEAD(, mesh_link) links MESH_GUARDED_BY(process); /* of the peers that are up */

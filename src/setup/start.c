@@ -142,7 +142,6 @@ static void setup_tick(void *owner)
 	mesh_comms_recover(process);
 	mesh_circuits_tick(process, now);
 	stalls_look_for(mesh_setup_of(process), now);
-	mesh_peers_greeted_check(process);
 	mesh_nic_watch_tick(process, now);
 	mesh_late_nics_tick(process);
 	mesh_reroutes_tick(process);

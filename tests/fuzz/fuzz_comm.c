@@ -162,7 +162,6 @@ static void step_engine(void)
 		if (run.comms[i])
 			mesh_stall_tick(run.comms[i], now_ms);
 	}
-	mesh_peers_greeted_check(process);
 	mesh_late_nics_tick(process);
 	mesh_timers_run(&process->engine.timers, mesh_clock_ms());
 	mesh_lock_release(&process->lock);

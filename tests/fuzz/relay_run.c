@@ -325,7 +325,6 @@ void relay_engine(uint64_t ms)
 	machine.now_ns += ms * 1000000;
 	mesh_lock_take(&process->lock);
 	mesh_circuits_tick(process, mesh_clock_ms());
-	mesh_peers_greeted_check(process);
 	mesh_timers_run(&process->engine.timers, mesh_clock_ms());
 	mesh_lock_release(&process->lock);
 }
