@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * link.c - links: which ones are alive, and the loss of one that is not.
+ * link.c - links: which ones are alive.
  */
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -10,13 +9,7 @@
 #include "base/compiler.h"
 #include "control/link.h"
 #include "control/peer.h"
-#include "control/peer_end.h"
-#include "control/peer_send.h"
 
-/* A link that is watched is looked at so often: a verdict is late by at most this. */
-#define LOOK_MS 100
-/* After so long without a sign of life the kernel sends probes on a link that is watched. */
-#define QUIET_MS 1000
 /* Looks at a link that is not watched, within its limit of silence. */
 #define IDLE_LOOKS 2
 /* Probes within the limit of silence; each takes a second at least. */
@@ -139,7 +132,7 @@ static uint64_t limit_of(const struct mesh_link *link)
 /* It is silent after more than the kernel's pause before a probe and a round trip. */
 static bool is_silent(const struct mesh_link *link, uint64_t now_ms)
 {
-	return now_ms >= link->heard_ms + QUIET_MS + MESH_LINK_FRAME_MS;
+	return now_ms >= link->heard_ms + MESH_LINK_QUIET_MS + MESH_LINK_FRAME_MS;
 }
 
 bool mesh_link_is_fresh(const struct mesh_peer *peer, uint64_t now_ms)
@@ -159,7 +152,7 @@ static uint64_t asked_estimate(const struct mesh_link *link, uint64_t now_ms)
 	uint64_t asked_ms = link->heard_ms + (uint64_t)link->probes_after_s * 1000;
 
 	if (is_watched(link, now_ms))
-		asked_ms = now_ms - QUIET_MS / 2;
+		asked_ms = now_ms - MESH_LINK_QUIET_MS / 2;
 	if (asked_ms > now_ms)
 		asked_ms = now_ms;
 	return asked_ms > link->heard_ms ? asked_ms : link->heard_ms;
@@ -206,7 +199,7 @@ static void hear(struct mesh_link *link, const struct mesh_tcp_look *looks, int 
 			want(link, now_ms + MESH_LINK_FRAME_MS, now_ms);
 	}
 	/* The kernel counts in ticks: what it last heard seems to move. */
-	if (heard_ms > link->heard_ms + LOOK_MS) {
+	if (heard_ms > link->heard_ms + MESH_LINK_LOOK_MS) {
 		if (is_silent(link, now_ms))
 			link->audible_ms = now_ms;
 		link->heard_ms = heard_ms;
@@ -215,7 +208,7 @@ static void hear(struct mesh_link *link, const struct mesh_tcp_look *looks, int 
 		link->asked_ms = asked_estimate(link, now_ms);
 	}
 	if (link->asked_ms) /* until it is heard again, or dead */
-		want(link, now_ms + QUIET_MS, now_ms);
+		want(link, now_ms + MESH_LINK_QUIET_MS, now_ms);
 }
 
 /* ---- data in flight ------------------------------------------------------------------------ */
@@ -323,7 +316,7 @@ static int data_look(struct mesh_link *link, struct mesh_tcp_look *looks, uint64
 	bool whole = num && num == link->provider_sockets.num;
 
 	/* If a socket was closed, or none was found, in the next list of them. */
-	if (link->searched_ms && now_ms < link->searched_ms + (whole ? 5 : 1) * QUIET_MS)
+	if (link->searched_ms && now_ms < link->searched_ms + (whole ? 5 : 1) * MESH_LINK_QUIET_MS)
 		return num;
 	/* The remotes of all peers of the link have the same endpoint name. */
 	mesh_remote_sockets_find(mesh_process_sockets(link->process, now_ms), link->domain,
@@ -380,127 +373,21 @@ static bool writes_are_silent(struct mesh_link *link, uint64_t now_ms)
 		link->silent_ms = now_ms;
 		link->silent_polls = polls;
 	}
-	return now_ms - link->silent_ms >= QUIET_MS && polls >= link->silent_polls + 2;
+	return now_ms - link->silent_ms >= MESH_LINK_QUIET_MS && polls >= link->silent_polls + 2;
 }
 
-/* ---- losing it ------------------------------------------------------------------------------ */
-
-MESH_HOLDS(process)
-static void refusal_send(struct mesh_peer *peer, enum mesh_refusal refusal, uint32_t detail,
-			 uint32_t peer_id)
-{
-	struct mesh_frame frame = {
-		.refuse = {.refusal = refusal, .detail = detail, .peer_id = peer_id},
-	};
-
-	mesh_peer_send(peer, &frame, MESH_FRAME_REFUSE);
-}
-
-/*
- * Reports the lost link over each other link to the same process. This frame precedes those that
- * the comms send when they close, so that the other node also knows the reason.
- */
-MESH_HOLDS(process)
-static void others_notify(const struct mesh_peer *lost, enum mesh_refusal refusal)
-{
-	uint32_t detail = mesh_link_name((uint8_t)lost->domain->dev, lost->address.nic,
-					 (uint8_t)lost->domain->lane);
-	const struct mesh_peer *one;
-	struct mesh_peer *peer = NULL;
-
-	while ((peer = mesh_peer_of_process(lost, peer))) {
-		if (!peer->link || peer->link == lost->link)
-			continue;
-		LIST_FOREACH(one, &lost->link->peers, link_entry)
-			refusal_send(peer, refusal, detail, one->sink.id);
-	}
-}
-
-void mesh_link_lose(struct mesh_peer *peer, const char *reason, enum mesh_refusal refusal)
-{
-	struct mesh_link *link = peer->link;
-	struct mesh_peer *first = peer, *next;
-	uint64_t now_ms = mesh_clock_ms(), heard_ms = now_ms;
-
-	mesh_process_assert_locked(peer->process);
-	if (!link) {
-		mesh_peer_lose(peer, reason);
-		return;
-	}
-	if (refusal)
-		others_notify(peer, refusal);
-	if (refusal == MESH_REFUSAL_NO_ANSWER && link->heard_ms)
-		heard_ms = link->heard_ms;
-	for (peer = LIST_FIRST(&link->peers); peer; peer = next) {
-		next = LIST_NEXT(peer, link_entry); /* the last one to leave frees the link */
-		/* Never without a word: that would mean that this process has ended. */
-		refusal_send(peer, refusal ? refusal : MESH_REFUSAL_BROKEN, 0, 0);
-		if (!peer->out_size) /* else it is reset */
-			mesh_engine_unwatch(&peer->process->engine, &peer->watch);
-		mesh_peer_lose(peer, reason);
-		peer->state_ms = now_ms; /* one loss has one time */
-		peer->cut = refusal ? MESH_PEER_CUT_CLOSE : MESH_PEER_CUT_WRITE;
-		peer->heard_ms = heard_ms;
-	}
-	/* Now: a frame that comes next, over another link, relies on it. Nothing is in flight. */
-	peer = NULL;
-	while ((peer = mesh_peer_of_process(first, peer))) {
-		if (!mesh_peer_shares_link(peer, first))
-			continue;
-		if (peer->state == MESH_PEER_LOST)
-			mesh_peer_bury(peer);
-		else if (peer->state == MESH_PEER_GREETING) /* its HELLO came before this loss */
-			mesh_peer_retry(peer, reason);
-	}
-}
-
-/* True if @refuse names the link of @peer as it is now; it may have been lost and come back. */
-MESH_HOLDS(process)
-static bool is_named(const struct mesh_peer *peer, const struct mesh_frame_refuse *refuse)
-{
-	return mesh_link_name(peer->address.nic, (uint8_t)peer->domain->dev,
-			      (uint8_t)peer->domain->lane) == refuse->detail &&
-	       peer->remote_id == refuse->peer_id;
-}
-
-void mesh_link_given_up(struct mesh_peer *peer, const struct mesh_frame_refuse *refuse)
-{
-	struct mesh_peer *other = NULL;
-
-	mesh_process_assert_locked(peer->process);
-	while ((other = mesh_peer_of_process(peer, other))) {
-		if (other->link && (refuse->detail ? is_named(other, refuse) : other == peer))
-			break;
-	}
-	if (other)
-		mesh_link_lose(other, mesh_refusal_text((enum mesh_refusal)refuse->refusal), 0);
-}
-
-/* Loses the link if it is dead, which may free it. */
+/* Has the link lost, if it is dead. */
 MESH_HOLDS(process)
 static void link_judge(struct mesh_link *link, uint64_t now_ms)
 {
-	unsigned long long limit_s = link->limit_ms / 1000;
-	struct mesh_peer *peer = LIST_FIRST(&link->peers);
-	char reason[MESH_PEER_REASON_MAX];
-
-	if (link->asked_ms && now_ms >= link->asked_ms + link->limit_ms) {
-		snprintf(reason, sizeof(reason),
-			 "no answer for %llu s: cable pulled, link down, node stopped", limit_s);
-		mesh_link_lose(peer, reason, MESH_REFUSAL_NO_ANSWER);
-	} else if (data_is_stuck(link, now_ms)) {
-		snprintf(reason, sizeof(reason),
-			 "it has acknowledged no data for %llu s, though small packets get "
-			 "through: large frames are lost (is the MTU of both NICs the same?)",
-			 limit_s);
-		mesh_link_lose(peer, reason, MESH_REFUSAL_NO_DATA);
-	} else if (!is_silent(link, now_ms) && writes_are_silent(link, now_ms)) {
-		snprintf(reason, sizeof(reason),
-			 "no RDMA write has been answered on %s for %llu s, though TCP gets "
-			 "through: does a firewall drop UDP port 4791, or is the RDMA device gone?",
-			 link->domain->nic->netdev, limit_s);
-		mesh_link_lose(peer, reason, MESH_REFUSAL_NO_WRITES);
-	}
+	if (link->asked_ms && now_ms >= link->asked_ms + link->limit_ms)
+		link->verdict = MESH_REFUSAL_NO_ANSWER;
+	else if (data_is_stuck(link, now_ms))
+		link->verdict = MESH_REFUSAL_NO_DATA;
+	else if (!is_silent(link, now_ms) && writes_are_silent(link, now_ms))
+		link->verdict = MESH_REFUSAL_NO_WRITES;
+	if (link->verdict)
+		mesh_peer_check(LIST_FIRST(&link->peers));
 }
 
 /* All links that are not watched have the same times, so that the engine wakes once for them. */
@@ -518,21 +405,24 @@ static void link_expired(struct mesh_timer *timer, uint64_t now_ms)
 	struct mesh_link *link = mesh_container_of(timer, struct mesh_link, timer);
 	struct mesh_tcp_look looks[MESH_LINK_SOCKETS];
 	bool looked = is_watched(link, now_ms);
+	int num_looks;
 
 	mesh_process_assert_locked(link->process);
-	if (looked)
+	if (looked) {
 		link_look(link, now_ms);
-	else
-		hear(link, looks, control_look(link, looks), now_ms);
+	} else {
+		num_looks = control_look(link, looks);
+		hear(link, looks, num_looks, now_ms);
+	}
 	if (!is_watched(link, now_ms)) {
 		probes_after(link, idle_s(link->process));
 		link->silent_ms = 0;
 		mesh_engine_timer_set(&link->process->engine, timer, idle_next(link, now_ms));
 		return;
 	}
-	probes_after(link, QUIET_MS / 1000);
+	probes_after(link, MESH_LINK_QUIET_MS / 1000);
 	link->limit_ms = limit_of(link);
-	mesh_engine_timer_set(&link->process->engine, timer, now_ms + LOOK_MS);
+	mesh_engine_timer_set(&link->process->engine, timer, now_ms + MESH_LINK_LOOK_MS);
 	if (looked) /* else it is watched since now */
 		link_judge(link, now_ms);
 }

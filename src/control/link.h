@@ -28,6 +28,10 @@
  * acknowledged by then is watched.
  */
 #define MESH_LINK_FRAME_MS 500
+/* A link that is watched is looked at so often: a verdict is late by at most this. */
+#define MESH_LINK_LOOK_MS 100
+/* After so long without a sign of life the kernel sends probes on a link that is watched. */
+#define MESH_LINK_QUIET_MS 1000
 
 /* The sockets of one link that are read; usually there are two for control and two for data. */
 #define MESH_LINK_SOCKETS 8
@@ -57,8 +61,9 @@ struct mesh_link {
 	uint64_t mark_ms;
 	uint64_t drained_ms; /* all that the sockets held at this time is acknowledged */
 	struct mesh_remote_sockets provider_sockets;
-	uint64_t searched_ms;	  /* last search for them; 0: none */
-	uint64_t writes_until_ms; /* a sender waits for RDMA writes until then */
+	uint64_t searched_ms;	   /* last search for them; 0: none */
+	uint64_t writes_until_ms;  /* a sender waits for RDMA writes until then */
+	enum mesh_refusal verdict; /* it is dead: mesh_peer_tick() loses it; 0: it is not */
 	/* Since when these are seen to be silent for too long, and domain->polls then; 0: not. */
 	uint64_t silent_ms, silent_polls;
 };
@@ -109,20 +114,5 @@ bool mesh_link_is_drained(struct mesh_peer *peer, uint64_t since_ms, uint64_t no
  * wrong verdict costs little.
  */
 uint64_t mesh_link_resumed_limit_ms(const struct mesh_process *process);
-
-/**
- * Declares all peers of @peer's link lost at once: nothing more can arrive over it.
- *
- * @refusal: sent over the link and over the process's other links before; 0: over this link only
- */
-MESH_HOLDS(process)
-void mesh_link_lose(struct mesh_peer *peer, const char *reason, enum mesh_refusal refusal);
-
-/**
- * Loses a link that the other process has given up: the one that @refuse names or, if it names
- * none, the one that the frame came over. A frame about an earlier life of the link has no effect.
- */
-MESH_HOLDS(process)
-void mesh_link_given_up(struct mesh_peer *peer, const struct mesh_frame_refuse *refuse);
 
 #endif

@@ -310,6 +310,33 @@ MESH_HOLDS(process)
 bool mesh_peer_users_say(const struct mesh_peer *peer, enum mesh_peer_question question,
 			 bool answer);
 
+/** True if a user goes on when this peer is lost. */
+MESH_HOLDS(process)
+bool mesh_peer_is_resumed(const struct mesh_peer *peer);
+
+/**
+ * Cuts the provider's connections with a lost peer, and reads what had arrived: afterwards nothing
+ * that it sent is written, or still to be counted. Takes domain->lock.
+ *
+ * Returns false while that is in progress, on verbs: call it again later. And if it has failed, on
+ * tcp, after a WARN: then peer->fenced is MESH_FENCED_FAILED, and its users were notified again:
+ * none of them goes on.
+ */
+MESH_HOLDS(process)
+bool mesh_peer_fence(struct mesh_peer *peer);
+
+/** True while it is: something of the lost peer may still arrive. */
+MESH_HOLDS(process)
+bool mesh_peer_is_fencing(const struct mesh_peer *peer);
+
+/** The peer is freed: what is in progress goes on without it. Takes domain->lock. */
+MESH_HOLDS(process)
+void mesh_peer_fence_end(struct mesh_peer *peer);
+
+/** Notifies all users of a lost peer, also again. Takes domain->lock. */
+MESH_HOLDS(process)
+void mesh_peer_users_notify(struct mesh_peer *peer);
+
 /**
  * True if the peer has refused the user with @cookie. If it refused the cookie of another user,
  * this one is untried, and a new peer has to try it.

@@ -14,11 +14,8 @@
 #include "control/peer_end.h"
 #include "control/peer_send.h"
 #include "fabric/endpoint.h"
-#include "fabric/fence.h"
 #include "fabric/remote.h"
 
-/* On verbs: for each step of a fence whose peer has closed its end of the connection. */
-#define REPORTED_MS 100
 /* Lines about strangers that disconnect, within MESH_LOG_LIMIT_PERIOD_MS. */
 #define STRANGER_LINES 8
 
@@ -109,11 +106,6 @@ static void loss_log(struct mesh_peer *peer)
 			  mesh_peer_nic(peer)->netdev, peer->reason, more);
 }
 
-bool mesh_peer_is_resumed(const struct mesh_peer *peer)
-{
-	return mesh_peer_users_say(peer, MESH_USER_RESUMES, true);
-}
-
 void mesh_control_errno_explain(int error, char *reason, size_t size)
 {
 	const char *hint = "";
@@ -177,130 +169,7 @@ void mesh_peer_greeting_drop(struct mesh_peer *peer)
 	mesh_domain_unlock(peer->domain);
 }
 
-/* ---- the fence ------------------------------------------------------------------------------- */
-
-/* Posts a write that the peer's NIC is to refuse. Does nothing if memory is short. */
-MESH_HOLDS(process)
-static void refusal_begin(struct mesh_peer *peer)
-{
-	peer->fence = calloc(1, sizeof(*peer->fence));
-	if (!peer->fence)
-		return;
-	*peer->fence = (struct mesh_fence){
-		.domain = peer->domain,
-		.remote = peer->remote,
-		.limit_ms = REPORTED_MS,
-	};
-	mesh_fence_begin(peer->fence);
-	mesh_peer_check(peer);
-}
-
-/* Returns false while the write may still be refused. */
-MESH_HOLDS(process)
-static bool refusal_step(struct mesh_peer *peer)
-{
-	if (mesh_fence_step(peer->fence))
-		return false;
-	/* The other end closes its endpoint before it asks what has arrived. */
-	peer->cut = peer->fence->result > 0 ? MESH_PEER_CUT_DONE : MESH_PEER_CUT_CLOSE;
-	free(peer->fence);
-	peer->fence = NULL;
-	return true;
-}
-
-/* True if nothing has ended the peer's connection yet, and nothing is about to. */
-MESH_HOLDS(process)
-static bool is_uncut(const struct mesh_peer *peer)
-{
-	return peer->cut != MESH_PEER_CUT_DONE &&
-	       !mesh_remote_is_outdated(peer->domain, peer->remote);
-}
-
-/*
- * On verbs. The end that has noticed the loss closes its endpoint, which ends the connection also
- * where nothing answers. The other one then needs no more than a moment for a fence by which the
- * connections with its other peers stay: else one loss would go round all nodes of a switch.
- */
-MESH_HOLDS(process)
-static bool verbs_fence(struct mesh_peer *peer)
-{
-	if (!peer->fence && peer->cut == MESH_PEER_CUT_WRITE && is_uncut(peer))
-		refusal_begin(peer);
-	if (peer->fence && !refusal_step(peer))
-		return false;
-	if (is_uncut(peer)) {
-		mesh_endpoint_close(peer->domain);
-		mesh_engine_wake(&peer->process->engine); /* mesh_endpoints_check() */
-	}
-	return !mesh_endpoint_is_closing(peer->domain);
-}
-
-/* One step of mesh_peer_fence(). */
-MESH_HOLDS(process)
-static bool fence_step(struct mesh_peer *peer)
-{
-	struct mesh_fence fence = {.domain = peer->domain, .remote = peer->remote};
-	char text[MESH_PEER_TEXT_MAX];
-
-	mesh_process_assert_locked(peer->process);
-	if (!peer->remote)
-		return true;
-	if (peer->domain->provider == MESH_PROVIDER_VERBS_RXM)
-		return verbs_fence(peer);
-	mesh_remote_unread_take(peer->domain, peer->remote);
-	mesh_remotes_fence(&fence, 1);
-	if (fence.result < 0) {
-		peer->fenced = MESH_FENCED_FAILED;
-		return false;
-	}
-	mesh_fence_drain(&fence, mesh_peer_text(peer, text));
-	return true;
-}
-
-bool mesh_peer_is_fencing(const struct mesh_peer *peer)
-{
-	mesh_process_assert_locked(peer->process);
-	if (peer->state != MESH_PEER_LOST || !peer->remote)
-		return false;
-	return peer->fence || (mesh_remote_is_outdated(peer->domain, peer->remote) &&
-			       mesh_endpoint_is_closing(peer->domain));
-}
-
-void mesh_peer_fence_end(struct mesh_peer *peer)
-{
-	mesh_process_assert_locked(peer->process);
-	if (!peer->fence)
-		return;
-	mesh_fence_abandon(peer->fence);
-	free(peer->fence);
-	peer->fence = NULL;
-}
-
 /* ---- the end of a peer ----------------------------------------------------------------------- */
-
-MESH_HOLDS(process)
-static void users_notify(struct mesh_peer *peer)
-{
-	struct mesh_peer_user *user;
-
-	if (!peer->domain)
-		return; /* a stranger has none */
-	mesh_domain_lock(peer->domain);
-	LIST_FOREACH(user, &peer->user_list, entry)
-		user->ops->lost(user);
-	if (peer->remote)
-		mesh_remote_lose(peer->domain, peer->remote);
-	mesh_domain_unlock(peer->domain);
-}
-
-bool mesh_peer_fence(struct mesh_peer *peer)
-{
-	bool done = fence_step(peer);
-
-	if (!done && peer->fenced == MESH_FENCED_FAILED)
-		users_notify(peer);
-	return done;
-}
 
 void mesh_peer_process_ended(struct mesh_peer *peer, const char *why)
 {
@@ -317,7 +186,7 @@ void mesh_peer_process_ended(struct mesh_peer *peer, const char *why)
 		other->over = true;
 	while ((other = mesh_peer_of_process(peer, other))) {
 		if (other->fenced)
-			users_notify(other);
+			mesh_peer_users_notify(other);
 		else if (other == peer || other->state == MESH_PEER_UP)
 			mesh_peer_lose(other, why);
 	}
@@ -352,9 +221,9 @@ void mesh_peer_bury(struct mesh_peer *peer)
 	if (peer_is_cut_off(peer)) {
 		/* First, so that no thread posts to it and connects it again. */
 		mesh_peer_greeting_drop(peer);
-		fence_step(peer);
+		mesh_peer_fence(peer);
 	}
-	users_notify(peer);
+	mesh_peer_users_notify(peer);
 	mesh_peer_check(peer); /* without users it is freed */
 }
 
@@ -386,6 +255,121 @@ void mesh_peer_hasten(struct mesh_peer *peer)
 		return;
 	peer->retry_ms = mesh_clock_ms();
 	mesh_peer_check(peer);
+}
+
+/* ---- the end of a link ----------------------------------------------------------------------- */
+
+MESH_HOLDS(process)
+static void refusal_send(struct mesh_peer *peer, enum mesh_refusal refusal, uint32_t detail,
+			 uint32_t peer_id)
+{
+	struct mesh_frame frame = {
+		.refuse = {.refusal = refusal, .detail = detail, .peer_id = peer_id},
+	};
+
+	mesh_peer_send(peer, &frame, MESH_FRAME_REFUSE);
+}
+
+/*
+ * Reports the lost link over each other link to the same process. This frame precedes those that
+ * the comms send when they close, so that the other node also knows the reason.
+ */
+MESH_HOLDS(process)
+static void others_notify(const struct mesh_peer *lost, enum mesh_refusal refusal)
+{
+	uint32_t detail = mesh_link_name((uint8_t)lost->domain->dev, lost->address.nic,
+					 (uint8_t)lost->domain->lane);
+	const struct mesh_peer *one;
+	struct mesh_peer *peer = NULL;
+
+	while ((peer = mesh_peer_of_process(lost, peer))) {
+		if (!peer->link || peer->link == lost->link)
+			continue;
+		LIST_FOREACH(one, &lost->link->peers, link_entry)
+			refusal_send(peer, refusal, detail, one->sink.id);
+	}
+}
+
+void mesh_link_lose(struct mesh_peer *peer, const char *reason, enum mesh_refusal refusal)
+{
+	struct mesh_link *link = peer->link;
+	struct mesh_peer *first = peer, *next;
+	uint64_t now_ms = mesh_clock_ms(), heard_ms = now_ms;
+
+	mesh_process_assert_locked(peer->process);
+	if (!link) {
+		mesh_peer_lose(peer, reason);
+		return;
+	}
+	if (refusal)
+		others_notify(peer, refusal);
+	if (refusal == MESH_REFUSAL_NO_ANSWER && link->heard_ms)
+		heard_ms = link->heard_ms;
+	for (peer = LIST_FIRST(&link->peers); peer; peer = next) {
+		next = LIST_NEXT(peer, link_entry); /* the last one to leave frees the link */
+		/* Never without a word: that would mean that this process has ended. */
+		refusal_send(peer, refusal ? refusal : MESH_REFUSAL_BROKEN, 0, 0);
+		if (!peer->out_size) /* else it is reset */
+			mesh_engine_unwatch(&peer->process->engine, &peer->watch);
+		mesh_peer_lose(peer, reason);
+		peer->state_ms = now_ms; /* one loss has one time */
+		peer->cut = refusal ? MESH_PEER_CUT_CLOSE : MESH_PEER_CUT_WRITE;
+		peer->heard_ms = heard_ms;
+	}
+	/* Now: a frame that comes next, over another link, relies on it. Nothing is in flight. */
+	peer = NULL;
+	while ((peer = mesh_peer_of_process(first, peer))) {
+		if (!mesh_peer_shares_link(peer, first))
+			continue;
+		if (peer->state == MESH_PEER_LOST)
+			mesh_peer_bury(peer);
+		else if (peer->state == MESH_PEER_GREETING) /* its HELLO came before this loss */
+			mesh_peer_retry(peer, reason);
+	}
+}
+
+/* True if @refuse names the link of @peer as it is now; it may have been lost and come back. */
+MESH_HOLDS(process)
+static bool is_named(const struct mesh_peer *peer, const struct mesh_frame_refuse *refuse)
+{
+	return mesh_link_name(peer->address.nic, (uint8_t)peer->domain->dev,
+			      (uint8_t)peer->domain->lane) == refuse->detail &&
+	       peer->remote_id == refuse->peer_id;
+}
+
+void mesh_link_given_up(struct mesh_peer *peer, const struct mesh_frame_refuse *refuse)
+{
+	struct mesh_peer *other = NULL;
+
+	mesh_process_assert_locked(peer->process);
+	while ((other = mesh_peer_of_process(peer, other))) {
+		if (other->link && (refuse->detail ? is_named(other, refuse) : other == peer))
+			break;
+	}
+	if (other)
+		mesh_link_lose(other, mesh_refusal_text((enum mesh_refusal)refuse->refusal), 0);
+}
+
+void mesh_link_dead_lose(struct mesh_peer *peer)
+{
+	const struct mesh_link *link = peer->link;
+	unsigned long long limit_s = link->limit_ms / 1000;
+	char reason[MESH_PEER_REASON_MAX];
+
+	if (link->verdict == MESH_REFUSAL_NO_ANSWER)
+		snprintf(reason, sizeof(reason),
+			 "no answer for %llu s: cable pulled, link down, node stopped", limit_s);
+	else if (link->verdict == MESH_REFUSAL_NO_DATA)
+		snprintf(reason, sizeof(reason),
+			 "it has acknowledged no data for %llu s, though small packets get "
+			 "through: large frames are lost (is the MTU of both NICs the same?)",
+			 limit_s);
+	else
+		snprintf(reason, sizeof(reason),
+			 "no RDMA write has been answered on %s for %llu s, though TCP gets "
+			 "through: does a firewall drop UDP port 4791, or is the RDMA device gone?",
+			 link->domain->nic->netdev, limit_s);
+	mesh_link_lose(peer, reason, link->verdict);
 }
 
 /* ---- rest, before a link is used again ------------------------------------------------------- */

@@ -53,10 +53,6 @@ void mesh_peer_lose(struct mesh_peer *peer, const char *reason);
 MESH_HOLDS(process)
 void mesh_peer_process_ended(struct mesh_peer *peer, const char *why);
 
-/** True if a user goes on when this peer is lost. */
-MESH_HOLDS(process)
-bool mesh_peer_is_resumed(const struct mesh_peer *peer);
-
 /**
  * Notifies the users of a lost peer, once: what it sent before has had time to arrive. Where users
  * go on without it, a cut of the provider's connections with it begins before, so that every
@@ -85,23 +81,23 @@ void mesh_peer_hasten(struct mesh_peer *peer);
 void mesh_peer_greeting_drop(struct mesh_peer *peer);
 
 /**
- * Cuts the provider's connections with a lost peer, and reads what had arrived: afterwards nothing
- * that it sent is written, or still to be counted. Takes domain->lock.
+ * Declares all peers of @peer's link lost at once: nothing more can arrive over it.
  *
- * Returns false while that is in progress, on verbs: call it again later. And if it has failed, on
- * tcp, after a WARN: then peer->fenced is MESH_FENCED_FAILED, and its users were notified again:
- * none of them goes on.
+ * @refusal: sent over the link and over the process's other links before; 0: over this link only
  */
 MESH_HOLDS(process)
-bool mesh_peer_fence(struct mesh_peer *peer);
+void mesh_link_lose(struct mesh_peer *peer, const char *reason, enum mesh_refusal refusal);
 
-/** True while it is: something of the lost peer may still arrive. */
+/**
+ * Loses a link that the other process has given up: the one that @refuse names or, if it names
+ * none, the one that the frame came over. A frame about an earlier life of the link has no effect.
+ */
 MESH_HOLDS(process)
-bool mesh_peer_is_fencing(const struct mesh_peer *peer);
+void mesh_link_given_up(struct mesh_peer *peer, const struct mesh_frame_refuse *refuse);
 
-/** The peer is freed: what is in progress goes on without it. Takes domain->lock. */
+/** Loses the peer's link, which has a verdict. */
 MESH_HOLDS(process)
-void mesh_peer_fence_end(struct mesh_peer *peer);
+void mesh_link_dead_lose(struct mesh_peer *peer);
 
 /** True if nothing of ours is in flight to a lost peer on the same link, and none is fenced now. */
 MESH_HOLDS(process)

@@ -29,7 +29,7 @@
 
 /* Nothing answers an attempt to connect, or one that has connected sends nothing: it is over. */
 #define SILENCE_MS 10000
-/* Between two polls while something depends on the provider: a greeting, or what a lost peer sent. */
+/* Between two polls while something depends on the provider, such as a greeting. */
 #define POLL_MS 1
 #define NEVER UINT64_MAX
 
@@ -434,6 +434,8 @@ void mesh_peer_tick(struct mesh_timer *timer, uint64_t now_ms)
 	if (peer->state != MESH_PEER_LOST && mesh_peer_is_choked(peer))
 		mesh_link_lose(peer, "it does not read its control connection",
 			       MESH_REFUSAL_BROKEN);
+	if (peer->link && peer->link->verdict)
+		mesh_link_dead_lose(peer);
 	if (peer->state == MESH_PEER_GREETING)
 		mesh_peer_greeting_check(peer);
 	if ((peer->incoming || peer->users) &&

@@ -3,7 +3,7 @@
  * recovery.c - a comm goes on over its other paths when one is lost.
  *
  * A lost path is a lost link: the process that notices it first loses all peers on it, with their
- * comms' paths, and says so over another link (control/link.c). Then each end of a comm stops
+ * comms' paths, and says so over another link (control/peer_end.c). Then each end of a comm stops
  * using the path, and repeats over the others what may have been lost and does no harm if it comes
  * twice: the receiver its grants, the sender its small messages. About a large message the sender
  * asks: once no operation of it is in flight, RESUME; the receiver fences the path, which after
