@@ -374,21 +374,3 @@ const struct mesh_peer_bucket *mesh_peers_at(const struct mesh_process *process,
 	mesh_process_assert_locked(process);
 	return &process->index.by_address[address_bucket(address, control_port)];
 }
-
-uint64_t mesh_way_tried_ms(const struct mesh_process *process, const struct mesh_way *way)
-{
-	const struct mesh_peer *peer;
-	uint64_t tried_ms = 0;
-
-	mesh_process_assert_locked(process);
-	LIST_FOREACH(peer, &process->peers, entry) {
-		if (!peer->tried_ms || peer->state == MESH_PEER_LOST ||
-		    !mesh_peer_is_at(peer, process->domains[way->index], &way->address.addr))
-			continue;
-		if (peer->state == MESH_PEER_UP)
-			return 0;
-		if (!tried_ms || peer->tried_ms < tried_ms)
-			tried_ms = peer->tried_ms;
-	}
-	return tried_ms;
-}

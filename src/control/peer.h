@@ -209,7 +209,6 @@ struct mesh_peer {
 	_Atomic(bool) greeted;
 	_Atomic(int) greet_error; /* a greeting could not be sent: negative errno */
 	_Atomic(int) greetings;	  /* in flight, with a pointer to us */
-	uint64_t tried_ms MESH_GUARDED_BY(process); /* outgoing: when its first attempt began */
 	uint64_t state_ms MESH_GUARDED_BY(process); /* when it entered its state */
 	uint64_t heard_ms MESH_GUARDED_BY(process); /* LOST: when its link last answered */
 	uint64_t retry_ms MESH_GUARDED_BY(process); /* RETRY: when */
@@ -395,10 +394,6 @@ bool mesh_peer_flow_is_shared(const struct mesh_peer *peer);
 /** True if a comm of ours has, or had, a path to the process, which has not ended. */
 MESH_HOLDS(process)
 bool mesh_process_is_known(const struct mesh_process *process, uint64_t process_id);
-
-/** Since when the way's address is dialled, for any process; 0: it is not, or one there is up. */
-MESH_HOLDS(process)
-uint64_t mesh_way_tried_ms(const struct mesh_process *process, const struct mesh_way *way);
 
 /** The peers that may have this address: those of one bucket. */
 MESH_HOLDS(process)

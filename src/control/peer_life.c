@@ -91,8 +91,6 @@ static void attempt_start(struct mesh_peer *peer)
 	mesh_peer_state_set(peer, MESH_PEER_CONNECTING);
 	if (!peer->silent_ms)
 		peer->silent_ms = peer->state_ms;
-	if (!peer->tried_ms)
-		peer->tried_ms = peer->state_ms;
 	peer->send_error = 0;
 	fd = socket_connect(peer);
 	if (fd < 0) {
@@ -512,12 +510,10 @@ static bool lacks_carrier(const struct mesh_dial *dial)
 	       !mesh_process_carrier_look(dial->process, mesh_way_dev(&dial->way));
 }
 
-/* Why our domain, which is not open and no longer waited for, cannot be used. */
+/* Why our domain cannot be used. */
 MESH_HOLDS(process)
 static int domain_error(const struct mesh_dial *dial)
 {
-	if (dial->process->dev_states[dial->way.index] == MESH_DEV_OPENING)
-		return -EBUSY;
 	return dial->process->dev_away[dial->way.index] || lacks_carrier(dial) ? -ENETDOWN
 									       : -ENODEV;
 }

@@ -72,7 +72,7 @@ bool mesh_way_of_pair(const struct mesh_process *process, const struct mesh_hand
 
 enum mesh_dial_state {
 	MESH_DIAL_REST,
-	MESH_DIAL_OPENING, /* our domain is being opened, for a bounded time */
+	MESH_DIAL_OPENING, /* our domain is being opened */
 	MESH_DIAL_TRYING,
 	MESH_DIAL_UP,
 	MESH_DIAL_DEAD, /* peer says why, or error does */
@@ -87,8 +87,8 @@ struct mesh_dial {
 	uint64_t since_ms;	/* when it entered its state */
 	struct mesh_peer *peer; /* this is one user of it; NULL: our domain is not open */
 	/*
-	 * DEAD without a peer: -ENETDOWN: our NIC has no carrier; -EBUSY: libfabric takes too long
-	 * to open it; -ENODEV: it cannot be opened (logged); else what mesh_peer_get() has said.
+	 * DEAD without a peer: -ENETDOWN: our NIC has no carrier; -ENODEV: it cannot be opened
+	 * (logged); else what mesh_peer_get() has said.
 	 */
 	int error;
 };

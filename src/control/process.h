@@ -130,7 +130,7 @@ struct mesh_process {
 	const struct mesh_drain_marks *drain_marks MESH_GUARDED_BY(process);
 	struct mesh_domain *_Atomic domains[MESH_DOMAINS_MAX];
 	uint32_t generations[MESH_DOMAINS_MAX]; /* of their endpoints, as last seen */
-	/* Since when it is being opened (0: too long to wait for it), is open or has failed. */
+	/* Since when it is being opened, is open or has failed. */
 	uint64_t opening_ms[MESH_DOMAINS_MAX] MESH_GUARDED_BY(process);
 	/* Why each could not be opened last; the thread that opens it has it without the lock. */
 	struct mesh_log_last failures[MESH_DOMAINS_MAX];

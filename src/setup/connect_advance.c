@@ -10,22 +10,14 @@
 #include "control/peer.h"
 #include "setup/candidates.h"
 #include "setup/connect_advance.h"
-#include "setup/connect_judge.h"
 #include "setup/connect_lanes.h"
 #include "setup/connect_log.h"
-#include "setup/connect_relay.h"
 #include "setup/connect_try.h"
 #include "setup/neighbour_hints.h"
+#include "setup/relay_try.h"
 #include "transport/comm_open.h"
 #include "transport/path_relayed.h"
 #include "transport/path_state.h"
-
-/*
- * For the exchange of HELLO with another version: the listener may also be out of reach. While
- * there are candidates that were not dialled yet, one gets as long as in any other try, and no
- * more.
- */
-#define FOREIGN_MS 5000
 
 static const uint8_t connect_may_follow[MESH_CONNECT_STATES] = {
 	[MESH_CONNECT_ASKING] = 1 << MESH_CONNECT_NEW,
@@ -84,7 +76,25 @@ static void connect_fail(struct mesh_connect *connect, int error)
 {
 	mesh_connect_end(connect);
 	connect_state_set(connect, MESH_CONNECT_FAILED);
-	connect->error = error;
+	connect->error = connect->handle.foreign ? -EPROTONOSUPPORT : error;
+}
+
+/*
+ * Makes connect->relay, if relays may be used, and it does not exist. Returns 0; -ENETUNREACH if
+ * there are none for this job; -ENOMEM.
+ */
+MESH_HOLDS(process)
+static int relay_begin(struct mesh_connect *connect)
+{
+	struct mesh_process *process = connect->net->process;
+
+	if (connect->relay)
+		return 0;
+	if (connect->handle.foreign ||
+	    (!connect->choice.num_candidates && connect->choice.differing.provider))
+		return -ENETUNREACH;
+	return mesh_relay_try_open(process, &connect->handle, (int)process->config.max_paths,
+				   &connect->relay);
 }
 
 /* @ret: of the beginning of a try. Where no NIC of ours can be opened for it, relays may help. */
@@ -93,7 +103,7 @@ static int try_begun(struct mesh_connect *connect, int ret, uint64_t now_ms)
 {
 	if (ret != -ENODEV && ret != -ENOLINK)
 		return ret && connect->relay ? -EAGAIN : ret;
-	if (!mesh_connect_relay_begin(connect)) {
+	if (!relay_begin(connect)) {
 		if (connect->state == MESH_CONNECT_ASKING)
 			connect_state_set(connect, MESH_CONNECT_PEERS);
 		return -EAGAIN;
@@ -113,6 +123,34 @@ static void try_go_on(struct mesh_connect *connect, int ret, uint64_t now_ms)
 
 /* ---- one path after the other ----------------------------------------------------------- */
 
+/* Makes the comm with its first path: to @peer, or through it, if it is a relay. */
+MESH_HOLDS(process)
+static int comm_open(struct mesh_connect *connect, struct mesh_peer *peer)
+{
+	const struct mesh_process *process = connect->net->process;
+	const struct mesh_handle *handle = &connect->handle;
+	char node[MESH_HANDLE_NODE_TEXT_MAX];
+	struct mesh_comm_wish wish = {.num_paths = connect->num_dials, .handle = handle};
+	int ret = mesh_random(&wish.key, sizeof(wish.key));
+
+	if (ret)
+		return ret;
+	if (connect->state == MESH_CONNECT_OPEN_SENT) {
+		wish.num_paths = connect->relay->num_dials;
+		wish.relayed_to = *handle->node ? handle->node
+						: mesh_handle_node_text(handle, node);
+	}
+	ret = mesh_comm_open(connect->net, peer, &wish, &connect->comm);
+	if (ret)
+		return ret;
+	connect->comm->opener = connect;
+	connect->comm->use = MESH_COMM_OPENING;
+	connect->comm->may_rdma =
+		mesh_endpoints_have_rdma(process->endpoints, process->num_endpoints) &&
+		mesh_endpoints_have_rdma(handle->endpoints, handle->num_endpoints);
+	return 0;
+}
+
 /* Adds the next path to the comm, or makes the comm with its first, and asks for it. */
 MESH_HOLDS(process)
 static void path_request(struct mesh_connect *connect)
@@ -120,18 +158,12 @@ static void path_request(struct mesh_connect *connect)
 	bool relay = connect->state == MESH_CONNECT_OPEN_SENT;
 	const struct mesh_dial *dials = relay ? connect->relay->dials : connect->dials;
 	struct mesh_peer *peer = dials[connect->num_accepted].peer;
-	uint64_t key;
 	int ret;
 
-	if (connect->comm) {
+	if (connect->comm)
 		ret = mesh_comm_path_add(connect->comm, peer, relay);
-	} else {
-		ret = mesh_random(&key, sizeof(key));
-		if (!ret)
-			ret = mesh_connect_comm_open(connect, peer, key);
-		if (!ret)
-			connect->comm->opener = connect;
-	}
+	else
+		ret = comm_open(connect, peer);
 	if (ret) {
 		mesh_connect_log_full(peer, ret);
 		connect_fail(connect, ret);
@@ -270,7 +302,7 @@ static int no_path(struct mesh_connect *connect)
 {
 	struct mesh_process *process = connect->net->process;
 
-	if (!mesh_connect_relay_begin(connect)) {
+	if (!relay_begin(connect)) {
 		connect_state_set(connect, MESH_CONNECT_PEERS);
 		return -EAGAIN;
 	}
@@ -297,6 +329,9 @@ static void connect_begin(struct mesh_connect *connect, uint64_t now_ms)
 	int ret = 0;
 
 	connect_state_set(connect, MESH_CONNECT_ASKING);
+	/* HELLO tells the listener why, and it may also be out of reach. */
+	if (connect->handle.foreign && connect->deadline_ms > now_ms + MESH_CONNECT_SLOW_MS)
+		connect->deadline_ms = now_ms + MESH_CONNECT_SLOW_MS;
 	mesh_neighbour_hints_learn(process, &connect->handle);
 	candidates_renew(connect);
 	if (!connect->handle.foreign &&
@@ -354,15 +389,24 @@ static bool hello_learn(struct mesh_connect *connect, uint64_t now_ms)
 	return true;
 }
 
+/* True if no neighbour runs a process of this job, and had the time to start one. */
+MESH_HOLDS(process)
+static bool is_lonely(const struct mesh_connect *connect, uint64_t now_ms)
+{
+	return !connect->relay->tried.num &&
+	       (connect->relay->found_ms || connect->choice.num_candidates) &&
+	       mesh_clock_elapsed_ms(connect->started_ms, now_ms) >= MESH_CONNECT_SLOW_MS;
+}
+
 /* Relays, once they are looked for, lead there unless a candidate is up. */
 MESH_HOLDS(process)
 static void relays_try(struct mesh_connect *connect, uint64_t now_ms)
 {
-	if (!connect->relay && mesh_connect_relay_is_due(connect, now_ms))
-		(void)!mesh_connect_relay_begin(connect); /* else the candidates go on alone */
+	if (!connect->relay && mesh_connect_relays_are_due(connect, now_ms))
+		(void)!relay_begin(connect); /* else the candidates go on alone */
 	if (!connect->relay || mesh_connect_is_up(connect))
 		return;
-	if (!connect->num_dials && mesh_connect_relay_is_hopeless(connect, now_ms)) {
+	if (!connect->num_dials && is_lonely(connect, now_ms)) {
 		if (!connect->choice.num_candidates) {
 			mesh_connect_log_no_path(connect);
 			connect_fail(connect, -ENETUNREACH);
@@ -372,12 +416,12 @@ static void relays_try(struct mesh_connect *connect, uint64_t now_ms)
 	} else if (!connect->num_dials) {
 		mesh_connect_relay_log_slow(connect, now_ms);
 	}
-	if (connect->num_dials && !mesh_connect_relay_is_due(connect, now_ms))
+	if (connect->num_dials && !mesh_connect_relays_are_due(connect, now_ms))
 		return; /* they were begun while none had a carrier */
 	if (!mesh_relay_try_is_ready(connect->relay, now_ms))
 		return;
 	if (connect->num_dials && !connect->open_ms)
-		mesh_connect_relay_log(connect, now_ms);
+		mesh_connect_log_relays(connect, now_ms);
 	connect->open_ms = now_ms;
 	connect_state_set(connect, MESH_CONNECT_OPEN_SENT);
 	path_request(connect);
@@ -429,88 +473,6 @@ static void candidates_try(struct mesh_connect *connect, uint64_t now_ms)
 	}
 }
 
-/* ---- a listener of another protocol version -------------------------------------------------- */
-
-/*
- * True if a peer has answered a HELLO that names this listener, or cannot do so. A peer may be
- * shared with a connection to another listener of that process, which its HELLO names then.
- */
-MESH_HOLDS(process)
-static bool is_told(const struct mesh_connect *connect)
-{
-	const struct mesh_peer *peer;
-	int i;
-
-	for (i = 0; i < connect->num_dials; i++) {
-		peer = connect->dials[i].peer;
-		if (peer && peer->sent_cookie == connect->handle.cookie &&
-		    peer->sent_listen_id == connect->handle.listen_id &&
-		    (peer->refusal || peer->state == MESH_PEER_GREETING ||
-		     peer->state == MESH_PEER_UP))
-			return true;
-	}
-	return false;
-}
-
-/* True if no dial goes on: the next try dials anew. */
-MESH_HOLDS(process)
-static bool is_idle(const struct mesh_connect *connect)
-{
-	int i;
-
-	for (i = 0; i < connect->num_dials; i++) {
-		if (connect->dials[i].state != MESH_DIAL_DEAD)
-			return false;
-	}
-	return connect->num_dials;
-}
-
-/* True if the deadline is over, or what is waited for now had its time. */
-MESH_HOLDS(process)
-static bool is_over(const struct mesh_connect *connect, uint64_t now_ms)
-{
-	uint64_t since_ms = connect->dialled ? connect->try_ms : connect->started_ms;
-
-	return now_ms >= connect->deadline_ms ||
-	       mesh_clock_elapsed_ms(since_ms, now_ms) >= FOREIGN_MS;
-}
-
-/* Dials the first candidates, or those that follow. Returns as mesh_connect_try_start() does. */
-MESH_HOLDS(process)
-static int dial(struct mesh_connect *connect, uint64_t now_ms)
-{
-	int ret = connect->num_dials ? mesh_connect_try_next(connect, now_ms)
-				     : mesh_connect_try_start(connect, now_ms);
-
-	if (!ret)
-		connect->dialled += connect->num_dials;
-	return ret;
-}
-
-/*
- * Exchanges HELLO with a listener of another protocol version, in which each names its version: the
- * connection fails, and the listener's accept() learns why. For some seconds with each candidate
- * that does not answer, and not beyond the deadline.
- */
-MESH_HOLDS(process)
-static void foreign_advance(struct mesh_connect *connect, uint64_t now_ms)
-{
-	enum mesh_verdict verdict = MESH_VERDICT_NEXT;
-	int ret = 0;
-
-	if (connect->num_dials)
-		verdict = mesh_connect_judge(connect, now_ms);
-	if (is_told(connect) || is_over(connect, now_ms) || !connect->choice.num_candidates)
-		ret = -EPROTONOSUPPORT;
-	if (!ret && is_idle(connect))
-		mesh_connect_try_end(connect);
-	if (!ret && (!connect->num_dials || (verdict == MESH_VERDICT_NEXT &&
-					     connect->dialled < connect->choice.num_candidates)))
-		ret = dial(connect, now_ms);
-	if (ret && ret != -EAGAIN)
-		connect_fail(connect, -EPROTONOSUPPORT);
-}
-
 /* ---- the engine ------------------------------------------------------------------------ */
 
 void mesh_connect_advance(struct mesh_connect *connect, uint64_t now_ms)
@@ -520,10 +482,6 @@ void mesh_connect_advance(struct mesh_connect *connect, uint64_t now_ms)
 		connect_begin(connect, now_ms);
 	if (connect->state >= MESH_CONNECT_DONE)
 		return;
-	if (connect->handle.foreign) {
-		foreign_advance(connect, now_ms);
-		return;
-	}
 	if (connect->state == MESH_CONNECT_ASKING)
 		answers_wait(connect, now_ms);
 	if (connect->state == MESH_CONNECT_FAILED)

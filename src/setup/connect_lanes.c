@@ -5,7 +5,6 @@
 #include "base/log.h"
 #include "setup/connect_lanes.h"
 #include "setup/connect_log.h"
-#include "setup/connect_relay.h"
 #include "setup/connect_try.h"
 #include "system/tcp_look.h"
 
@@ -157,8 +156,5 @@ enum mesh_verdict mesh_connect_lanes_judge(struct mesh_connect *connect, uint64_
 	}
 	if (lane_begin(connect, now_ms))
 		return MESH_VERDICT_WAIT;
-	/* What is up now is enough: another try would lose the lanes that are. */
-	if (connect->lanes_begun && verdict != MESH_VERDICT_WAIT && mesh_connect_is_up(connect))
-		verdict = MESH_VERDICT_READY;
 	return verdict;
 }

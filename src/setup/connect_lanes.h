@@ -15,7 +15,7 @@
 #include <stdint.h>
 
 #include "base/lock.h"
-#include "setup/connect_judge.h"
+#include "setup/connect_try.h"
 #include "setup/connecting.h"
 
 /**

@@ -7,16 +7,13 @@
 #include "base/log.h"
 #include "nic/nic.h"
 #include "system/nic_table.h"
-#include "setup/connect_judge.h"
 #include "setup/connect_log.h"
-#include "setup/connect_relay.h"
+#include "setup/relay_try.h"
 #include "setup/connect_try.h"
 #include "setup/neighbour_hints.h"
 #include "setup/nic_watch.h"
 #include "setup/candidates.h"
 
-/* If a connection takes longer, one WARN reports it. */
-#define SLOW_MS 5000
 /* Lines about connections that find no room, here or there, within MESH_LOG_LIMIT_PERIOD_MS. */
 #define FULL_LINES 8
 #define ENDPOINTS_TEXT_MAX 512
@@ -142,6 +139,8 @@ static void guest_log(const struct mesh_connect *connect)
 
 void mesh_connect_log_no_path(const struct mesh_connect *connect)
 {
+	if (connect->handle.foreign)
+		return; /* the line about the handle says enough */
 	if (connect->net->process->role == MESH_PROCESS_GUEST)
 		guest_log(connect);
 	else
@@ -173,7 +172,7 @@ void mesh_connect_relay_log_slow(struct mesh_connect *connect, uint64_t now_ms)
 {
 	char node[MESH_HANDLE_NODE_TEXT_MAX], why[RELAY_TEXT_MAX];
 
-	if (connect->slow_warned || now_ms - connect->started_ms < SLOW_MS)
+	if (connect->slow_warned || now_ms - connect->started_ms < MESH_CONNECT_SLOW_MS)
 		return;
 	connect->slow_warned = true;
 	mesh_warn("still connecting to node %s through neighbours (%s); giving up in %llu s",
@@ -321,6 +320,8 @@ void mesh_connect_log_timeout(const struct mesh_connect *connect, uint64_t now_m
 	const struct mesh_peer *tried = mesh_connect_try_informative(connect);
 	char relays[RELAY_TEXT_MAX + 64];
 
+	if (connect->handle.foreign)
+		return;
 	relays_text(connect, now_ms, relays, sizeof(relays));
 	if (connect->net->process->role == MESH_PROCESS_GUEST)
 		guest_log(connect);
@@ -339,13 +340,39 @@ void mesh_connect_log_slow(struct mesh_connect *connect, uint64_t now_ms)
 	const struct mesh_peer *peer = mesh_connect_try_informative(connect);
 	char text[MESH_PEER_TEXT_MAX];
 
-	if (connect->slow_warned || !peer || now_ms - connect->started_ms < SLOW_MS)
+	if (connect->slow_warned || !peer || now_ms - connect->started_ms < MESH_CONNECT_SLOW_MS)
 		return;
 	connect->slow_warned = true;
 	mesh_neighbour_hints_look(connect->net->process);
 	mesh_warn("still connecting from %s to %s (%s); giving up in %llu s",
 		  peer->domain->nic->netdev, mesh_peer_text(peer, text),
 		  peer->reason[0] ? peer->reason : "no answer yet", seconds_left(connect, now_ms));
+}
+
+void mesh_connect_log_relays(const struct mesh_connect *connect, uint64_t now_ms)
+{
+	struct mesh_process *process = connect->net->process;
+	const unsigned long long age_ms = now_ms - connect->started_ms;
+	char node[MESH_HANDLE_NODE_TEXT_MAX], more[MESH_LOG_LIMIT_TEXT_MAX];
+	const struct mesh_dial *dial = NULL;
+	int i;
+
+	mesh_process_assert_locked(process);
+	mesh_handle_node_text(&connect->handle, node);
+	for (i = 0; i < connect->num_dials; i++) {
+		if (connect->pairs[i].class == MESH_PATH_DIRECT && connect->dials[i].peer &&
+		    !mesh_addr_is_link_local(&connect->dials[i].way.address.addr))
+			dial = &connect->dials[i];
+	}
+	if (!dial)
+		mesh_info("the routes to node %s have let nothing through for %llu ms: going over "
+			  "relays",
+			  node, age_ms);
+	else if (mesh_log_limit_pass(&process->limits.dead_links, 1, now_ms, more))
+		mesh_warn("the links to node %s have let nothing through for %llu ms (%s): going "
+			  "over relays. 'fi_mesh check --peer' on both nodes says more%s",
+			  node, age_ms,
+			  dial->peer->reason[0] ? dial->peer->reason : "TCP has no answer", more);
 }
 
 void mesh_connect_log_full(const struct mesh_peer *peer, int error)

@@ -27,6 +27,10 @@ void mesh_connect_log_slow(struct mesh_connect *connect, uint64_t now_ms);
 MESH_HOLDS(process)
 void mesh_connect_relay_log_slow(struct mesh_connect *connect, uint64_t now_ms);
 
+/** Logs that the candidates have let nothing through, and relays lead there. */
+MESH_HOLDS(process)
+void mesh_connect_log_relays(const struct mesh_connect *connect, uint64_t now_ms);
+
 /** Logs that there is no room for a connection here: @error, a negative errno. Limited. */
 MESH_HOLDS(process)
 void mesh_connect_log_full(const struct mesh_peer *peer, int error);

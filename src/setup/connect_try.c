@@ -12,7 +12,6 @@
 #include "base/random.h"
 #include "control/peer_send.h"
 #include "nic/addr.h"
-#include "setup/connect_judge.h"
 #include "setup/connect_try.h"
 #include "setup/relay_try.h"
 #include "transport/attach.h"
@@ -98,8 +97,7 @@ static void begin_log(const struct mesh_connect *connect, int error, uint64_t no
 }
 
 /*
- * Dials the candidates of a try, without those whose NIC is slow to open, or has no carrier: the
- * others do not wait. Removes those whose domain cannot be opened. Returns 0; -ENOLINK if one has
+ * Dials the candidates of a try, without those whose NIC has no carrier. Removes those whose domain cannot be opened. Returns 0; -ENOLINK if one has
  * no carrier; -ENOMEM or -ENOSPC.
  */
 MESH_HOLDS(process)
@@ -113,12 +111,10 @@ static int candidates_dial(struct mesh_connect *connect, uint64_t now_ms)
 	while (i < choice->num_candidates && connect->num_dials < max) {
 		k = (connect->first_candidate + i) % choice->num_candidates;
 		ret = -EAGAIN;
-		if (!mesh_connect_candidate_is_slow(connect, k)) {
-			if (is_apart(connect, &choice->candidates[k]))
-				ret = pair_dial(connect, choice->candidates[k], 0, now_ms);
-			else
-				left = true;
-		}
+		if (is_apart(connect, &choice->candidates[k]))
+			ret = pair_dial(connect, choice->candidates[k], 0, now_ms);
+		else
+			left = true;
 		if (ret == -ENODEV) {
 			connect->unopened = 1 + endpoints[choice->candidates[k].local].nic;
 			candidate_remove(connect, k);
@@ -126,7 +122,7 @@ static int candidates_dial(struct mesh_connect *connect, uint64_t now_ms)
 		}
 		if (ret == -ENETDOWN)
 			error = -ENOLINK; /* its turn comes with a carrier */
-		else if (ret && ret != -EAGAIN && ret != -EBUSY)
+		else if (ret && ret != -EAGAIN)
 			error = ret;
 		i++;
 		if (!left)
@@ -180,6 +176,231 @@ void mesh_connect_try_end(struct mesh_connect *connect)
 		dial_leave(connect, connect->num_dials - 1);
 }
 
+/* ---- what has become of them ---------------------------------------------------------------- */
+
+/* What is to be expected of a dial. */
+enum prospect {
+	PROSPECT_UP,
+	PROSPECT_PENDING,
+	PROSPECT_SILENT,  /* nothing has answered there for long, in this try or an earlier one */
+	PROSPECT_OVER,	  /* it cannot come up now, but a new dial of the same pair may later */
+	PROSPECT_REFUSES, /* it refuses this connection */
+	PROSPECT_DEAD_END,
+	PROSPECT_UNOPENED, /* our NIC cannot be opened for it */
+	PROSPECTS
+};
+
+/*
+ * True if the peer's kernel sends the answers by another NIC, or ours cannot be opened: to try this
+ * pair again is no use.
+ */
+MESH_HOLDS(process)
+static bool is_dead_end(const struct mesh_dial *dial)
+{
+	if (dial->peer)
+		return dial->peer->refusal == MESH_REFUSAL_ROUTE;
+	return dial->error == -ENODEV && !mesh_domain_lane(dial->way.index);
+}
+
+/*
+ * True if NIC @dev had no carrier when the kernel last said that a link has changed, or a try last
+ * looked: nothing behind it is reached. Ranks of one node reach each other without.
+ */
+MESH_HOLDS(process)
+static bool nic_is_away(const struct mesh_connect *connect, int dev)
+{
+	const struct mesh_process *process = connect->net->process;
+
+	return process->nics_away & 1u << dev && connect->handle.node_id != process->node_id;
+}
+
+/*
+ * Since when each attempt of any of the try's dials was refused because no process listens there;
+ * 0 if one was not.
+ */
+MESH_HOLDS(process)
+static uint64_t refused_since(const struct mesh_connect *connect)
+{
+	const struct mesh_peer *peer;
+	uint64_t since = 0;
+	int i;
+
+	for (i = 0; i < connect->num_dials; i++) {
+		peer = connect->dials[i].peer;
+		if (!peer || !peer->first_refused_ms)
+			return 0;
+		if (peer->first_refused_ms > since)
+			since = peer->first_refused_ms;
+	}
+	return since;
+}
+
+MESH_HOLDS(process)
+static enum prospect prospect_of(const struct mesh_connect *connect, const struct mesh_dial *dial,
+				 uint64_t now_ms)
+{
+	const struct mesh_peer *peer = dial->peer;
+
+	if (is_dead_end(dial))
+		return peer ? PROSPECT_DEAD_END : PROSPECT_UNOPENED;
+	if (!peer)
+		return dial->state == MESH_DIAL_OPENING ? PROSPECT_PENDING : PROSPECT_OVER;
+	if (mesh_peer_refuses(peer, connect->handle.cookie))
+		return PROSPECT_REFUSES;
+	if (dial->state == MESH_DIAL_DEAD)
+		return PROSPECT_OVER;
+	if (dial->state == MESH_DIAL_UP)
+		return PROSPECT_UP;
+	if (nic_is_away(connect, peer->domain->dev))
+		return PROSPECT_OVER;
+	if (peer->silent_ms && mesh_clock_elapsed_ms(peer->silent_ms, now_ms) >= MESH_DIAL_MS)
+		return PROSPECT_SILENT;
+	return PROSPECT_PENDING;
+}
+
+/*
+ * How long this dial is waited for before others are tried, or once one is up: longer if our NIC is
+ * being opened, or the other process has accepted a TCP connection.
+ */
+MESH_HOLDS(process)
+static uint64_t patience_ms(const struct mesh_dial *dial)
+{
+	const struct mesh_peer *peer = dial->peer;
+	bool answered = peer ? peer->name[0] || peer->state == MESH_PEER_HELLO ||
+					peer->state == MESH_PEER_GREETING
+			     : dial->state == MESH_DIAL_OPENING;
+
+	return answered ? MESH_DIAL_MS : MESH_SETTLE_MS;
+}
+
+/* What the verdict is made of. */
+struct outlook {
+	int num[PROSPECTS];   /* dials of this prospect */
+	uint64_t patience_ms; /* for the one that is waited for longest */
+	bool others;	      /* there are candidates outside this try */
+	bool rivals;	      /* some of them have a carrier */
+};
+
+MESH_HOLDS(process)
+static struct outlook outlook_of(struct mesh_connect *connect, uint64_t now_ms)
+{
+	const struct mesh_path_choice *choice = &connect->choice;
+	int i, outside = choice->num_candidates - connect->num_dials, away = 0;
+	struct outlook outlook = {.others = outside > 0};
+	const struct mesh_endpoint_addr *local;
+	enum prospect prospect;
+
+	/* Also those of this try whose carrier is lost: they are over, and the try soon is, too. */
+	for (i = 0; i < choice->num_candidates; i++) {
+		local = &connect->net->process->endpoints[choice->candidates[i].local];
+		away += nic_is_away(connect, local->nic);
+	}
+	outlook.rivals = outside > away;
+	for (i = 0; i < connect->num_dials; i++) {
+		mesh_dial_look(&connect->dials[i], now_ms);
+		prospect = prospect_of(connect, &connect->dials[i], now_ms);
+		outlook.num[prospect]++;
+		if (prospect == PROSPECT_PENDING &&
+		    patience_ms(&connect->dials[i]) > outlook.patience_ms)
+			outlook.patience_ms = patience_ms(&connect->dials[i]);
+	}
+	return outlook;
+}
+
+/*
+ * Once one is up, the others have a moment to follow, and longer if a NIC is being opened here or
+ * there. What comes up later joins the comm then.
+ */
+MESH_HOLDS(process)
+static bool is_ready(struct mesh_connect *connect, const struct outlook *outlook, uint64_t now_ms)
+{
+	if (!outlook->num[PROSPECT_UP])
+		connect->up_ms = 0;
+	else if (!connect->up_ms)
+		connect->up_ms = now_ms;
+	return connect->up_ms &&
+	       (!outlook->num[PROSPECT_PENDING] || now_ms - connect->up_ms >= outlook->patience_ms);
+}
+
+MESH_HOLDS(process)
+static bool is_refused(const struct mesh_connect *connect, const struct outlook *outlook,
+		       uint64_t now_ms)
+{
+	int refuse = outlook->num[PROSPECT_REFUSES] + outlook->num[PROSPECT_DEAD_END];
+	uint64_t since_ms = refused_since(connect);
+
+	/* The candidates outside this try are tried first; they replace a dead end. */
+	if (outlook->others &&
+	    (outlook->num[PROSPECT_DEAD_END] || now_ms - connect->started_ms <= MESH_DIAL_MS))
+		return false;
+	if (refuse && refuse + outlook->num[PROSPECT_SILENT] == connect->num_dials)
+		return true;
+	if (!since_ms)
+		return false;
+	/* No process listens there, and tries before this one have found that, too. */
+	if (connect->refused_ms)
+		since_ms = connect->refused_ms;
+	return mesh_clock_elapsed_ms(since_ms, now_ms) > MESH_DIAL_MS;
+}
+
+/* True if others are to be tried: what is over is replaced even if the rest is pending. */
+static bool is_spent(const struct mesh_connect *connect, const struct outlook *outlook,
+		     uint64_t now_ms)
+{
+	uint64_t age_ms = now_ms - connect->try_ms;
+
+	if (outlook->num[PROSPECT_UP])
+		return false;
+	if (outlook->num[PROSPECT_DEAD_END] + outlook->num[PROSPECT_UNOPENED] == connect->num_dials)
+		return true;
+	if (age_ms <= MESH_SETTLE_MS)
+		return false;
+	return outlook->num[PROSPECT_OVER] || outlook->num[PROSPECT_UNOPENED] ||
+	       (outlook->rivals
+			? age_ms > outlook->patience_ms
+			: !outlook->num[PROSPECT_PENDING] && !outlook->num[PROSPECT_SILENT]);
+}
+
+enum mesh_verdict mesh_connect_judge(struct mesh_connect *connect, uint64_t now_ms)
+{
+	struct outlook outlook;
+
+	mesh_process_assert_locked(connect->net->process);
+	outlook = outlook_of(connect, now_ms);
+	if (is_ready(connect, &outlook, now_ms))
+		return MESH_VERDICT_READY;
+	if (is_refused(connect, &outlook, now_ms))
+		return MESH_VERDICT_REFUSED;
+	return is_spent(connect, &outlook, now_ms) ? MESH_VERDICT_NEXT : MESH_VERDICT_WAIT;
+}
+
+bool mesh_connect_is_up(const struct mesh_connect *connect)
+{
+	int i;
+
+	for (i = 0; i < connect->num_dials; i++) {
+		if (connect->dials[i].state == MESH_DIAL_UP)
+			return true;
+	}
+	return false;
+}
+
+bool mesh_connect_relays_are_due(const struct mesh_connect *connect, uint64_t now_ms)
+{
+	uint64_t wait_ms = MESH_SETTLE_MS;
+	int i;
+
+	mesh_process_assert_locked(connect->net->process);
+	for (i = 0; i < connect->num_dials; i++) {
+		if (patience_ms(&connect->dials[i]) > wait_ms)
+			wait_ms = patience_ms(&connect->dials[i]);
+	}
+	return !mesh_connect_is_up(connect) &&
+	       mesh_clock_elapsed_ms(connect->started_ms, now_ms) >= wait_ms;
+}
+
+/* ---- the next ones --------------------------------------------------------------------------- */
+
 static bool pairs_equal(struct mesh_path_candidate a, struct mesh_path_candidate b)
 {
 	return a.local == b.local && a.remote == b.remote && a.class == b.class;
@@ -208,14 +429,14 @@ static void dead_ends_forget(struct mesh_connect *connect)
 	int i;
 
 	for (i = 0; i < connect->num_dials; i++) {
-		if (mesh_connect_is_dead_end(&connect->dials[i]))
+		if (is_dead_end(&connect->dials[i]))
 			dial_forget(connect, i);
 	}
 }
 
 int mesh_connect_try_next(struct mesh_connect *connect, uint64_t now_ms)
 {
-	uint64_t refused_ms = mesh_connect_refused_since(connect);
+	uint64_t refused_ms = refused_since(connect);
 
 	dead_ends_forget(connect);
 	if (!refused_ms)
@@ -279,7 +500,7 @@ void mesh_connect_try_settle(struct mesh_connect *connect)
 			continue;
 		peer = connect->dials[i].peer;
 		if (peer ? mesh_peer_refuses(peer, connect->handle.cookie)
-			 : mesh_connect_is_dead_end(&connect->dials[i]))
+			 : is_dead_end(&connect->dials[i]))
 			dial_forget(connect, i);
 		dial_leave(connect, i);
 	}

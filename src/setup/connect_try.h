@@ -9,13 +9,37 @@
 #include "base/lock.h"
 #include "setup/connecting.h"
 
+/*
+ * Once a path is up, the others have this time to follow. Before, it is what an address gets that
+ * does not answer: then the next candidates are tried, and relays beside them.
+ */
+#define MESH_SETTLE_MS 500
+
+enum mesh_verdict {
+	MESH_VERDICT_WAIT,    /* one may still come up */
+	MESH_VERDICT_READY,   /* one is up, and those that may follow had time to */
+	MESH_VERDICT_REFUSED, /* each one refuses, and more time will not change it */
+	MESH_VERDICT_NEXT,    /* none of this try will be up soon: the next candidates */
+};
+
+/** Looks at the dials of the current try, of which there is one, and judges it. */
+MESH_HOLDS(process)
+enum mesh_verdict mesh_connect_judge(struct mesh_connect *connect, uint64_t now_ms);
+
+/** True if a dial of the current try is up. */
+MESH_HOLDS(process)
+bool mesh_connect_is_up(const struct mesh_connect *connect);
+
+/** True if relays are to be looked for: nothing is up, and the candidates had their time. */
+MESH_HOLDS(process)
+bool mesh_connect_relays_are_due(const struct mesh_connect *connect, uint64_t now_ms);
+
 /**
  * Dials the candidates from connect->first_candidate on. Those whose domain cannot be opened are
  * removed, and those whose NIC has no carrier wait for it, also if it is open.
  *
- * Returns 0; -EAGAIN where libfabric takes too long to open each, or -ENOLINK where one needs a
- * carrier first, and the others wait as well: no try has begun; -ENODEV if no candidate is left;
- * -ENOMEM or -ENOSPC.
+ * Returns 0; -ENOLINK where each needs a carrier first: no try has begun; -ENODEV if no candidate is
+ * left; -ENOMEM or -ENOSPC.
  */
 MESH_HOLDS(process)
 int mesh_connect_try_start(struct mesh_connect *connect, uint64_t now_ms);

@@ -15,6 +15,9 @@
 #include "transport/comm.h"
 #include "wire/handle.h"
 
+/* An attempt that takes longer is reported; one without prospects ends. */
+#define MESH_CONNECT_SLOW_MS 5000
+
 enum mesh_connect_state {
 	MESH_CONNECT_NEW,    /* the engine has not seen it yet */
 	MESH_CONNECT_ASKING, /* waiting for neighbours to say which link leads to the node */
@@ -49,17 +52,16 @@ struct mesh_connect {
 	struct mesh_path_candidate pairs[MESH_PATHS_MAX];
 	struct mesh_dial dials[MESH_PATHS_MAX];
 	int num_dials;		      /* 0: no candidate can begin now */
-	struct mesh_relay_try *relay; /* tried beside them: connect_relay.h; owned, or NULL */
+	struct mesh_relay_try *relay; /* tried beside them; owned, or NULL */
 	uint64_t open_ms;	      /* when the latest OPEN was sent; 0: none was */
 	int unopened;	 /* 1 + the NIC of the last candidate that cannot be opened, or 0 */
 	int lanes;	 /* of each pair of this try; 0: not chosen yet */
 	int lanes_begun; /* of these, beside the first one */
-	uint64_t try_ms; /* since when all domains of the try are open */
-	uint64_t up_ms;	 /* the same, and one of the dials is up; 0: none is */
+	uint64_t try_ms; /* since when these are tried */
+	uint64_t up_ms;	 /* since when one of them is up; 0: none is */
 
 	struct mesh_comm *comm; /* from SENT on */
 	int num_accepted;	/* of its paths */
-	int dialled;		/* candidates, for a listener of another version */
 	uint64_t started_ms, deadline_ms;
 	uint64_t refused_ms; /* since when every candidate is refused; 0 if one is not */
 	bool slow_warned;    /* a WARN reported that it takes long */

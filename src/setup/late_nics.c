@@ -86,32 +86,34 @@ static bool pair_is_late(const struct mesh_peer *peer, const struct mesh_path_ca
 }
 
 /*
- * True if a way over the pair may be of use to a comm of this tier: it is better, or one more
- * cable. Most pairs of link-local addresses share no link.
+ * True if a way over the pair may be of use to a comm of this tier: it is better, or one more of
+ * them. Unless neighbours have answered, most pairs of link-local addresses share no link.
  */
 MESH_HOLDS(process)
 static bool pair_is_of_use(const struct mesh_process *process, const struct mesh_handle *handle,
+			   const struct mesh_path_choice *choice,
 			   const struct mesh_path_candidate *pair, const struct mesh_way *way,
 			   enum mesh_path_tier tier)
 {
 	if (tier == MESH_TIER_DRAINED)
 		return true;
-	if (tier == MESH_TIER_LINK)
-		return pair->class == MESH_PATH_DIRECT &&
-		       !mesh_addr_is_link_local(&handle->endpoints[pair->remote].addr);
+	if (tier == MESH_TIER_LINK && !choice->proven &&
+	    mesh_addr_is_link_local(&handle->endpoints[pair->remote].addr))
+		return false;
 	return (pair->class == MESH_PATH_DIRECT || pair->class == MESH_PATH_ROUTED) &&
-	       mesh_link_tier(process, mesh_way_dev(way), &way->address, way->routed) < tier;
+	       mesh_link_tier(process, mesh_way_dev(way), &way->address, way->routed) <= tier;
 }
 
 MESH_HOLDS(process)
 static void pair_want(struct mesh_process *process, uint64_t process_id,
-		      const struct mesh_handle *handle, const struct mesh_path_candidate *pair,
-		      enum mesh_path_tier tier, struct mesh_comm *comm)
+		      const struct mesh_handle *handle, const struct mesh_path_choice *choice,
+		      int i, enum mesh_path_tier tier, struct mesh_comm *comm)
 {
+	const struct mesh_path_candidate *pair = &choice->candidates[i];
 	struct mesh_way way;
 
 	if (mesh_way_of_pair(process, handle, pair, &way) &&
-	    pair_is_of_use(process, handle, pair, &way, tier))
+	    pair_is_of_use(process, handle, choice, pair, &way, tier))
 		mesh_rejoin_new(process, process_id, &way, comm);
 }
 
@@ -125,8 +127,8 @@ void mesh_late_links_want(struct mesh_comm *comm, const struct mesh_handle *hand
 	if (handle->node_id == comm->process->node_id)
 		return; /* between two ranks of one node every path is the same memory */
 	for (i = 0; i < choice->num_candidates; i++)
-		pair_want(comm->process, mesh_process_id_of(handle->cookie), handle,
-			  &choice->candidates[i], tier, comm);
+		pair_want(comm->process, mesh_process_id_of(handle->cookie), handle, choice, i,
+			  tier, comm);
 }
 
 void mesh_late_links_find(struct mesh_comm *comm, const struct mesh_handle *handle)
@@ -156,7 +158,7 @@ static void links_try(const struct mesh_peer *peer)
 	mesh_candidates_find(peer->process, peer->domain->dev, &handle, &choice);
 	for (i = 0; i < choice.num_candidates; i++) {
 		if (pair_is_late(peer, &choice.candidates[i]))
-			pair_want(peer->process, peer->process_id, &handle, &choice.candidates[i],
+			pair_want(peer->process, peer->process_id, &handle, &choice, i,
 				  MESH_TIER_ROUTED_RDMA, NULL);
 	}
 }

@@ -22,9 +22,6 @@
 #include "transport/place.h"
 #include "wire/message.h"
 
-/* Connections wait this long for the slowest domain, then use the domains that are open. */
-#define OPENING_MS 10000
-
 /* A domain that could not be opened is tried again after this time. */
 #define AGAIN_MS 1000
 
@@ -170,22 +167,6 @@ static void opening_begin(struct mesh_process *process, int index)
 	opening_start(process, index);
 }
 
-/* True while a domain is opened, for a bounded time. */
-MESH_HOLDS(process)
-static bool is_opening(struct mesh_process *process, int index)
-{
-	uint64_t *since_ms = &process->opening_ms[index];
-
-	if (process->dev_states[index] != MESH_DEV_OPENING || !*since_ms)
-		return false;
-	if (mesh_clock_elapsed_ms(*since_ms, mesh_clock_ms()) < OPENING_MS)
-		return true;
-	*since_ms = 0;
-	mesh_warn("libfabric has not opened %s within %d s; going on without this NIC until it has",
-		  process->nics[index % MESH_NICS_MAX]->netdev, OPENING_MS / 1000);
-	return false;
-}
-
 bool mesh_opening_need(struct mesh_process *process, int index, bool again)
 {
 	enum mesh_dev_state state = process->dev_states[index];
@@ -197,7 +178,7 @@ bool mesh_opening_need(struct mesh_process *process, int index, bool again)
 	    (state == MESH_DEV_FAILED &&
 	     (again || mesh_clock_elapsed_ms(since_ms, mesh_clock_ms()) >= AGAIN_MS)))
 		opening_begin(process, index);
-	return is_opening(process, index);
+	return process->dev_states[index] == MESH_DEV_OPENING;
 }
 
 /*

@@ -40,7 +40,7 @@ int mesh_opening_join(struct mesh_process *process, int dev);
  * @index: of one of a NIC's domains (control/process.h)
  * @again: also if it has failed less than a second ago: the caller has not asked for it before
  *
- * Returns true while it is being opened, for a bounded time; afterwards it is open, or has failed
+ * Returns true while it is being opened; afterwards it is open, or has failed
  * (logged, unless it had failed for the same reason).
  */
 MESH_HOLDS(process)

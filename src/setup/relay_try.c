@@ -19,7 +19,7 @@
 #include "control/peer_send.h"
 #include "neighbours/neighbours.h"
 #include "relay/relay.h"
-#include "setup/connect_judge.h"
+#include "setup/connect_try.h"
 #include "setup/rank_ring.h"
 #include "setup/relay_try.h"
 #include "setup/setup.h"
@@ -480,7 +480,7 @@ static void relay_drop(struct mesh_relay_try *relay, int i)
 MESH_HOLDS(process)
 static void dials_look(struct mesh_relay_try *relay, uint64_t now_ms)
 {
-	bool late = relay->up_ms && now_ms - relay->up_ms >= MESH_TRY_DOUBT_MS, opening = false;
+	bool late = relay->up_ms && now_ms - relay->up_ms >= MESH_SETTLE_MS, opening = false;
 	struct mesh_dial *dial;
 	int i;
 

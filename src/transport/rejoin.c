@@ -242,7 +242,7 @@ static bool link_serves(const struct mesh_rejoin *rejoin, struct mesh_comm *comm
 	enum mesh_path_tier tier = tier_of(rejoin);
 
 	return comm->sending && mesh_process_id_of(comm->cookie) == rejoin->process_id &&
-	       (tier == MESH_TIER_LINK || tier < mesh_comm_tier(comm)) &&
+	       tier <= mesh_comm_tier(comm) &&
 	       (way->address.provider != MESH_PROVIDER_TCP || comm->reorders) &&
 	       comm->eager_limit <= mesh_process_eager_limit(comm->process, way->address.provider);
 }

@@ -23,9 +23,8 @@ MESH_HOLDS(process)
 void mesh_rejoin_want(struct mesh_path *path);
 
 /**
- * Comms that send to the process @process_id and never had a path over this link may get one; over
- * the kernel's routes only those that began over relays and have no path now. It is dialled for as
- * long as one of them may.
+ * Comms that send to the process @process_id and never had a path over this link may get one, if it
+ * is not worse than theirs. It is dialled for as long as one of them may.
  *
  * @way: its listener is not meant
  * @comm: the one that it is for; NULL: any
