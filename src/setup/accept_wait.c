@@ -9,11 +9,10 @@
 #include "control/peer.h"
 #include "control/process.h"
 #include "setup/accept_wait.h"
+#include "setup/connecting.h"
 
 /* If accept() waits for this long, one WARN reports it. */
 #define SLOW_MS 10000
-/* The time for another attempt, after the peer was lost or has given up. */
-#define GONE_MS 5000
 
 #define ADDRESSES_TEXT_MAX 384
 
@@ -100,7 +99,7 @@ static bool is_gone(const struct mesh_accept_wait *wait, uint64_t now_ms)
 	uint64_t limit_ms = wait->process->config.connect_timeout_s * 1000;
 
 	if (wait->state != MESH_ACCEPT_LOST)
-		limit_ms = GONE_MS;
+		limit_ms = MESH_CONNECT_SLOW_MS;
 	return wait->state != MESH_ACCEPT_HERE &&
 	       mesh_clock_elapsed_ms(since_ms, now_ms) >= limit_ms;
 }

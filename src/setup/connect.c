@@ -16,13 +16,8 @@
 #include "transport/route_wait.h"
 #include "wire/protocol.h"
 
-/*
- * The engine looks at an attempt when something has happened that it may wait for, and after a 16th
- * of its age.
- */
-#define ADVANCE_MIN_MS 5
-#define ADVANCE_MAX_MS 500
-#define ADVANCE_PART 16
+/* The engine looks at an attempt when something has happened that it may wait for, and so often. */
+#define ADVANCE_MS 10
 /*
  * NCCL may never ask for the result: its tables up to v10 forget an attempt that they gave up. The
  * result is freed after this, the second time: if this process was stopped meanwhile, NCCL had no
@@ -60,15 +55,6 @@ void mesh_connect_free(struct mesh_connect *connect)
 	LIST_REMOVE(connect, entry);
 	LIST_REMOVE(connect, id_entry);
 	free(connect);
-}
-
-static uint64_t advance_pause_ms(const struct mesh_connect *connect, uint64_t now_ms)
-{
-	uint64_t pause_ms = mesh_clock_elapsed_ms(connect->started_ms, now_ms) / ADVANCE_PART;
-
-	if (pause_ms < ADVANCE_MIN_MS)
-		return ADVANCE_MIN_MS;
-	return pause_ms < ADVANCE_MAX_MS ? pause_ms : ADVANCE_MAX_MS;
 }
 
 /*
@@ -111,7 +97,7 @@ static void connect_expired(struct mesh_timer *timer, uint64_t now_ms)
 	if (connect->state == MESH_CONNECT_TAKEN)
 		taken_improve(connect);
 	if (connect->state < MESH_CONNECT_DONE)
-		mesh_engine_timer_set(engine, timer, now_ms + advance_pause_ms(connect, now_ms));
+		mesh_engine_timer_set(engine, timer, now_ms + ADVANCE_MS);
 	else if (connect->state == MESH_CONNECT_TAKEN || connect->over_looks++ == 2)
 		mesh_connect_free(connect);
 	else

@@ -97,8 +97,8 @@ static void begin_log(const struct mesh_connect *connect, int error, uint64_t no
 }
 
 /*
- * Dials the candidates of a try, without those whose NIC has no carrier. Removes those whose domain cannot be opened. Returns 0; -ENOLINK if one has
- * no carrier; -ENOMEM or -ENOSPC.
+ * Dials the candidates of a try, without those whose NIC has no carrier. Removes those whose domain
+ * cannot be opened. Returns 0; -ENOLINK if one has no carrier; -ENOMEM or -ENOSPC.
  */
 MESH_HOLDS(process)
 static int candidates_dial(struct mesh_connect *connect, uint64_t now_ms)

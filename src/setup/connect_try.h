@@ -9,12 +9,6 @@
 #include "base/lock.h"
 #include "setup/connecting.h"
 
-/*
- * Once a path is up, the others have this time to follow. Before, it is what an address gets that
- * does not answer: then the next candidates are tried, and relays beside them.
- */
-#define MESH_SETTLE_MS 500
-
 enum mesh_verdict {
 	MESH_VERDICT_WAIT,    /* one may still come up */
 	MESH_VERDICT_READY,   /* one is up, and those that may follow had time to */
@@ -38,8 +32,8 @@ bool mesh_connect_relays_are_due(const struct mesh_connect *connect, uint64_t no
  * Dials the candidates from connect->first_candidate on. Those whose domain cannot be opened are
  * removed, and those whose NIC has no carrier wait for it, also if it is open.
  *
- * Returns 0; -ENOLINK where each needs a carrier first: no try has begun; -ENODEV if no candidate is
- * left; -ENOMEM or -ENOSPC.
+ * Returns 0; -ENOLINK where each needs a carrier first: no try has begun; -ENODEV if no candidate
+ * is left; -ENOMEM or -ENOSPC.
  */
 MESH_HOLDS(process)
 int mesh_connect_try_start(struct mesh_connect *connect, uint64_t now_ms);

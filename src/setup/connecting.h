@@ -15,6 +15,11 @@
 #include "transport/comm.h"
 #include "wire/handle.h"
 
+/*
+ * Once a path is up, the others have this time to follow. Before, it is what an address gets that
+ * does not answer: then the next candidates are tried, and relays beside them.
+ */
+#define MESH_SETTLE_MS 500
 /* An attempt that takes longer is reported; one without prospects ends. */
 #define MESH_CONNECT_SLOW_MS 5000
 

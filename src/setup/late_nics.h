@@ -26,7 +26,7 @@ void mesh_late_nics_introduced(struct mesh_peer *peer, const struct mesh_frame_h
 
 /**
  * The comm, which sends to the listener of @handle, may get paths over these links and routes, if
- * they are of a better tier than what it has, or more of the same. Without a path (DRAINED) it tries
+ * they are of a better tier than what it has, or of the same. Without a path (DRAINED) it tries
  * all, also what is far, a reserve, or contradicted by neighbours.
  */
 MESH_HOLDS(process)

@@ -21,12 +21,6 @@
 #include "wire/handle.h"
 #include "wire/stats.h"
 
-/*
- * If it is unknown whether a connector that was lost, or whose circuit broke, got the comm, it has
- * this long to connect again.
- */
-#define DOUBT_MS 3000
-
 /* ---- the engine's side ----------------------------------------------------------------- */
 
 /* The listener with this id and cookie, or NULL. */
@@ -387,8 +381,9 @@ static bool has_lost_all_paths(const struct mesh_comm *comm)
 }
 
 /*
- * True if there has been time enough to connect again. A comm without any path waits for one: it
- * gets it, or learns that the connector has ended it; or it fails.
+ * True if there has been time enough to connect again, for a connector that was lost, or whose
+ * circuit broke, so that it is unknown whether it got the comm. A comm without any path waits for
+ * one: it gets it, or learns that the connector has ended it; or it fails.
  */
 MESH_HOLDS(process)
 static bool is_doubted_for_long(struct mesh_listener *listener, struct mesh_comm *comm,
@@ -403,7 +398,7 @@ static bool is_doubted_for_long(struct mesh_listener *listener, struct mesh_comm
 		mesh_accept_wait_hold(&listener->wait, now_ms);
 	if (!comm->doubted_ms)
 		comm->doubted_ms = now_ms;
-	return !waits && mesh_clock_elapsed_ms(comm->doubted_ms, now_ms) >= DOUBT_MS;
+	return !waits && mesh_clock_elapsed_ms(comm->doubted_ms, now_ms) >= MESH_DIAL_MS;
 }
 
 /*

@@ -15,11 +15,12 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/retry.h"
 #include "control/peer.h"
 #include "control/peer_send.h"
 #include "neighbours/neighbours.h"
 #include "relay/relay.h"
-#include "setup/connect_try.h"
+#include "setup/connecting.h"
 #include "setup/rank_ring.h"
 #include "setup/relay_try.h"
 #include "setup/setup.h"
@@ -27,10 +28,6 @@
 #include "transport/path_relayed.h"
 #include "transport/route_wait.h"
 
-/* One that has refused is asked again after this. */
-#define AGAIN_MS 300
-/* The mesh is searched again while no route leads there. */
-#define SEARCH_AGAIN_MS 500
 /*
  * What a search has found that begins sooner after the start of this process is not enough: another
  * one follows.
@@ -168,7 +165,7 @@ static void search(struct mesh_process *process, uint64_t now_ms)
 {
 	struct mesh_setup *setup = mesh_setup_of(process);
 
-	if (mesh_clock_elapsed_ms(setup->searched_ms, now_ms) < SEARCH_AGAIN_MS)
+	if (mesh_clock_elapsed_ms(setup->searched_ms, now_ms) < MESH_SEARCH_AGAIN_MS)
 		return;
 	setup->searched_ms = now_ms;
 	mesh_neighbours_search(setup->neighbours);
@@ -543,7 +540,7 @@ void mesh_relay_try_refused(struct mesh_relay_try *relay, int i, enum mesh_refus
 {
 	struct mesh_relay_tried *tried = tried_get(&relay->tried, &relay->nexts[i]);
 
-	tried->not_before_ms = mesh_clock_ms() + AGAIN_MS;
+	tried->not_before_ms = mesh_clock_ms() + MESH_RETRY_MIN_MS;
 	tried->refusal = refusal;
 }
 

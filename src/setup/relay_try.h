@@ -14,6 +14,9 @@
 #include "wire/frame.h"
 #include "wire/handle.h"
 
+/* The mesh is searched again, while no route leads there, and after a carrier has come. */
+#define MESH_SEARCH_AGAIN_MS 500
+
 /* Processes that are remembered. */
 #define MESH_RELAYS_TRIED 64
 

@@ -30,17 +30,8 @@
 #include "transport/route_wait.h"
 #include "wire/handle.h"
 
-/* Between two looks. */
+/* Between two steps of a look. */
 #define LOOK_MS 20
-/* Between two steps of a look of a comm that goes on, and what one may take. */
-#define BESIDE_STEP_MS 50
-#define BESIDE_MS 5000
-/* A comm without any path looks for relays alone at first. */
-#define RELAYS_MS 2000
-/* The kernel is asked for its routes again after this. */
-#define LINKS_MS 1000
-/* The carrier of a NIC may come and go: so long between two looks. */
-#define CARRIER_GAP_MS 1000
 
 struct mesh_reroute {
 	LIST_ENTRY(mesh_reroute) entry; /* setup->reroutes; all under process->lock */
@@ -54,8 +45,8 @@ struct mesh_reroute {
 	uint64_t asked_ms; /* when OPEN was sent; 0: a relay is looked for */
 	/* It goes on: since when this look does, or 0; when the last one has ended. */
 	uint64_t look_ms, looked_ms;
-	struct mesh_path_retry better; /* of looks while none of its routes is lost */
-	uint64_t links_ms; /* cut: when the ways without a relay were wanted last; 0: not yet */
+	struct mesh_retry better; /* of looks while none of its routes is lost */
+	struct mesh_retry links;  /* cut: when the ways without a relay are wanted */
 };
 
 MESH_HOLDS(process)
@@ -114,11 +105,11 @@ static uint64_t due_ms(struct mesh_reroute *reroute, uint64_t now_ms)
 	int i;
 
 	if (!one_rests(comm))
-		return mesh_path_retry_due_ms(&reroute->better, now_ms);
+		return mesh_retry_due_ms(&reroute->better, now_ms);
 	for (i = 0; i < comm->num_paths; i++) {
 		if (!may_be_rerouted(&comm->paths[i]))
 			continue;
-		one_ms = mesh_path_retry_due_ms(mesh_path_retry_of(&comm->paths[i]), now_ms);
+		one_ms = mesh_retry_due_ms(mesh_path_retry_of(&comm->paths[i]), now_ms);
 		if (one_ms < first_ms)
 			first_ms = one_ms;
 	}
@@ -154,7 +145,7 @@ static int path_begin(struct mesh_reroute *reroute, struct mesh_comm *comm, uint
 		has_one |= mesh_path_has_relay(path);
 		if (!may_be_rerouted(path) ||
 		    (reroute->relay->beside.goes_on &&
-		     now_ms < mesh_path_retry_due_ms(mesh_path_retry_of(path), now_ms)))
+		     now_ms < mesh_retry_due_ms(mesh_path_retry_of(path), now_ms)))
 			continue;
 		ret = mesh_attach_begin(path, relay, true);
 		if (ret != -EAGAIN) {
@@ -175,8 +166,8 @@ MESH_HOLDS(process)
 static void attempt_fail(struct mesh_reroute *reroute, enum mesh_refusal refusal, uint64_t now_ms)
 {
 	if (!mesh_comm_lacks_route(reroute->path->comm)) {
-		mesh_path_retry_later(mesh_path_retry_of(reroute->path), now_ms);
-		mesh_path_retry_later(&reroute->better, now_ms);
+		mesh_retry_later(mesh_path_retry_of(reroute->path), now_ms);
+		mesh_retry_later(&reroute->better, now_ms);
 		reroute->look_ms = 0;
 		reroute->looked_ms = now_ms;
 	}
@@ -201,15 +192,15 @@ static void attempt_begin(struct mesh_reroute *reroute, struct mesh_comm *comm, 
 	}
 }
 
-/* No relay has led a comm without any path there for a while: what else may lead there is tried. */
+/* A comm without any path: what else may lead there is tried, too. */
 MESH_HOLDS(process)
 static void links_want(struct mesh_reroute *reroute, struct mesh_comm *comm, uint64_t now_ms)
 {
-	if (!comm->routeless_ms || mesh_clock_elapsed_ms(comm->routeless_ms, now_ms) < RELAYS_MS ||
-	    (reroute->links_ms && mesh_clock_elapsed_ms(reroute->links_ms, now_ms) < LINKS_MS))
+	if (now_ms < reroute->links.not_before_ms)
 		return;
-	reroute->links_ms = now_ms;
-	mesh_late_links_find(comm, &reroute->handle);
+	if (reroute->links.pause_ms)
+		mesh_late_links_find(comm, &reroute->handle);
+	mesh_retry_later(&reroute->links, now_ms);
 }
 
 MESH_HOLDS(process)
@@ -219,7 +210,7 @@ static void attempt_look(struct mesh_reroute *reroute, uint64_t now_ms)
 
 	if (mesh_path_is(path, MESH_PATH_UP)) {
 		mesh_path_retry_of(path)->up_ms = now_ms;
-		reroute->better = (struct mesh_path_retry){0};
+		reroute->better = (struct mesh_retry){0};
 		mesh_relay_try_end(reroute->relay);
 		reroute->path = NULL;
 		reroute->asked_ms = reroute->look_ms = 0;
@@ -278,11 +269,11 @@ static void beside_end(struct mesh_reroute *reroute, const struct mesh_comm *com
 {
 	int i;
 
-	mesh_path_retry_later(&reroute->better, now_ms);
+	mesh_retry_later(&reroute->better, now_ms);
 	for (i = 0; i < comm->num_paths; i++) {
 		if (may_be_rerouted(&comm->paths[i]) &&
-		    now_ms >= mesh_path_retry_due_ms(mesh_path_retry_of(&comm->paths[i]), now_ms))
-			mesh_path_retry_later(mesh_path_retry_of(&comm->paths[i]), now_ms);
+		    now_ms >= mesh_retry_due_ms(mesh_path_retry_of(&comm->paths[i]), now_ms))
+			mesh_retry_later(mesh_path_retry_of(&comm->paths[i]), now_ms);
 	}
 	mesh_relay_try_end(reroute->relay);
 	reroute->look_ms = 0;
@@ -313,9 +304,9 @@ static uint64_t beside_look(struct mesh_reroute *reroute, struct mesh_comm *comm
 		attempt_begin(reroute, comm, now_ms);
 	if (!reroute->path && reroute->look_ms &&
 	    (reroute->relay->vain || !wanted ||
-	     mesh_clock_elapsed_ms(reroute->look_ms, now_ms) >= BESIDE_MS))
+	     mesh_clock_elapsed_ms(reroute->look_ms, now_ms) >= MESH_DIAL_MS))
 		beside_end(reroute, comm, now_ms);
-	return now_ms + BESIDE_STEP_MS;
+	return now_ms + LOOK_MS;
 }
 
 /* ---- looks --------------------------------------------------------------------------------- */
@@ -328,7 +319,8 @@ static void search_set(struct mesh_reroute *reroute, bool goes_on)
 	mesh_relay_try_restart(reroute->relay);
 	memset(&reroute->relay->beside, 0, sizeof(reroute->relay->beside));
 	reroute->relay->beside.goes_on = goes_on;
-	reroute->links_ms = reroute->look_ms = 0;
+	reroute->links = (struct mesh_retry){0};
+	reroute->look_ms = 0;
 }
 
 /* Looks for what the comm wants now. Returns when to look again. */
@@ -436,7 +428,8 @@ void mesh_reroutes_hasten(struct mesh_process *process, const struct mesh_domain
 	mesh_process_assert_locked(process);
 	LIST_FOREACH(reroute, &mesh_setup_of(process)->reroutes, entry) {
 		comm = reroute->comm;
-		if (!comm || mesh_clock_elapsed_ms(reroute->looked_ms, now_ms) < CARRIER_GAP_MS ||
+		if (!comm ||
+		    mesh_clock_elapsed_ms(reroute->looked_ms, now_ms) < MESH_SEARCH_AGAIN_MS ||
 		    !carrier_makes_due(comm, domain))
 			continue;
 		mesh_engine_timer_set(&process->engine, &reroute->timer, now_ms);

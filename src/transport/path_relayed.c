@@ -48,12 +48,12 @@ struct cut {
 
 struct mesh_path_relayed {
 	struct mesh_path *path;
-	struct cut cut;		      /* one at a time; comm->lock */
-	struct mesh_hop hop;	      /* into the memory of the first relay; comm->lock */
-	struct mesh_pace pace;	      /* from here to the receiver */
-	bool waits;		      /* for room in the relay's memory; comm->lock */
-	struct mesh_route route;      /* process->lock */
-	struct mesh_path_retry retry; /* process->lock */
+	struct cut cut;		 /* one at a time; comm->lock */
+	struct mesh_hop hop;	 /* into the memory of the first relay; comm->lock */
+	struct mesh_pace pace;	 /* from here to the receiver */
+	bool waits;		 /* for room in the relay's memory; comm->lock */
+	struct mesh_route route; /* process->lock */
+	struct mesh_retry retry; /* process->lock */
 };
 
 /* ---- a segment in pieces --------------------------------------------------------------------- */
@@ -424,7 +424,7 @@ void mesh_path_relayed_shut(struct mesh_path *path)
 	mesh_peer_send(path->peer, &frame, MESH_FRAME_CIRCUIT);
 }
 
-struct mesh_path_retry *mesh_path_retry_of(const struct mesh_path *path)
+struct mesh_retry *mesh_path_retry_of(const struct mesh_path *path)
 {
 	mesh_process_assert_locked(path->comm->process);
 	return &path->relayed->retry;
@@ -497,28 +497,4 @@ void mesh_path_drain_ask(struct mesh_path *path)
 	memcpy(frame.circuit.by, comm->process->name, sizeof(frame.circuit.by));
 	frame.circuit.by_node = comm->process->node_id;
 	mesh_peer_send(path->peer, &frame, MESH_FRAME_CIRCUIT);
-}
-
-/* ---- looking for another circuit ------------------------------------------------------------- */
-
-void mesh_path_retry_later(struct mesh_path_retry *retry, uint64_t now_ms)
-{
-	uint64_t pause_ms = retry->pause_ms ? 2 * retry->pause_ms : MESH_RETRY_MIN_MS;
-
-	if (pause_ms > MESH_RETRY_MAX_MS)
-		pause_ms = MESH_RETRY_MAX_MS;
-	retry->pause_ms = pause_ms;
-	retry->not_before_ms = ((now_ms + pause_ms / 2) / pause_ms + 1) * pause_ms;
-}
-
-uint64_t mesh_path_retry_due_ms(struct mesh_path_retry *retry, uint64_t now_ms)
-{
-	uint64_t up_ms = retry->up_ms;
-
-	retry->up_ms = 0;
-	if (up_ms && mesh_clock_elapsed_ms(up_ms, now_ms) < MESH_RETRY_MAX_MS)
-		mesh_path_retry_later(retry, now_ms);
-	else if (up_ms)
-		retry->pause_ms = retry->not_before_ms = 0;
-	return retry->not_before_ms;
 }

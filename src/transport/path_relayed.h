@@ -5,35 +5,10 @@
 
 #include <stdint.h>
 
+#include "base/retry.h"
 #include "nic/graph_routes.h"
 #include "transport/path.h"
 #include "wire/frame.h"
-
-/*
- * Bounds of the pause between two looks for another circuit: each one costs a search. One that has
- * held for the longest pause was none that breaks soon.
- */
-#define MESH_RETRY_MIN_MS 1000
-#define MESH_RETRY_MAX_MS 30000
-
-/*
- * When a path that has lost its circuit may look for another one, while its comm goes on over other
- * paths: docs/protocol/relaying.md. Zero at first: then the first look is due at once.
- */
-struct mesh_path_retry {
-	uint64_t up_ms;		/* when it got the circuit that it has, or has lost; 0: judged */
-	uint64_t pause_ms;	/* the last pause between two looks; 0: there was none */
-	uint64_t not_before_ms; /* when that is over */
-};
-
-/**
- * A look was in vain: the next one is due after a longer pause. All paths that have the same pause
- * are due at the same moments.
- */
-void mesh_path_retry_later(struct mesh_path_retry *retry, uint64_t now_ms);
-
-/** When the path, which has lost its circuit by now, may be looked for. */
-uint64_t mesh_path_retry_due_ms(struct mesh_path_retry *retry, uint64_t now_ms);
 
 /** Makes what a path that leads through relays has beside others. Returns 0 or -ENOMEM. */
 int mesh_path_relayed_make(struct mesh_path *path);
@@ -74,7 +49,7 @@ void mesh_path_relayed_shut(struct mesh_path *path);
 
 /** When it may look for another circuit: for who looks. process->lock held. */
 MESH_HOLDS(process)
-struct mesh_path_retry *mesh_path_retry_of(const struct mesh_path *path);
+struct mesh_retry *mesh_path_retry_of(const struct mesh_path *path);
 
 /** The route that its circuit was asked for. No relays: none was yet. process->lock held. */
 MESH_HOLDS(process)

@@ -14,6 +14,8 @@
 #include "base/compiler.h"
 #include "base/log.h"
 #include "base/random.h"
+#include "base/retry.h"
+#include "control/link.h"
 #include "control/peer.h"
 #include "control/peer_end.h"
 #include "control/peer_frames.h"
@@ -26,23 +28,14 @@
 #include "transport/rejoin.h"
 #include "transport/route_wait.h"
 
-/* Between two looks at an attempt: a part of the time that the link is away, within bounds. */
-#define LOOK_MIN_MS 250
-#define LOOK_MAX_MS 10000
+/* Between two looks at an attempt: this part of the time that the link is away, within bounds. */
 #define LOOK_PART 64
 /* An attempt that got no answer for so many looks is ended: the kernel would wait ever longer. */
 #define ATTEMPT_LOOKS 2
-/* A link that is lost for the second time waits for this, then for twice as long, and so on. */
-#define FLAP_MIN_MS 250
-#define FLAP_MAX_MS 10000
-/* An attempt in which HELLO and greeting take longer starts anew when the NIC has a carrier. */
-#define STUCK_MS 1000
-/* Until a link that holds counts as steady. */
-#define STEADY_MS 30000
 /* A link over which no large write has arrived in so many lives is not tried at once. */
 #define FUTILE_LIVES 3
-/* It is remembered for so long: there may be no large write for minutes. */
-#define FUTILE_MEMORY_MS 600000
+/* A link is remembered for so long: there may be no large write for minutes. */
+#define MEMORY_MS 600000
 
 /* A link that a comm has lost; it is remembered until it has held for some time. */
 struct mesh_rejoin {
@@ -51,15 +44,13 @@ struct mesh_rejoin {
 	struct mesh_process *process;
 	uint64_t process_id; /* of the process there */
 	struct mesh_way way;
-	bool is_new;		/* comms that never had a path over it may get one */
-	struct mesh_dial dial;	/* the attempt, or the link that works again */
-	int speed_mbps;		/* as the latest attempt found; 0: unknown */
-	uint64_t lost_ms;	/* when it was lost last */
-	uint64_t up_ms;		/* when it last came back; 0: not since lost_ms */
-	uint64_t not_before_ms; /* no attempt before this */
-	uint32_t losses;	/* since it was steady */
-	uint32_t pause_ms;	/* before the first attempt after the last one of them */
-	uint32_t futile_lives;	/* its last lives: large writes were posted, and none arrived */
+	bool is_new;	       /* comms that never had a path over it may get one */
+	struct mesh_dial dial; /* the attempt, or the link that works again */
+	int speed_mbps;	       /* as the latest attempt found; 0: unknown */
+	uint64_t lost_ms;      /* when it was lost last */
+	uint32_t losses;
+	struct mesh_retry retry; /* of the first attempt after a loss */
+	uint32_t futile_lives;	 /* its last lives: large writes were posted, and none arrived */
 };
 
 /* ---- the links ----------------------------------------------------------------------------- */
@@ -146,15 +137,9 @@ static void loss_note(struct mesh_rejoin *rejoin, const struct mesh_path *path)
 		rejoin->futile_lives++;
 	else if (mesh_flow_has_carried(path->flow))
 		rejoin->futile_lives = 0;
-	if (rejoin->up_ms && lost_ms >= rejoin->up_ms + STEADY_MS && !rejoin->futile_lives)
-		rejoin->losses = rejoin->pause_ms = 0;
-	if (rejoin->losses++)
-		rejoin->pause_ms = rejoin->pause_ms ? 2 * rejoin->pause_ms : FLAP_MIN_MS;
-	if (rejoin->pause_ms > FLAP_MAX_MS)
-		rejoin->pause_ms = FLAP_MAX_MS;
+	mesh_retry_lost(&rejoin->retry, !rejoin->futile_lives, lost_ms);
+	rejoin->losses++;
 	rejoin->lost_ms = lost_ms;
-	rejoin->up_ms = 0;
-	rejoin->not_before_ms = lost_ms + rejoin->pause_ms;
 }
 
 void mesh_rejoin_want(struct mesh_path *path)
@@ -174,7 +159,7 @@ void mesh_rejoin_want(struct mesh_path *path)
 	if (!rejoin)
 		return; /* without memory for it the path stays down */
 	loss_note(rejoin, path);
-	mesh_engine_timer_set(&process->engine, &rejoin->timer, rejoin->not_before_ms);
+	mesh_engine_timer_set(&process->engine, &rejoin->timer, rejoin->retry.not_before_ms);
 	/* The comm's other links may wait to be steady, and it has had no path since just now. */
 	LIST_FOREACH(rejoin, &process->rejoins, entry) {
 		if (rejoin->process_id == peer->process_id && !may_wait(rejoin, path->comm))
@@ -371,7 +356,7 @@ static void attempt_look(struct mesh_rejoin *rejoin, uint64_t look_ms, uint64_t 
 		mesh_peer_hasten(peer);
 	else if (peer->state == MESH_PEER_GREETING)
 		mesh_peer_greet_again(peer);
-	else if (peer->state == MESH_PEER_RETRY && look_ms > LOOK_MIN_MS &&
+	else if (peer->state == MESH_PEER_RETRY && look_ms > MESH_RETRY_MIN_MS &&
 		 !path_next(rejoin, NULL))
 		mesh_dial_end(dial); /* nobody is in need: until the next look */
 }
@@ -464,14 +449,14 @@ static void rejoin_expired(struct mesh_timer *timer, uint64_t now_ms)
 	struct mesh_rejoin *rejoin = mesh_container_of(timer, struct mesh_rejoin, timer);
 	struct mesh_path *path = NULL;
 	struct mesh_engine *engine = &rejoin->process->engine;
-	uint64_t look_ms = mesh_clock_elapsed_ms(rejoin->lost_ms, now_ms) / LOOK_PART, forget_ms;
+	uint64_t look_ms = mesh_clock_elapsed_ms(rejoin->lost_ms, now_ms) / LOOK_PART;
 
 	stopped_note(rejoin, now_ms);
 	while ((path = path_next(rejoin, path)))
 		mesh_route_wait_end(path->comm, now_ms);
 	path = path_next(rejoin, NULL);
-	if (now_ms < rejoin->not_before_ms && path && all_may_wait(rejoin)) {
-		mesh_engine_timer_set(engine, timer, rejoin->not_before_ms);
+	if (now_ms < rejoin->retry.not_before_ms && path && all_may_wait(rejoin)) {
+		mesh_engine_timer_set(engine, timer, rejoin->retry.not_before_ms);
 		return;
 	}
 	if (path && process_is_gone(rejoin, path->peer, now_ms)) {
@@ -482,18 +467,17 @@ static void rejoin_expired(struct mesh_timer *timer, uint64_t now_ms)
 	}
 	if (!path && !grower_next(rejoin, NULL)) {
 		mesh_dial_end(&rejoin->dial);
-		forget_ms =
-			rejoin->lost_ms + (rejoin->futile_lives ? FUTILE_MEMORY_MS : 2 * STEADY_MS);
-		if (now_ms >= forget_ms && !is_missed(rejoin))
+		if (mesh_clock_elapsed_ms(rejoin->lost_ms, now_ms) >= MEMORY_MS &&
+		    !is_missed(rejoin))
 			rejoin_free(rejoin);
 		else
-			mesh_engine_timer_set(engine, timer, now_ms + LOOK_MAX_MS);
+			mesh_engine_timer_set(engine, timer, now_ms + MESH_RETRY_MAX_MS);
 		return;
 	}
-	if (look_ms < LOOK_MIN_MS)
-		look_ms = LOOK_MIN_MS;
-	else if (look_ms > LOOK_MAX_MS)
-		look_ms = LOOK_MAX_MS;
+	if (look_ms < MESH_RETRY_MIN_MS)
+		look_ms = MESH_RETRY_MIN_MS;
+	else if (look_ms > MESH_RETRY_MAX_MS)
+		look_ms = MESH_RETRY_MAX_MS;
 	attempt_look(rejoin, look_ms, now_ms);
 	mesh_engine_timer_set(engine, timer, now_ms + look_ms);
 }
@@ -516,7 +500,7 @@ static bool attempt_is_stuck(const struct mesh_peer *peer)
 	if (peer->state == MESH_PEER_CONNECTING || peer->state == MESH_PEER_RETRY)
 		return true;
 	return peer->state < MESH_PEER_UP &&
-	       mesh_clock_elapsed_ms(peer->state_ms, mesh_clock_ms()) >= STUCK_MS;
+	       mesh_clock_elapsed_ms(peer->state_ms, mesh_clock_ms()) >= MESH_LINK_QUIET_MS;
 }
 
 void mesh_rejoins_hasten(struct mesh_process *process, const struct mesh_domain *domain)
@@ -525,7 +509,7 @@ void mesh_rejoins_hasten(struct mesh_process *process, const struct mesh_domain 
 
 	mesh_process_assert_locked(process);
 	LIST_FOREACH(rejoin, &process->rejoins, entry) {
-		if (domain_of(rejoin) != domain || rejoin->up_ms)
+		if (domain_of(rejoin) != domain || rejoin->retry.up_ms)
 			continue;
 		if (rejoin->dial.peer && attempt_is_stuck(rejoin->dial.peer))
 			mesh_peer_hasten(rejoin->dial.peer);
@@ -556,9 +540,9 @@ void mesh_rejoin_peer_up(struct mesh_peer *peer)
 	LIST_FOREACH(rejoin, &peer->process->rejoins, entry) {
 		if (!peer_is_links(peer, rejoin))
 			continue;
-		if (rejoin->dial.peer == peer)
-			rejoin->up_ms = mesh_clock_ms();
-		else if (rejoin->dial.peer && attempt_is_stuck(rejoin->dial.peer))
+		rejoin->retry.up_ms = mesh_clock_ms();
+		if (rejoin->dial.peer && rejoin->dial.peer != peer &&
+		    attempt_is_stuck(rejoin->dial.peer))
 			mesh_peer_hasten(rejoin->dial.peer); /* the other direction works already */
 		mesh_engine_timer_set(&peer->process->engine, &rejoin->timer, 0);
 	}
