@@ -44,8 +44,6 @@ struct mesh_verbs_fence;
 struct mesh_waiter;
 
 TAILQ_HEAD(mesh_buffer_list, mesh_buffer);
-TAILQ_HEAD(mesh_flow_list, mesh_flow);
-TAILQ_HEAD(mesh_waiter_list, mesh_waiter);
 LIST_HEAD(mesh_flow_bucket, mesh_flow);
 
 /* Completions that one read of the queue returns. */
@@ -157,15 +155,14 @@ struct mesh_domain {
 	struct mesh_buffer_list free_buffers MESH_GUARDED_BY(transmit); /* transmit_lock */
 	int num_free_buffers MESH_GUARDED_BY(transmit);			/* transmit_lock */
 	TAILQ_HEAD(, mesh_remote) backlogged MESH_GUARDED_BY(transmit); /* transmit_lock */
-	struct mesh_waiter_list waiters MESH_GUARDED_BY(transmit);	/* transmit_lock */
-	struct mesh_flow_list waited MESH_GUARDED_BY(transmit); /* with waiters; transmit_lock */
-	LIST_HEAD(, mesh_remote) remotes MESH_GUARDED_BY(transmit); /* transmit_lock */
-	LIST_HEAD(, mesh_remote) ended MESH_GUARDED_BY(transmit);   /* closed, but not freed yet */
-	LIST_HEAD(, mesh_flow) flows MESH_GUARDED_BY(transmit);	    /* transmit_lock */
-	int num_flows MESH_GUARDED_BY(transmit);		    /* transmit_lock */
+	TAILQ_HEAD(, mesh_waiter) waiters MESH_GUARDED_BY(transmit);	/* FIFO; transmit_lock */
+	LIST_HEAD(, mesh_remote) remotes MESH_GUARDED_BY(transmit);	/* transmit_lock */
+	LIST_HEAD(, mesh_remote) ended MESH_GUARDED_BY(transmit); /* closed, but not freed yet */
+	LIST_HEAD(, mesh_flow) flows MESH_GUARDED_BY(transmit);	  /* transmit_lock */
+	int num_flows MESH_GUARDED_BY(transmit);		  /* transmit_lock */
 	struct mesh_flow_bucket
 		flow_index[MESH_FLOW_BUCKETS] MESH_GUARDED_BY(transmit); /* by name */
-	_Atomic(bool) has_waiting;   /* backlogged, waiters or waited may not be empty */
+	_Atomic(bool) has_waiting;   /* a poll has to look at backlogged or waiters */
 	_Atomic(uint64_t) copied;    /* bytes of writes since the poll copied_in began; tcp only */
 	_Atomic(uint64_t) copied_in; /* the number of that poll; both are estimates */
 	struct mesh_connector *connector; /* verbs: for posts that connect; else NULL */

@@ -144,7 +144,6 @@ static void domain_init(struct mesh_domain *domain, const struct mesh_domain_opt
 	TAILQ_INIT(&domain->free_buffers);
 	TAILQ_INIT(&domain->backlogged);
 	TAILQ_INIT(&domain->waiters);
-	TAILQ_INIT(&domain->waited);
 	atomic_store(&domain->copied_in, UINT64_MAX - 1); /* no poll */
 	atomic_store(&domain->ready_fd, -1);
 	TAILQ_INIT(&domain->unposted);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* flow.c - per-destination flow control: window, rate, FIFO of waiters; shared by all comms. */
+/* flow.c - per-destination flow control: window, rate, waiters; shared by all comms. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,7 +8,6 @@
 #include <rdma/fi_errno.h>
 
 #include "base/clock.h"
-#include "base/compiler.h"
 #include "base/hash.h"
 #include "fabric/flow.h"
 #include "nic/addr.h"
@@ -79,7 +78,6 @@ int mesh_flow_get(struct mesh_domain *domain, const void *name, struct mesh_flow
 		free(found);
 		return ret;
 	}
-	TAILQ_INIT(&found->waiters);
 	mesh_pace_init(&found->pace, domain->nic->speed_mbps, &bounds);
 	LIST_INSERT_HEAD(&domain->flows, found, entry);
 	domain->num_flows++;
@@ -96,8 +94,6 @@ void mesh_flow_put(struct mesh_domain *domain, struct mesh_flow *flow)
 	if (--flow->users)
 		return;
 	fi_av_remove(domain->av, &flow->fi_addr, 1, 0);
-	if (flow->is_waited)
-		TAILQ_REMOVE(&domain->waited, flow, waited);
 	LIST_REMOVE(flow, entry);
 	LIST_REMOVE(flow, alike);
 	domain->num_flows--;
@@ -140,129 +136,10 @@ void mesh_flow_posted(struct mesh_domain *domain, struct mesh_flow *flow, size_t
 	copied_note(domain, size);
 }
 
-void mesh_flow_wait(struct mesh_domain *domain, struct mesh_flow *flow, struct mesh_waiter *waiter)
-{
-	mesh_transmit_lock(domain);
-	if (!waiter->list) {
-		waiter->list = &flow->waiters;
-		flow->num_waiters++;
-		TAILQ_INSERT_TAIL(&flow->waiters, waiter, entry);
-		if (!flow->is_waited)
-			TAILQ_INSERT_TAIL(&domain->waited, flow, waited);
-		flow->is_waited = true;
-		atomic_store_explicit(&domain->has_waiting, true, memory_order_relaxed);
-	}
-	mesh_transmit_unlock(domain);
-}
-
-/* Removes a waiter from the list that it is in, if it is in one. */
-MESH_HOLDS(transmit)
-static void waiter_leave(struct mesh_domain *domain, struct mesh_waiter *waiter)
-{
-	struct mesh_waiter_list *list = waiter->list;
-
-	mesh_transmit_assert_locked(domain);
-	if (!list)
-		return;
-	waiter->list = NULL;
-	TAILQ_REMOVE(list, waiter, entry);
-	if (list != &domain->waiters)
-		mesh_container_of(list, struct mesh_flow, waiters)->num_waiters--;
-}
-
-/*
- * Resumes each of the present waiters once, in order, while there is room. One that wants more is
- * queued again at the end, so the loop is bounded by the number of waiters at its start.
- */
-MESH_HOLDS(domain)
-MESH_HOLDS(transmit)
-static void flow_serve(struct mesh_domain *domain, struct mesh_flow *flow)
-{
-	unsigned int turns = flow->num_waiters;
-	struct mesh_waiter *waiter;
-
-	for (; turns && mesh_flow_has_room(domain, flow); turns--) {
-		waiter = TAILQ_FIRST(&flow->waiters);
-		if (!waiter)
-			break;
-		waiter_leave(domain, waiter);
-		mesh_transmit_unlock(domain);
-		waiter->resume(waiter); /* its comm keeps the flow: closing needs domain->lock */
-		mesh_transmit_lock(domain);
-	}
-}
-
-/*
- * True if the waiters have to be looked at: something completed since their last turn, nothing is
- * in flight that could complete, or only what was copied before held them back. A waiter for one
- * path of several may be in the line of a flow that has room, and need not be asked in each poll.
- */
-MESH_HOLDS(domain)
-static bool flow_is_due(const struct mesh_domain *domain, const struct mesh_flow *flow)
-{
-	uint64_t polls = atomic_load_explicit(&domain->polls, memory_order_relaxed);
-
-	return atomic_load_explicit(&flow->pace.completed, memory_order_relaxed) != flow->served ||
-	       !mesh_pace_in_flight(&flow->pace) ||
-	       polls - atomic_load_explicit(&domain->copied_in, memory_order_relaxed) <= 1;
-}
-
-/* True if time alone may make room, or another choice of path: nothing of it completes. */
-static bool flow_is_pending(const struct mesh_domain *domain, const struct mesh_flow *flow)
-{
-	return !mesh_pace_in_flight(&flow->pace) ||
-	       (mesh_pace_has_room(&flow->pace) && !mesh_flow_has_room(domain, flow));
-}
-
-MESH_HOLDS(transmit)
-static unsigned int num_waited(const struct mesh_domain *domain)
-{
-	const struct mesh_flow *flow;
-	unsigned int length = 0;
-
-	TAILQ_FOREACH(flow, &domain->waited, waited)
-		length++;
-	return length;
-}
-
-/*
- * Goes once through the flows that have waiters, and takes those whose last waiter has left out of
- * the list. A flow without waiters may be freed meanwhile.
- */
-MESH_HOLDS(domain)
-static void flows_serve(struct mesh_domain *domain)
-{
-	struct mesh_flow *flow;
-	bool pending = false;
-	unsigned int turns;
-
-	mesh_transmit_lock(domain);
-	/* Who waits from now on sets it again. */
-	atomic_store_explicit(&domain->has_waiting, false, memory_order_relaxed);
-	for (turns = num_waited(domain); turns; turns--) {
-		flow = TAILQ_FIRST(&domain->waited);
-		if (!flow)
-			break;
-		TAILQ_REMOVE(&domain->waited, flow, waited);
-		if (flow->num_waiters && flow_is_due(domain, flow)) {
-			flow->served =
-				atomic_load_explicit(&flow->pace.completed, memory_order_relaxed);
-			flow_serve(domain, flow);
-		}
-		flow->is_waited = flow->num_waiters;
-		if (flow->is_waited)
-			TAILQ_INSERT_TAIL(&domain->waited, flow, waited);
-		pending |= flow->is_waited && flow_is_pending(domain, flow);
-	}
-	if (pending || !TAILQ_EMPTY(&domain->backlogged) || !TAILQ_EMPTY(&domain->waiters))
-		atomic_store_explicit(&domain->has_waiting, true, memory_order_relaxed);
-	mesh_transmit_unlock(domain);
-}
-
 /* The next poll, or this one, serves those that wait for room. */
 static void room_note(struct mesh_domain *domain, struct mesh_flow *flow)
 {
-	if (atomic_load_explicit(&flow->is_waited, memory_order_relaxed))
+	if (atomic_load_explicit(&flow->num_waiters, memory_order_relaxed))
 		atomic_store_explicit(&domain->has_waiting, true, memory_order_relaxed);
 }
 
@@ -298,14 +175,59 @@ void mesh_flow_forget(struct mesh_domain *domain, struct mesh_flow *flow, size_t
 	room_note(domain, flow);
 }
 
+/* ---- waiters ---------------------------------------------------------------------------------- */
+
+static uint64_t completed_bytes(const struct mesh_flow *flow)
+{
+	return atomic_load_explicit(&flow->pace.completed, memory_order_relaxed);
+}
+
+/* Removes a waiter from the line if it is in it. */
+MESH_HOLDS(transmit)
+static void waiter_leave(struct mesh_domain *domain, struct mesh_waiter *waiter)
+{
+	mesh_transmit_assert_locked(domain);
+	if (!waiter->waits)
+		return;
+	waiter->waits = false;
+	TAILQ_REMOVE(&domain->waiters, waiter, entry);
+	if (waiter->flow)
+		waiter->flow->num_waiters--;
+}
+
+/* @flow: whose room it waits for; NULL: for the next poll */
+MESH_HOLDS(transmit)
+static void waiter_join(struct mesh_domain *domain, struct mesh_waiter *waiter,
+			struct mesh_flow *flow)
+{
+	mesh_transmit_assert_locked(domain);
+	waiter->waits = true;
+	waiter->flow = flow;
+	if (flow) {
+		flow->num_waiters++;
+		waiter->completed = completed_bytes(flow);
+		/* Only what was copied holds it back: it is to be asked without a completion. */
+		if (mesh_pace_has_room(&flow->pace) && !mesh_flow_has_room(domain, flow))
+			waiter->completed--;
+	}
+	TAILQ_INSERT_TAIL(&domain->waiters, waiter, entry);
+	atomic_store_explicit(&domain->has_waiting, true, memory_order_relaxed);
+}
+
+void mesh_flow_wait(struct mesh_domain *domain, struct mesh_flow *flow, struct mesh_waiter *waiter)
+{
+	mesh_transmit_lock(domain);
+	if (!waiter->waits)
+		waiter_join(domain, waiter, flow);
+	mesh_transmit_unlock(domain);
+}
+
 void mesh_domain_wait(struct mesh_domain *domain, struct mesh_waiter *waiter)
 {
 	mesh_transmit_lock(domain);
-	if (waiter->list != &domain->waiters) {
+	if (!waiter->waits || waiter->flow) {
 		waiter_leave(domain, waiter);
-		waiter->list = &domain->waiters;
-		TAILQ_INSERT_TAIL(&domain->waiters, waiter, entry);
-		atomic_store_explicit(&domain->has_waiting, true, memory_order_relaxed);
+		waiter_join(domain, waiter, NULL);
 	}
 	mesh_transmit_unlock(domain);
 }
@@ -318,22 +240,50 @@ void mesh_domain_wait_cancel(struct mesh_domain *domain, struct mesh_waiter *wai
 	mesh_transmit_unlock(domain);
 }
 
+/*
+ * True if it has to be asked: a poll was all that it waited for, or something has completed since,
+ * or nothing is in flight that could complete. A waiter for one path of several may wait for a flow
+ * that has room, and need not be asked in each poll.
+ */
+static bool waiter_is_due(const struct mesh_waiter *waiter)
+{
+	return !waiter->flow || completed_bytes(waiter->flow) != waiter->completed ||
+	       !mesh_pace_in_flight(&waiter->flow->pace);
+}
+
+/*
+ * Goes once along the line, from its head to the one that is the last now: a resume() that must
+ * wait again is queued behind that. It may remove others, so two marks show the way.
+ */
 void mesh_waiters_resume(struct mesh_domain *domain)
 {
-	struct mesh_waiter_list ready = TAILQ_HEAD_INITIALIZER(ready);
-	struct mesh_waiter *waiter;
+	struct mesh_waiter here = {.waits = false}, last = {.waits = false}, *waiter;
+	bool pending = false;
 
 	mesh_domain_assert_locked(domain);
-	/* Only the present waiters: a resume() that must wait again is queued for the next poll. */
 	mesh_transmit_lock(domain);
-	TAILQ_CONCAT(&ready, &domain->waiters, entry);
-	while ((waiter = TAILQ_FIRST(&ready))) {
-		TAILQ_REMOVE(&ready, waiter, entry);
-		waiter->list = NULL;
+	/* Who waits from now on sets it again. */
+	atomic_store_explicit(&domain->has_waiting, false, memory_order_relaxed);
+	TAILQ_INSERT_HEAD(&domain->waiters, &here, entry);
+	TAILQ_INSERT_TAIL(&domain->waiters, &last, entry);
+	while ((waiter = TAILQ_NEXT(&here, entry)) != &last) {
+		TAILQ_REMOVE(&domain->waiters, &here, entry);
+		TAILQ_INSERT_AFTER(&domain->waiters, waiter, &here, entry);
+		if (!waiter_is_due(waiter))
+			continue;
+		if (waiter->flow && !mesh_flow_has_room(domain, waiter->flow)) {
+			/* Then the next poll makes room, without a completion. */
+			pending |= mesh_pace_has_room(&waiter->flow->pace);
+			continue;
+		}
+		waiter_leave(domain, waiter);
 		mesh_transmit_unlock(domain);
-		waiter->resume(waiter);
+		waiter->resume(waiter); /* its comm keeps the flow: closing needs domain->lock */
 		mesh_transmit_lock(domain);
 	}
+	TAILQ_REMOVE(&domain->waiters, &here, entry);
+	TAILQ_REMOVE(&domain->waiters, &last, entry);
+	if (pending || !TAILQ_EMPTY(&domain->backlogged))
+		atomic_store_explicit(&domain->has_waiting, true, memory_order_relaxed);
 	mesh_transmit_unlock(domain);
-	flows_serve(domain);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* flow.h - per-destination flow control: window, rate, FIFO of waiters; shared by all comms. */
+/* flow.h - per-destination flow control: window, rate, waiters; shared by all comms. */
 #ifndef MESH_FABRIC_FLOW_H
 #define MESH_FABRIC_FLOW_H
 
@@ -33,12 +33,8 @@ struct mesh_flow {
 	_Atomic(bool) has_posted, has_arrived;
 	/* Lines: fences that failed, and comms that the peer has ended; under domain->lock. */
 	struct mesh_log_limit uncut, ends;
-	int num_buffers;		 /* message buffers taken and not put back */
-	struct mesh_waiter_list waiters; /* for room; FIFO */
-	unsigned int num_waiters;
-	TAILQ_ENTRY(mesh_flow) waited; /* domain->waited */
-	_Atomic(bool) is_waited;       /* in that list: it may have waiters */
-	uint64_t served; /* bytes that had completed when the waiters had their last turn; lock */
+	int num_buffers;	  /* message buffers taken and not put back */
+	_Atomic(int) num_waiters; /* for room, in domain->waiters */
 };
 
 /*
@@ -46,9 +42,11 @@ struct mesh_flow {
  * provider or the buffers had no room, or room in a flow.
  */
 struct mesh_waiter {
-	TAILQ_ENTRY(mesh_waiter) entry;
-	/* domain->waiters or a flow's, which it is in; NULL: in none. Under transmit_lock. */
-	struct mesh_waiter_list *list;
+	/* Under transmit_lock. */
+	TAILQ_ENTRY(mesh_waiter) entry; /* domain->waiters, while it waits */
+	bool waits;
+	struct mesh_flow *flow; /* for whose room; NULL: for the next poll */
+	uint64_t completed;	/* bytes that had completed there when it began to wait */
 	void (*resume)(struct mesh_waiter *waiter); /* domain->lock held, transmit_lock not */
 };
 
@@ -115,12 +113,12 @@ void mesh_flow_posted(struct mesh_domain *domain, struct mesh_flow *flow, size_t
 		      uint64_t now_ns);
 
 /**
- * Queues @waiter on @flow, to be resumed in FIFO order by a poll after which there is room. If it
- * waits already, it keeps its place. Any lock except transmit_lock may be held.
+ * Queues @waiter, to be resumed in FIFO order by a poll after a completion on @flow, if there is
+ * room. If it waits already, it keeps its place. Any lock except transmit_lock may be held.
  */
 void mesh_flow_wait(struct mesh_domain *domain, struct mesh_flow *flow, struct mesh_waiter *waiter);
 
-/** Removes @waiter from both queues. domain->lock held, so that no resume() is running. */
+/** Removes @waiter from the queue. domain->lock held, so that no resume() is running. */
 MESH_HOLDS(domain)
 void mesh_domain_wait_cancel(struct mesh_domain *domain, struct mesh_waiter *waiter);
 
