@@ -54,7 +54,6 @@ void mesh_buffer_put(struct mesh_buffer *buffer)
 	buffer->sent = NULL;
 	buffer->owner = NULL;
 	buffer->about = NULL;
-	buffer->posted_ns = 0;
 	mesh_transmit_lock(domain);
 	TAILQ_INSERT_HEAD(&domain->free_buffers, buffer, entry);
 	domain->num_free_buffers++;
@@ -68,9 +67,6 @@ static void send_complete(struct mesh_op *op, int error)
 {
 	struct mesh_buffer *buffer = mesh_buffer_of_op(op);
 
-	if (buffer->posted_ns && !error)
-		mesh_pace_round_trip(&buffer->flow->pace, buffer->size, buffer->posted_ns,
-				     mesh_clock_ns());
 	if (buffer->sent)
 		buffer->sent(buffer, error);
 	mesh_buffer_put(buffer);

@@ -23,7 +23,6 @@ struct mesh_buffer {
 	 */
 	void (*sent)(struct mesh_buffer *buffer, int error);
 	void *owner, *about; /* for the caller */
-	uint64_t posted_ns;  /* set by the caller if the completion shows the latency; else 0 */
 };
 
 /** The buffer that an operation belongs to. */

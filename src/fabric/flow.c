@@ -146,14 +146,10 @@ static void room_note(struct mesh_domain *domain, struct mesh_flow *flow)
 void mesh_flow_completed(struct mesh_domain *domain, struct mesh_flow *flow, size_t size,
 			 uint64_t posted_ns, bool arrived)
 {
-	uint64_t now_ns = mesh_clock_ns();
-
 	mesh_domain_assert_locked(domain);
-	if (arrived) {
+	if (arrived)
 		atomic_store_explicit(&flow->has_arrived, true, memory_order_relaxed);
-		mesh_pace_round_trip(&flow->pace, size, posted_ns, now_ns);
-	}
-	mesh_pace_completed(&flow->pace, size, posted_ns, now_ns);
+	mesh_pace_completed(&flow->pace, size, posted_ns, mesh_clock_ns());
 	/* The poll that finds it complete has often copied it: the socket was full before. */
 	copied_note(domain, size);
 	room_note(domain, flow);

@@ -126,7 +126,7 @@ void mesh_domain_wait_cancel(struct mesh_domain *domain, struct mesh_waiter *wai
  * Counts a completed write. domain->lock held.
  *
  * @size: bytes of the write; @posted_ns: when it was posted; @arrived: true if the completion means
- * that the peer has the data, so that it shows the latency
+ * that the peer has the data
  */
 MESH_HOLDS(domain)
 void mesh_flow_completed(struct mesh_domain *domain, struct mesh_flow *flow, size_t size,

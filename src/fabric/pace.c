@@ -5,16 +5,10 @@
 
 /* If the NIC's speed is unknown: 10 Gbit/s, in megabits a second. */
 #define SPEED_GUESS_MBPS 10000
-/* A sample ends once it has this many bytes, or took this long. */
-#define SAMPLE_BYTES (256u << 10)
-#define SAMPLE_NS (2 * MESH_NS_PER_MS)
-/* A sample that took this long replaces half of the previous estimate. */
+/* A measurement that took this long replaces half of the previous estimate. */
 #define MEMORY_NS (20 * MESH_NS_PER_MS)
 /* Differences below this, plus an eighth of the time, are ignored. */
 #define EVEN_NS 20000ull
-/* The largest transfer that shows the latency, and the number of such trips in a batch. */
-#define TRIP_BYTES (64u << 10)
-#define TRIPS 8
 
 static uint64_t load(const _Atomic(uint64_t) *value)
 {
@@ -45,7 +39,7 @@ void mesh_pace_posted(struct mesh_pace *pace, uint64_t bytes, uint64_t now_ns)
  * @rate: bytes per millisecond. The window is a millisecond's bytes, within the bounds, and at
  * least twice the bandwidth-delay product, so that the rate can grow until the link is full.
  */
-static void window_set(struct mesh_pace *pace, uint64_t rate)
+static void rate_set(struct mesh_pace *pace, uint64_t rate)
 {
 	const struct mesh_pace_bounds *bounds = &pace->bounds;
 	uint64_t window = rate < bounds->most ? rate : bounds->most;
@@ -57,21 +51,15 @@ static void window_set(struct mesh_pace *pace, uint64_t rate)
 		window = 2 * held;
 	if (window > MESH_PACE_WINDOW_MAX)
 		window = MESH_PACE_WINDOW_MAX;
+	store(&pace->rate, rate ? rate : 1);
 	store(&pace->window, window);
 }
 
 void mesh_pace_restart(struct mesh_pace *pace)
 {
 	store(&pace->last_ns, 0);
-	store(&pace->rate, pace->speed);
-	pace->sample_bytes = 0;
-	pace->sample_ns = 0;
 	pace->shortest_ns = 0;
-	store(&pace->latency_ns, 0);
-	pace->trip_ns = 0;
-	pace->trip_before_ns = 0;
-	pace->trips = 0;
-	window_set(pace, pace->speed);
+	rate_set(pace, pace->speed);
 }
 
 void mesh_pace_init(struct mesh_pace *pace, int speed_mbps, const struct mesh_pace_bounds *bounds)
@@ -81,44 +69,10 @@ void mesh_pace_init(struct mesh_pace *pace, int speed_mbps, const struct mesh_pa
 	store(&pace->posted, 0);
 	store(&pace->completed, 0);
 	store(&pace->busy_ns, 0);
-	store(&pace->hint_ns, 0);
+	store(&pace->latency_ns, 0);
 	pace->speed = mbps * 1000 / 8;
 	pace->bounds = *bounds;
 	mesh_pace_restart(pace);
-}
-
-static void sample_take(struct mesh_pace *pace)
-{
-	uint64_t old = load(&pace->rate), ns = pace->sample_ns, rate;
-
-	rate = pace->sample_bytes * MESH_NS_PER_MS / (ns ? ns : 1);
-	rate = (rate * ns + old * MEMORY_NS) / (ns + MEMORY_NS);
-	rate = rate ? rate : 1;
-	store(&pace->rate, rate);
-	window_set(pace, rate);
-	pace->sample_bytes = 0;
-	pace->sample_ns = 0;
-}
-
-/* The latencies that are comparable between several links. */
-enum latency_basis {
-	LATENCY_UNKNOWN,
-	LATENCY_HINTS, /* not all links are measured: RDMA is shorter than its hint, TCP's trip */
-	LATENCY_MEASURED, /* all of them are */
-};
-
-static uint64_t latency_ns(const struct mesh_pace *pace, enum latency_basis basis)
-{
-	if (basis == LATENCY_UNKNOWN)
-		return 0;
-	return load(basis == LATENCY_MEASURED ? &pace->latency_ns : &pace->hint_ns);
-}
-
-static uint64_t latency_own_ns(const struct mesh_pace *pace)
-{
-	uint64_t measured_ns = load(&pace->latency_ns);
-
-	return measured_ns ? measured_ns : load(&pace->hint_ns);
 }
 
 /*
@@ -134,7 +88,7 @@ static uint64_t carried_ns(const struct mesh_pace *pace, uint64_t bytes, uint64_
 	if (last_ns > posted_ns)
 		return now_ns > last_ns ? now_ns - last_ns : 0;
 	ns = now_ns > posted_ns ? now_ns - posted_ns : 0;
-	travel_ns = latency_own_ns(pace);
+	travel_ns = load(&pace->latency_ns);
 	least_ns = bytes * MESH_NS_PER_MS / pace->speed;
 	if (ns > least_ns + travel_ns)
 		return ns - travel_ns;
@@ -144,48 +98,22 @@ static uint64_t carried_ns(const struct mesh_pace *pace, uint64_t bytes, uint64_
 void mesh_pace_completed(struct mesh_pace *pace, uint64_t bytes, uint64_t posted_ns,
 			 uint64_t now_ns)
 {
-	pace->sample_ns += carried_ns(pace, bytes, posted_ns, now_ns);
-	pace->sample_bytes += bytes;
+	uint64_t ns = carried_ns(pace, bytes, posted_ns, now_ns);
+
 	store(&pace->last_ns, now_ns);
 	store(&pace->completed, load(&pace->completed) + bytes);
 	if (now_ns > posted_ns && (!pace->shortest_ns || now_ns - posted_ns < pace->shortest_ns))
 		pace->shortest_ns = now_ns - posted_ns;
-	if (pace->sample_bytes >= SAMPLE_BYTES || pace->sample_ns >= SAMPLE_NS)
-		sample_take(pace);
+	/* Each measurement counts by its time, so that several completions in a poll are one. */
+	rate_set(pace, (bytes * MESH_NS_PER_MS + load(&pace->rate) * MEMORY_NS) / (ns + MEMORY_NS));
 }
 
-/*
- * A late poll makes a trip too long, and nothing makes it too short: the shortest trip is the best
- * estimate. Only the last batches count, so that the latency of a link may grow.
- */
-void mesh_pace_round_trip(struct mesh_pace *pace, uint64_t bytes, uint64_t posted_ns,
-			  uint64_t now_ns)
+void mesh_pace_latency_set(struct mesh_pace *pace, uint64_t round_trip_ns)
 {
-	uint64_t sent_ns = bytes * MESH_NS_PER_MS / pace->speed, ns, latency_ns;
-
-	/* Completions are in order: one after the post means that the link was not idle. */
-	if (bytes > TRIP_BYTES || now_ns <= posted_ns || load(&pace->last_ns) > posted_ns)
-		return;
-	ns = now_ns - posted_ns > sent_ns ? now_ns - posted_ns - sent_ns : 1;
-	if (!pace->trip_ns || ns < pace->trip_ns)
-		pace->trip_ns = ns;
-	latency_ns = pace->trip_ns;
-	if (pace->trip_before_ns && pace->trip_before_ns < latency_ns)
-		latency_ns = pace->trip_before_ns;
-	store(&pace->latency_ns, latency_ns);
-	if (++pace->trips < TRIPS)
-		return;
-	pace->trip_before_ns = pace->trip_ns;
-	pace->trip_ns = 0;
-	pace->trips = 0;
+	store(&pace->latency_ns, round_trip_ns);
 }
 
-void mesh_pace_hint(struct mesh_pace *pace, uint64_t round_trip_ns)
-{
-	store(&pace->hint_ns, round_trip_ns);
-}
-
-/* Takes no sample: the time of these bytes does not show the rate of the link. */
+/* Measures nothing: the time of these bytes does not show the rate of the link. */
 void mesh_pace_forget(struct mesh_pace *pace, uint64_t bytes)
 {
 	store(&pace->completed, load(&pace->completed) + bytes);
@@ -211,7 +139,7 @@ static uint64_t queue_ns(const struct mesh_pace *pace, uint64_t now_ns)
 	uint64_t quiet_ns = mesh_pace_silence_ns(pace, now_ns);
 
 	/* No completion within the estimate: the link has become slower. */
-	return quiet_ns > ns + latency_own_ns(pace) ? quiet_ns : ns;
+	return quiet_ns > ns + load(&pace->latency_ns) ? quiet_ns : ns;
 }
 
 uint64_t mesh_pace_finish_ns(const struct mesh_pace *pace, uint64_t bytes, uint64_t now_ns)
@@ -227,103 +155,75 @@ static bool probe_is_due(const struct mesh_pace *pace, uint64_t now_ns)
 	return last_ns && !mesh_pace_in_flight(pace) && now_ns > last_ns + MESH_PACE_PROBE_NS;
 }
 
-/* True if the difference to the best is negligible. */
-static bool is_even(uint64_t ns, uint64_t best_ns)
-{
-	return ns <= best_ns + best_ns / 8 + EVEN_NS;
-}
-
-static enum latency_basis latency_basis(const struct mesh_pace *const *paces, int count)
-{
-	bool measured = true, hinted = true;
-	int i;
-
-	for (i = 0; i < count; i++) {
-		measured &= load(&paces[i]->latency_ns) != 0;
-		hinted &= load(&paces[i]->hint_ns) != 0;
-	}
-	if (measured)
-		return LATENCY_MEASURED;
-	return hinted ? LATENCY_HINTS : LATENCY_UNKNOWN;
-}
+/* What counts in a choice. */
+enum goal {
+	GOAL_MESSAGE, /* is short, takes no sample and needs no room */
+	GOAL_SEGMENT, /* arrives first */
+	/*
+	 * The short links are full: what counts is bandwidth, and the long ones add theirs. So the
+	 * link that will be idle first: what was sent already no longer occupies a link.
+	 */
+	GOAL_BANDWIDTH,
+};
 
 /* The bytes to be sent. */
 struct burden {
 	uint64_t bytes;
-	bool segment; /* false: a message, which takes no sample and needs no room */
+	enum goal goal;
 	uint32_t rotation;
 	uint64_t now_ns;
 };
 
-/* When the bytes would have arrived. */
-static uint64_t arrival_ns(const struct mesh_pace *pace, const struct burden *what,
-			   enum latency_basis basis)
+static uint64_t time_ns(const struct mesh_pace *pace, const struct burden *what)
 {
-	return mesh_pace_finish_ns(pace, what->bytes, what->now_ns) + latency_ns(pace, basis);
+	uint64_t ns = mesh_pace_finish_ns(pace, what->bytes, what->now_ns);
+	uint64_t travel_ns = load(&pace->latency_ns);
+
+	if (what->goal != GOAL_BANDWIDTH)
+		return ns + travel_ns;
+	return ns > travel_ns ? ns - travel_ns : 0;
 }
 
-static int choose(const struct mesh_pace *const *paces, int count, const struct burden *what,
-		  enum latency_basis basis)
+/* Differences that are negligible do not count, and for a message that of a latency. */
+static int choose(const struct mesh_pace *const *paces, int count, const struct burden *what)
 {
-	uint64_t best_ns = UINT64_MAX, best_latency_ns = 0, ns;
+	uint64_t best_ns = UINT64_MAX, limit_ns = 0, ns;
 	int i, k;
 
 	for (i = 0; i < count; i++) {
-		ns = arrival_ns(paces[i], what, basis);
-		if (ns < best_ns) {
-			best_ns = ns;
-			best_latency_ns = what->segment ? 0 : latency_ns(paces[i], basis);
-		}
+		ns = time_ns(paces[i], what);
+		if (ns >= best_ns)
+			continue;
+		best_ns = ns;
+		if (what->goal == GOAL_MESSAGE)
+			ns += load(&paces[i]->latency_ns);
+		limit_ns = ns + ns / 8 + EVEN_NS;
 	}
 	for (i = 0; i < count; i++) {
 		k = (int)((what->rotation + (uint32_t)i) % (uint32_t)count);
-		if (is_even(arrival_ns(paces[k], what, basis), best_ns + best_latency_ns) ||
-		    (what->segment && probe_is_due(paces[k], what->now_ns)))
+		if (time_ns(paces[k], what) <= limit_ns ||
+		    (what->goal == GOAL_SEGMENT && probe_is_due(paces[k], what->now_ns)))
 			return k;
 	}
 	return 0;
 }
 
-/*
- * The link that will be idle first, so that all of them are kept busy: what was sent already no
- * longer occupies a link.
- */
-static int choose_hungriest(const struct mesh_pace *const *paces, int count,
-			    const struct burden *what, enum latency_basis basis)
-{
-	uint64_t best_ns = UINT64_MAX, ns, travel_ns;
-	int best = 0, i, k;
-
-	for (i = 0; i < count; i++) {
-		k = (int)((what->rotation + (uint32_t)i) % (uint32_t)count);
-		ns = mesh_pace_finish_ns(paces[k], what->bytes, what->now_ns);
-		travel_ns = latency_ns(paces[k], basis);
-		ns = ns > travel_ns ? ns - travel_ns : 0;
-		if (ns < best_ns) {
-			best_ns = ns;
-			best = k;
-		}
-	}
-	return best;
-}
-
 int mesh_pace_choose(const struct mesh_pace *const *paces, int count, uint64_t bytes,
 		     uint32_t rotation, uint64_t now_ns)
 {
-	const struct burden what = {bytes, true, rotation, now_ns};
-	enum latency_basis basis = latency_basis(paces, count);
-	int k = choose(paces, count, &what, basis);
+	struct burden what = {bytes, GOAL_SEGMENT, rotation, now_ns};
+	int k = choose(paces, count, &what);
 
-	/* The short ones are full: what counts now is bandwidth, and the long ones add theirs. */
-	if (!mesh_pace_has_room(paces[k]))
-		k = choose_hungriest(paces, count, &what, basis);
-	return k;
+	if (mesh_pace_has_room(paces[k]))
+		return k;
+	what.goal = GOAL_BANDWIDTH;
+	return choose(paces, count, &what);
 }
 
 int mesh_pace_choose_for_message(const struct mesh_pace *const *paces, int count, uint64_t bytes,
 				 uint32_t rotation, uint64_t now_ns)
 {
-	const struct burden what = {bytes, false, rotation, now_ns};
+	const struct burden what = {bytes, GOAL_MESSAGE, rotation, now_ns};
 
-	return choose(paces, count, &what, latency_basis(paces, count));
+	return choose(paces, count, &what);
 }

@@ -8,12 +8,9 @@
  * first completion after a pause contains the latency as well, which is subtracted: two links of
  * one rate carry equal parts of a large stream, however different their latencies are.
  *
- * Latency is measured separately, because a rate does not show it. A short transfer on an idle link
- * shows the round trip if its completion means that it has arrived: all completions of verbs do,
- * and on tcp those of writes with delivery completion. A plain completion of tcp means that the
- * socket has the bytes, and an injected message has no completion. If only such messages travel,
- * the first estimate stays: the round trip of the control connection, which runs between the same
- * two NICs (mesh_pace_hint()).
+ * Latency is not measured, because a rate does not show it and only some completions do: it is the
+ * shortest round trip of the control connection, which runs between the same two NICs. So it is the
+ * same measure for every link.
  *
  * Locks: posting has one writer at a time (the caller's lock A), completing has one (lock B).
  * Any thread may read; the results are estimates.
@@ -51,16 +48,10 @@ struct mesh_pace {
 	_Atomic(uint64_t) rate;	     /* bytes in a millisecond, never 0; lock B */
 	_Atomic(uint64_t) window;    /* bytes; lock B */
 	struct mesh_pace_bounds bounds;
-	uint64_t sample_bytes; /* of the current sample; lock B, as all below */
-	uint64_t sample_ns;
-	uint64_t shortest_ns; /* from posting to completion, the shortest ever; 0: none yet */
-	/* Round trips, ns; 0: unknown. Any thread may set the hint. */
-	_Atomic(uint64_t) hint_ns;
-	_Atomic(uint64_t) latency_ns; /* the least of the last one or two batches of trips */
+	uint64_t
+		shortest_ns; /* from posting to completion, the shortest ever; 0: none yet; lock B */
+	_Atomic(uint64_t) latency_ns; /* round trip; 0: unknown; any thread may set it */
 	uint64_t speed;		      /* nominal, of the NIC: bytes in a millisecond; constant */
-	uint64_t trip_ns;	      /* the least of this batch of trips; 0: it is new */
-	uint64_t trip_before_ns;      /* of the batch before; 0: there is none */
-	unsigned int trips;	      /* in this batch */
 };
 
 /** Initializes @pace. @speed_mbps: the NIC's nominal speed, the first estimate; 0 if unknown. */
@@ -76,15 +67,8 @@ void mesh_pace_posted(struct mesh_pace *pace, uint64_t bytes, uint64_t now_ns);
 void mesh_pace_completed(struct mesh_pace *pace, uint64_t bytes, uint64_t posted_ns,
 			 uint64_t now_ns);
 
-/**
- * Measures the latency by @bytes that were posted at @posted_ns and have arrived, as their
- * completion shows. For a write mesh_pace_completed() must follow. Lock B.
- */
-void mesh_pace_round_trip(struct mesh_pace *pace, uint64_t bytes, uint64_t posted_ns,
-			  uint64_t now_ns);
-
-/** The first estimate of the latency: another connection's round trip over the link; 0: unknown. */
-void mesh_pace_hint(struct mesh_pace *pace, uint64_t round_trip_ns);
+/** Sets the latency: another connection's round trip over the link; 0: unknown. */
+void mesh_pace_latency_set(struct mesh_pace *pace, uint64_t round_trip_ns);
 
 /** Stops counting posted @bytes that may never complete. Lock B. */
 void mesh_pace_forget(struct mesh_pace *pace, uint64_t bytes);

@@ -78,7 +78,6 @@ static struct mesh_buffer *message_prepare(struct mesh_circuit_side *to,
 	buffer->size = sizeof(*header) + header->length;
 	buffer->owner = to;
 	buffer->about = NULL;
-	buffer->posted_ns = 0;
 	buffer->sent = message_sent;
 	return buffer;
 }

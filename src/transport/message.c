@@ -38,10 +38,10 @@ static void message_sent(struct mesh_buffer *buffer, int error)
  * Chooses among several paths for a message that is not a segment: it is short, and the peer waits
  * for it.
  */
-static struct mesh_path *message_path_choose(struct mesh_comm *comm, size_t bytes, uint64_t now_ns)
+static struct mesh_path *message_path_choose(struct mesh_comm *comm, size_t bytes)
 {
 	int i = mesh_pace_choose_for_message(comm->paces, comm->num_up, bytes, comm->rotation++,
-					     now_ns);
+					     mesh_clock_ns());
 
 	return comm->up[i];
 }
@@ -117,18 +117,15 @@ static struct mesh_buffer *message_prepare(struct mesh_path *path,
 	return buffer;
 }
 
-/* @now_ns: 0 if the comm has one path, whose latency is not needed */
 MESH_HOLDS(comm)
 __attribute__((noinline)) static bool buffer_send(struct mesh_path *path,
 						  const struct mesh_outgoing *message,
-						  struct mesh_request *request, uint64_t now_ns)
+						  struct mesh_request *request)
 {
 	struct mesh_buffer *buffer = message_prepare(path, message, request);
 
 	if (!buffer)
 		return false;
-	/* Completions of verbs are the peer's NIC's; tcp's say nothing of the link. */
-	buffer->posted_ns = path->is_acknowledged ? now_ns : 0;
 	if (request)
 		request->send.unfinished++;
 	path->comm->unfinished++;
@@ -141,16 +138,13 @@ bool mesh_comm_message_send(struct mesh_comm *comm, const struct mesh_outgoing *
 			    struct mesh_request *request)
 {
 	struct mesh_path *path = comm->up[0];
-	uint64_t now_ns = 0;
 
 	mesh_comm_assert_locked(comm);
-	if (comm->num_up > 1) {
-		now_ns = mesh_clock_ns();
-		path = message_path_choose(comm, message->header.length, now_ns);
-	} else if (!comm->num_up) {
+	if (!comm->num_up)
 		return false;
-	}
-	if (!message_inject(path, message) && !buffer_send(path, message, request, now_ns))
+	if (comm->num_up > 1)
+		path = message_path_choose(comm, message->header.length);
+	if (!message_inject(path, message) && !buffer_send(path, message, request))
 		return false;
 	if (message->header.type == MESH_MESSAGE_DATA)
 		data_count(path, message->header.length);

@@ -281,7 +281,7 @@ int mesh_path_open(struct mesh_path *path, struct mesh_comm *comm, struct mesh_p
 		return ret;
 	}
 	peer_begin(path, peer, relay);
-	mesh_pace_hint(&path->flow->pace, mesh_socket_round_trip_ns(peer->watch.fd));
+	mesh_pace_latency_set(&path->flow->pace, mesh_socket_round_trip_ns(peer->watch.fd));
 	counters_open(path);
 	return 0;
 }

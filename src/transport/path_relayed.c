@@ -217,12 +217,8 @@ MESH_HOLDS(domain)
 static void relayed_write_completed(const struct mesh_path *path, size_t size, uint64_t posted_ns,
 				    bool arrived)
 {
-	struct mesh_pace *pace = &path->relayed->pace;
-	uint64_t now_ns = mesh_clock_ns();
-
-	if (arrived)
-		mesh_pace_round_trip(pace, size, posted_ns, now_ns);
-	mesh_pace_completed(pace, size, posted_ns, now_ns);
+	(void)arrived; /* the hop knows it by itself */
+	mesh_pace_completed(&path->relayed->pace, size, posted_ns, mesh_clock_ns());
 }
 
 /* The hop counts its writes by itself. */

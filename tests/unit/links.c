@@ -67,8 +67,6 @@ void links_wait_completion(void)
 	if (next->queue[slot].sent_ns > mesh.now_ns)
 		mesh.now_ns = next->queue[slot].sent_ns;
 	next->carried += next->queue[slot].bytes;
-	mesh_pace_round_trip(&next->pace, next->queue[slot].bytes, next->queue[slot].posted_ns,
-			     mesh.now_ns);
 	mesh_pace_completed(&next->pace, next->queue[slot].bytes, next->queue[slot].posted_ns,
 			    mesh.now_ns);
 }

@@ -198,8 +198,8 @@ TEST(short_path)
 	int i, used[2] = {0};
 
 	comm = fixture_open(MESH_PROVIDER_TCP, 2, true);
-	mesh_pace_hint(pace(0), 200000);
-	mesh_pace_hint(pace(1), 2000);
+	mesh_pace_latency_set(pace(0), 200000);
+	mesh_pace_latency_set(pace(1), 2000);
 	for (i = 0; i < 8; i++)
 		fixture_post(comm, SMALL);
 	fixture_post(comm, 8 * MIB);
@@ -213,50 +213,6 @@ TEST(short_path)
 		used[path_of(&fake.writes.posts[i])]++;
 	assert_true(used[0] > 0);
 	assert_true(used[1] > 0);
-}
-
-/* What a small message's completion shows about the path. */
-static bool message_shows_latency(enum mesh_provider_id provider, int num_paths)
-{
-	bool shows;
-
-	fixture_setup();
-	comm = fixture_open(provider, num_paths, true);
-	fixture_post(comm, SMALL);
-	fixture_sends_complete();
-	shows = atomic_load(&pace(0)->latency_ns) != 0;
-	assert_int_equal(fixture_teardown(), 0);
-	return shows;
-}
-
-/* On verbs the peer's NIC has it; on tcp the socket. */
-TEST_BARE(messages_show_latency)
-{
-	assert_true(message_shows_latency(MESH_PROVIDER_VERBS_RXM, 2));
-	assert_false(message_shows_latency(MESH_PROVIDER_TCP, 2));
-	assert_false(message_shows_latency(MESH_PROVIDER_VERBS_RXM, 1)); /* nothing to choose */
-}
-
-/* The same of a write: on tcp only one with delivery completion. */
-static bool write_shows_latency(enum mesh_provider_id provider, int num_paths)
-{
-	bool shows;
-
-	fixture_setup();
-	comm = fixture_open(provider, num_paths, true);
-	fixture_post(comm, LARGE);
-	fixture_grant(comm, 0, 1, LARGE);
-	fixture_writes_complete(1);
-	shows = atomic_load(&pace(0)->latency_ns) != 0;
-	assert_int_equal(fixture_teardown(), 0);
-	return shows;
-}
-
-TEST_BARE(writes_show_latency)
-{
-	assert_true(write_shows_latency(MESH_PROVIDER_VERBS_RXM, 1));
-	assert_true(write_shows_latency(MESH_PROVIDER_TCP, 2));
-	assert_false(write_shows_latency(MESH_PROVIDER_TCP, 1));
 }
 
 /* ---- what the provider does ------------------------------------------------------------------ */
