@@ -44,7 +44,6 @@ struct mesh_verbs_fence;
 struct mesh_waiter;
 
 TAILQ_HEAD(mesh_buffer_list, mesh_buffer);
-LIST_HEAD(mesh_flow_bucket, mesh_flow);
 
 /* Completions that one read of the queue returns. */
 #define MESH_POLL_ENTRIES 16
@@ -102,9 +101,6 @@ static inline void mesh_op_take_back(struct mesh_op *op)
 	atomic_load_explicit(&op->handed_over, memory_order_acquire);
 }
 
-/* A power of two: enough for some hundred peers, without a table that grows. */
-#define MESH_FLOW_BUCKETS 256
-
 struct mesh_domain {
 	struct mesh_lock lock; /* order: process, mrs, domain, comm, transmit */
 	struct mesh_lock mrs_lock;
@@ -160,8 +156,6 @@ struct mesh_domain {
 	LIST_HEAD(, mesh_remote) ended MESH_GUARDED_BY(transmit); /* closed, but not freed yet */
 	LIST_HEAD(, mesh_flow) flows MESH_GUARDED_BY(transmit);	  /* transmit_lock */
 	int num_flows MESH_GUARDED_BY(transmit);		  /* transmit_lock */
-	struct mesh_flow_bucket
-		flow_index[MESH_FLOW_BUCKETS] MESH_GUARDED_BY(transmit); /* by name */
 	_Atomic(bool) has_waiting;   /* a poll has to look at backlogged or waiters */
 	_Atomic(uint64_t) copied;    /* bytes of writes since the poll copied_in began; tcp only */
 	_Atomic(uint64_t) copied_in; /* the number of that poll; both are estimates */
@@ -189,13 +183,9 @@ struct mesh_domain {
 	_Atomic(bool) broken;	     /* its queue cannot be read: no operation completes */
 	struct mesh_buffer_list
 		unposted MESH_GUARDED_BY(domain); /* receives to post again; under lock */
-	/*
-	 * Sinks of writes, whose ids have to fit into an immediate; and those of messages only. Of
-	 * each there are MESH_COMM_IDS. The next ids only grow, so that ids are reused late.
-	 */
+	/* Their ids have to fit into an immediate. The next id only grows: they are reused late. */
 	struct mesh_sink *sinks[MESH_COMM_IDS] MESH_GUARDED_BY(domain);
-	struct mesh_sink *message_sinks[MESH_COMM_IDS] MESH_GUARDED_BY(domain);
-	uint32_t next_sink MESH_GUARDED_BY(domain), next_message_sink MESH_GUARDED_BY(domain);
+	uint32_t next_sink MESH_GUARDED_BY(domain);
 	/* Fences that the connector is to post; fences without a caller. Both under lock. */
 	LIST_HEAD(, mesh_verbs_fence) fences;
 	LIST_HEAD(, mesh_verbs_fence) abandoned;

@@ -8,7 +8,6 @@
 #include <rdma/fi_errno.h>
 
 #include "base/clock.h"
-#include "base/hash.h"
 #include "fabric/flow.h"
 #include "nic/addr.h"
 
@@ -58,14 +57,12 @@ static int address_insert(struct mesh_domain *domain, struct mesh_flow *flow)
 
 int mesh_flow_get(struct mesh_domain *domain, const void *name, struct mesh_flow **flow)
 {
-	struct mesh_flow_bucket *bucket =
-		&domain->flow_index[mesh_checksum(name, domain->name_len) % MESH_FLOW_BUCKETS];
 	struct mesh_pace_bounds bounds = window_bounds(domain);
 	struct mesh_flow *found;
 	int ret;
 
 	mesh_transmit_assert_locked(domain);
-	LIST_FOREACH(found, bucket, alike) {
+	LIST_FOREACH(found, &domain->flows, entry) {
 		if (!memcmp(found->name, name, domain->name_len))
 			goto found;
 	}
@@ -81,7 +78,6 @@ int mesh_flow_get(struct mesh_domain *domain, const void *name, struct mesh_flow
 	mesh_pace_init(&found->pace, domain->nic->speed_mbps, &bounds);
 	LIST_INSERT_HEAD(&domain->flows, found, entry);
 	domain->num_flows++;
-	LIST_INSERT_HEAD(bucket, found, alike);
 found:
 	found->users++;
 	*flow = found;
@@ -95,7 +91,6 @@ void mesh_flow_put(struct mesh_domain *domain, struct mesh_flow *flow)
 		return;
 	fi_av_remove(domain->av, &flow->fi_addr, 1, 0);
 	LIST_REMOVE(flow, entry);
-	LIST_REMOVE(flow, alike);
 	domain->num_flows--;
 	free(flow);
 }

@@ -14,7 +14,6 @@
  */
 struct mesh_flow {
 	LIST_ENTRY(mesh_flow) entry; /* domain->flows; transmit_lock, as all but the pace */
-	LIST_ENTRY(mesh_flow) alike; /* domain->flow_index; transmit_lock */
 	uint8_t name[MESH_ENDPOINT_NAME_MAX]; /* the endpoint's, domain->name_len bytes */
 	struct mesh_addr address;	      /* the same, with the port */
 	uint16_t port;

@@ -5,8 +5,6 @@
 #include "fabric/sink.h"
 
 #define SINK_INDEX(id) ((id) & (MESH_COMM_IDS - 1))
-/* In ids of sinks that expect no writes. */
-#define MESSAGES_ONLY (1u << 31)
 
 static void stranger_count(struct mesh_domain *domain)
 {
@@ -18,20 +16,7 @@ static void stranger_count(struct mesh_domain *domain)
 MESH_HOLDS(domain)
 static struct mesh_sink **place_of(struct mesh_domain *domain, uint32_t id)
 {
-	struct mesh_sink **sinks = id & MESSAGES_ONLY ? domain->message_sinks : domain->sinks;
-
-	return &sinks[SINK_INDEX(id)];
-}
-
-/* The next id for a sink; its place may be taken. */
-MESH_HOLDS(domain)
-static uint32_t id_next(struct mesh_domain *domain, const struct mesh_sink *sink)
-{
-	if (!sink->written)
-		return domain->next_message_sink++ | MESSAGES_ONLY;
-	if (!(domain->next_sink & ~MESSAGES_ONLY))
-		domain->next_sink++; /* in frames 0 names none */
-	return domain->next_sink++ & ~MESSAGES_ONLY;
+	return &domain->sinks[SINK_INDEX(id)];
 }
 
 int mesh_sink_add(struct mesh_domain *domain, struct mesh_sink *sink)
@@ -42,7 +27,9 @@ int mesh_sink_add(struct mesh_domain *domain, struct mesh_sink *sink)
 
 	mesh_domain_lock(domain);
 	for (tries = 0; tries < MESH_COMM_IDS && ret; tries++) {
-		id = id_next(domain, sink);
+		if (!domain->next_sink)
+			domain->next_sink++; /* in frames 0 names none */
+		id = domain->next_sink++;
 		place = place_of(domain, id);
 		if (*place)
 			continue;

@@ -12,12 +12,7 @@
  * keeps a table of sinks; a message names its sink by id and token.
  */
 struct mesh_sink {
-	/*
-	 * Index in its table in the lowest MESH_IMMEDIATE_COMM_BITS, a generation above. The
-	 * highest bit distinguishes the tables: sinks with and without writes share no ids, so
-	 * that a node has room for as many comms in each direction.
-	 */
-	uint32_t id;
+	uint32_t id;	/* its place in the lowest MESH_IMMEDIATE_COMM_BITS, a generation above */
 	uint32_t token; /* random */
 	/* Both with domain->lock held; the payload is valid during the call. */
 	void (*message)(struct mesh_sink *sink, const struct mesh_message_header *header,
@@ -29,7 +24,7 @@ struct mesh_sink {
 /**
  * Adds @sink to the table and sets its id; the caller has set the rest. Takes domain->lock.
  *
- * Returns 0, or -ENOSPC if all MESH_COMM_IDS of its kind are taken.
+ * Returns 0, or -ENOSPC if all MESH_COMM_IDS are taken.
  */
 int mesh_sink_add(struct mesh_domain *domain, struct mesh_sink *sink);
 

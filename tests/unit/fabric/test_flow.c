@@ -65,61 +65,6 @@ TEST(flow_outlives)
 	assert_ptr_equal(remote->flow, flow);
 }
 
-/* ---- many peers ------------------------------------------------------------------------------ */
-
-#define PEERS 8192
-#define PEERS_BLOCK 256
-#define PEERS_COMPARED 4 /* blocks: what else runs makes the processor's time longer at times */
-#define PEERS_RATIO 8	 /* with lists it was 37 */
-
-/* The processor's time for opening a block of remotes, or for closing it. */
-static uint64_t block_ns(struct mesh_remote **remotes, int first, bool open)
-{
-	uint64_t before = mesh_clock_read_ns(CLOCK_THREAD_CPUTIME_ID);
-	int i;
-
-	for (i = first; i < first + PEERS_BLOCK; i++) {
-		if (open)
-			remotes[i] = fake_remote_open(domain, (uint16_t)(i + 1));
-		else
-			mesh_remote_close(domain, remotes[i]);
-	}
-	return mesh_clock_read_ns(CLOCK_THREAD_CPUTIME_ID) - before;
-}
-
-static void least_keep(uint64_t *least, uint64_t ns)
-{
-	if (ns < *least)
-		*least = ns;
-}
-
-/* Opening and closing a remote costs the same beside some others and beside thousands. */
-TEST(many_remotes)
-{
-	struct mesh_remote **remotes = calloc(PEERS, sizeof(remotes[0]));
-	uint64_t ns, few[2] = {UINT64_MAX, UINT64_MAX}, many[2] = {UINT64_MAX, UINT64_MAX};
-	int open, block;
-
-	assert_non_null(remotes);
-	for (open = 1; open >= 0; open--) {
-		for (block = 0; block < PEERS / PEERS_BLOCK; block++) {
-			ns = block_ns(remotes, block * PEERS_BLOCK, open);
-			/* The first to be opened are few; so are the last to be closed. */
-			if (block < PEERS_COMPARED)
-				least_keep(open ? &few[1] : &many[0], ns);
-			if (block >= PEERS / PEERS_BLOCK - PEERS_COMPARED)
-				least_keep(open ? &many[1] : &few[0], ns);
-		}
-	}
-	for (open = 1; open >= 0; open--) {
-		print_message("%s: %llu ns, beside many %llu ns\n", open ? "open" : "close",
-			      (unsigned long long)few[open] / PEERS_BLOCK,
-			      (unsigned long long)many[open] / PEERS_BLOCK);
-		assert_true(many[open] <= PEERS_RATIO * few[open]);
-	}
-	free(remotes);
-}
-
 /* The window of a new flow with this provider, and with large segments of so many bytes. */
 static uint64_t window_of(enum mesh_provider_id provider, size_t segment_bytes)
 {

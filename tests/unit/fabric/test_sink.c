@@ -206,36 +206,6 @@ TEST(full)
 	free(sinks);
 }
 
-/* A node has as many comms in one direction as in the other: those that send need no immediates. */
-TEST(directions_share_no_ids)
-{
-	struct test_sink *sinks = calloc(2 * MESH_COMM_IDS, sizeof(*sinks));
-	uint32_t i, count = 0;
-
-	assert_non_null(sinks);
-	for (i = 0; i < MESH_COMM_IDS; i++)
-		sink_add(&sinks[i]);
-	for (; i < 2 * MESH_COMM_IDS; i++) {
-		sinks[i].sink.token = TOKEN;
-		sinks[i].sink.message = message_note;
-		assert_int_equal(mesh_sink_add(domain, &sinks[i].sink), 0);
-	}
-	data_deliver(sinks[5].sink.id, TOKEN, 28);
-	data_deliver(sinks[MESH_COMM_IDS + 5].sink.id, TOKEN, 28);
-	fake_deliver_immediate(immediate_to(sinks[MESH_COMM_IDS + 9].sink.id % MESH_COMM_IDS));
-	mesh_domain_poll(domain);
-	for (i = 0; i < 2 * MESH_COMM_IDS; i++)
-		count += (uint32_t)sinks[i].messages;
-	assert_int_equal(count, 2);
-	assert_int_equal(sinks[5].messages, 1);
-	assert_int_equal(sinks[MESH_COMM_IDS + 5].messages, 1);
-	for (i = 0, count = 0; i < 2 * MESH_COMM_IDS; i++)
-		count += (uint32_t)sinks[i].writes;
-	assert_int_equal(count, 1); /* it is a receiving comm's */
-	domain_close();
-	free(sinks);
-}
-
 /* ---- writes -------------------------------------------------------------------------------- */
 
 static int write_ends, write_error;
