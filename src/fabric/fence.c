@@ -7,7 +7,8 @@
  * this, and then 1.17 crashes if there was no connection. But an RDMA connection ends when one of
  * its operations fails: both NICs put their queue pairs into the error state and flush the queued
  * operations of both sides. So the fence writes to an address that no registration of the peer can
- * cover. The peer's NIC refuses the write even if the peer's process is stopped.
+ * cover. The peer's NIC refuses the write even if the peer's process is stopped. If it does not,
+ * the fence closes our endpoint, which ends the connections of all peers there (endpoint.h).
  *
  * Closing the registration is not enough: a NIC's driver may reuse the key for the same memory
  * (mlx5 of Linux keeps a cache of keys), and then a late write would be valid.
@@ -42,11 +43,6 @@
  * is not polled: that adds MESH_ANSWER_MS.
  */
 #define STEP_MS 500
-/*
- * After a fence that timed out further ones wait for this only, for a while: comms with an endpoint
- * that is gone are closed one after the other, and without recovery nothing else ends them.
- */
-#define BRIEF_MS 20
 /* The longest wait until the provider has read what had come. */
 #define READ_MS 100
 /* No registration covers the first page of memory. */
@@ -68,8 +64,8 @@ struct mesh_verbs_fence {
 	struct mesh_op op;
 	struct mesh_domain *domain;
 	struct mesh_remote *remote;
-	uint64_t limit_ms;    /* of each step; 0: as usual */
-	uint64_t deadline_ms; /* of the current step */
+	uint64_t limit_ms;	     /* 0: as usual */
+	uint64_t begun_ms, tried_ms; /* tried: first posted, or refused by the provider; or 0 */
 	/* All under domain->lock. */
 	enum fence_state state;
 	LIST_ENTRY(mesh_verbs_fence)
@@ -88,30 +84,6 @@ static void fence_ended(struct mesh_op *op, int error)
 	}
 	fence->state = FENCE_ENDED;
 	fence->error = error;
-}
-
-/* True if a fence of the same peer has timed out within the time that two may take. */
-static bool is_brief(const struct mesh_verbs_fence *fence)
-{
-	uint64_t silent_ms = atomic_load(&fence->remote->flow->silent_ms);
-
-	return silent_ms &&
-	       mesh_clock_elapsed_ms(silent_ms, mesh_clock_ms()) < 2 * (STEP_MS + MESH_ANSWER_MS);
-}
-
-static void silence_note(const struct mesh_verbs_fence *fence)
-{
-	if (!is_brief(fence) && !fence->limit_ms)
-		atomic_store(&fence->remote->flow->silent_ms, mesh_clock_ms());
-}
-
-static void deadline_set(struct mesh_verbs_fence *fence, uint64_t limit_ms)
-{
-	if (is_brief(fence))
-		limit_ms = BRIEF_MS;
-	if (fence->limit_ms && limit_ms > fence->limit_ms)
-		limit_ms = fence->limit_ms;
-	fence->deadline_ms = mesh_clock_ms() + limit_ms;
 }
 
 /*
@@ -164,8 +136,8 @@ static void fence_give_back(struct mesh_domain *domain, struct mesh_verbs_fence 
 	mesh_domain_lock(domain);
 	work_set(domain, NULL);
 	fence->error = ret;
-	if (!ret)
-		deadline_set(fence, MESH_ANSWER_MS);
+	if (!fence->tried_ms)
+		fence->tried_ms = mesh_clock_ms();
 	if (fence->state != FENCE_LEFT)
 		fence->state = ret ? FENCE_FAILED : FENCE_POSTED;
 	else if (ret)
@@ -208,51 +180,51 @@ static void fence_want(struct mesh_verbs_fence *fence)
 	mesh_connector_wake(fence->domain);
 }
 
+static bool is_late(const struct mesh_verbs_fence *fence, uint64_t since_ms, uint64_t limit_ms)
+{
+	uint64_t now_ms = mesh_clock_ms();
+
+	if (fence->limit_ms && mesh_clock_elapsed_ms(fence->begun_ms, now_ms) >= fence->limit_ms)
+		return true;
+	return mesh_clock_elapsed_ms(since_ms, now_ms) >= limit_ms;
+}
+
 /*
- * Returns -EAGAIN while it is in progress; 0 when the connection has ended; -ENOTCONN if there
- * seems to be none; -ETIMEDOUT if the peer's NIC does not answer, so that the connection ends when
- * the local NIC times out; another negative errno.
+ * The provider takes no write for long: without a connection, or because the queue of one is full,
+ * whose peer's NIC does not answer.
+ */
+static int busy_result(const struct mesh_verbs_fence *fence)
+{
+	struct mesh_domain *domain = fence->domain;
+	bool connected;
+
+	mesh_transmit_lock(domain);
+	connected = fence->remote->flow->connected;
+	mesh_transmit_unlock(domain);
+	return connected ? -ETIMEDOUT : 0;
+}
+
+/*
+ * Returns -EAGAIN while it is in progress; 1 when the connection has ended; 0 if there seems to be
+ * none; another negative errno if it goes on.
  */
 MESH_HOLDS(domain)
 static int fence_result(struct mesh_verbs_fence *fence)
 {
-	bool outdated = mesh_remote_is_outdated(fence->domain, fence->remote);
-	bool late = mesh_clock_ms() >= fence->deadline_ms;
-
-	switch (fence->state) {
-	case FENCE_WAITS:
-		if (outdated)
-			return -ENOTCONN; /* our endpoint was closed meanwhile */
-		if (!mesh_endpoint_is_claimed(fence->domain))
-			return -EAGAIN;
-		/* Who has claimed the endpoint tries to connect elsewhere, for 2 s at most. */
-		if (!fence->limit_ms)
-			deadline_set(fence, STEP_MS);
-		return fence->limit_ms && late ? -EBUSY : -EAGAIN;
-	case FENCE_POSTING:
-		return fence->limit_ms && late ? -EBUSY : -EAGAIN;
-	case FENCE_FAILED:
-		if (outdated || fence->error != -FI_EAGAIN)
-			return outdated ? -ENOTCONN : fence->error;
-		if (late) {
-			silence_note(fence);
-			return -ENOTCONN;
-		}
-		fence_want(fence);
-		return -EAGAIN;
-	case FENCE_POSTED:
-		if (!late || outdated)
-			return -EAGAIN; /* outdated: it ends with our endpoint */
-		silence_note(fence);
-		return -ETIMEDOUT;
-	case FENCE_ENDED:
-		atomic_store(&fence->remote->flow->silent_ms, 0);
+	if (mesh_remote_is_outdated(fence->domain, fence->remote))
+		return 0; /* our endpoint was closed meanwhile */
+	if (fence->state == FENCE_ENDED)
 		/* A write without an error means that the peer's NIC does not check addresses. */
-		return fence->error ? 0 : -EIO;
-	case FENCE_LEFT:
-		break;
-	}
-	return -EINVAL;
+		return fence->error ? 1 : -EIO;
+	if (fence->state != FENCE_FAILED)
+		return is_late(fence, fence->begun_ms, STEP_MS + MESH_ANSWER_MS) ? -ETIMEDOUT
+										 : -EAGAIN;
+	if (fence->error != -FI_EAGAIN)
+		return fence->error == -ENOTCONN ? 0 : fence->error;
+	if (is_late(fence, fence->tried_ms, STEP_MS))
+		return busy_result(fence);
+	fence_want(fence);
+	return -EAGAIN;
 }
 
 /* The caller has done with it. */
@@ -280,8 +252,8 @@ static struct mesh_verbs_fence *verbs_begin(const struct mesh_fence *one)
 	fence->op.expected_to_fail = true;
 	fence->domain = one->domain;
 	fence->remote = one->remote;
+	fence->begun_ms = mesh_clock_ms();
 	fence->limit_ms = one->limit_ms;
-	deadline_set(fence, STEP_MS);
 	mesh_domain_lock(fence->domain);
 	fence_want(fence);
 	mesh_domain_unlock(fence->domain);
@@ -289,6 +261,24 @@ static struct mesh_verbs_fence *verbs_begin(const struct mesh_fence *one)
 }
 
 /* ---- the fence of one remote ---------------------------------------------------------------- */
+
+/*
+ * True if libfabric keeps what a refused write has ended: these two processes could not connect
+ * again over this endpoint.
+ */
+static bool cut_is_final(void)
+{
+	return FI_VERSION_LT(fi_version(), FI_VERSION(1, 20));
+}
+
+/* Nothing arrives once the endpoint is closed. With a limit its caller does that. */
+static void fence_close(struct mesh_fence *fence)
+{
+	if (fence->limit_ms)
+		return;
+	mesh_endpoint_close(fence->domain);
+	fence->result = 1;
+}
 
 void mesh_fence_begin(struct mesh_fence *fence)
 {
@@ -299,9 +289,10 @@ void mesh_fence_begin(struct mesh_fence *fence)
 	if (mesh_remote_is_outdated(fence->domain, fence->remote) ||
 	    !mesh_endpoint_is_open(fence->domain))
 		return; /* its connection has ended with our endpoint */
-	fence->verbs = verbs_begin(fence);
+	if (fence->limit_ms || !cut_is_final())
+		fence->verbs = verbs_begin(fence);
 	if (!fence->verbs)
-		fence->result = -ENOMEM;
+		fence_close(fence);
 }
 
 bool mesh_fence_step(struct mesh_fence *fence)
@@ -320,9 +311,10 @@ bool mesh_fence_step(struct mesh_fence *fence)
 	if (ret == -EAGAIN)
 		return true;
 	fence->verbs = NULL;
-	fence->result = ret ? ret : 1;
-	if (ret == -ENOTCONN)
-		fence->result = 0;
+	if (ret < 0)
+		fence_close(fence);
+	else
+		fence->result = ret;
 	return mesh_endpoint_is_closing(fence->domain);
 }
 
@@ -334,13 +326,6 @@ void mesh_fence_abandon(struct mesh_fence *fence)
 	fence_drop(fence->verbs);
 	mesh_domain_unlock(fence->domain);
 	fence->verbs = NULL;
-}
-
-/* True if this process can never connect with that one again: libfabric keeps what was cut. */
-static bool cut_is_final(const struct mesh_fence *fence)
-{
-	return fence->domain->provider == MESH_PROVIDER_VERBS_RXM && fence->result > 0 &&
-	       FI_VERSION_LT(fi_version(), FI_VERSION(1, 20));
 }
 
 /* All comms with a peer may try to cut it, and a relay again and again. */
@@ -366,13 +351,6 @@ void mesh_fence_report(const struct mesh_fence *fence)
 
 	if (fence->result < 0)
 		failure_warn(fence, mesh_addr_text(theirs, text));
-	else if (cut_is_final(fence))
-		mesh_warn("cut the connection with %s on %s, so that nothing late arrives; with "
-			  "libfabric %u.%u no further one can be made between these two processes, "
-			  "and new communicators fail: start both again, or use libfabric 1.20 or "
-			  "later",
-			  mesh_addr_text(theirs, text), fence->domain->nic->netdev,
-			  FI_MAJOR(fi_version()), FI_MINOR(fi_version()));
 	else
 		mesh_info("cut %d connection%s with %s, so that nothing late arrives",
 			  fence->result, fence->result == 1 ? "" : "s",

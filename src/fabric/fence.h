@@ -14,7 +14,7 @@ struct mesh_fence {
 	struct mesh_remote *remote;
 	struct mesh_verbs_fence *verbs; /* NULL, or in progress */
 	struct mesh_found_sockets cut;	/* on tcp: what was disconnected */
-	/* On verbs: of each step of it; 0: as usual. */
+	/* On verbs: of the whole fence, which then leaves the endpoint open; 0: as usual. */
 	uint64_t limit_ms;
 	int result; /* connections that ended, or a negative errno */
 };
@@ -24,12 +24,13 @@ struct mesh_fence {
  * for remotes that did not stop by themselves. Closing a registration is not enough: libfabric's
  * tcp checks the key only when a write begins, and continues to write, and on verbs the same key
  * may become valid again. So the fence ends the provider's own connections to that endpoint; the
- * provider opens new ones on demand (verbs: from libfabric 1.20 on).
+ * provider opens new ones on demand. Where that does not do, it closes our endpoint on verbs, which
+ * all peers on that NIC share.
  *
  * @fences: @count of them, domain and remote set, the rest zero; they run concurrently
  *
- * Takes domain->lock. On verbs it waits, up to 2.5 s for all of them, and 2 s more while the NIC is
- * connecting with another peer or being closed.
+ * Takes domain->lock. On verbs it waits, up to 2.5 s for all of them, and longer while the endpoint
+ * is being closed.
  */
 void mesh_remotes_fence(struct mesh_fence *fences, int count);
 

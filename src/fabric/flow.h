@@ -27,7 +27,6 @@ struct mesh_flow {
 	 * where the domain has a connector.
 	 */
 	bool connected;
-	_Atomic(uint64_t) silent_ms; /* when a fence timed out last; 0: none has since one ended */
 	/* Since mesh_flow_restart(): writes were posted; one has arrived. */
 	_Atomic(bool) has_posted, has_arrived;
 	/* Lines: fences that failed, and comms that the peer has ended; under domain->lock. */
