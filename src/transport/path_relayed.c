@@ -15,7 +15,7 @@
 #include "base/compiler.h"
 #include "base/log.h"
 #include "control/peer_send.h"
-#include "fabric/pace.h"
+#include "fabric/flow.h"
 #include "relay/hop.h"
 #include "transport/comm.h"
 #include "transport/grants.h"

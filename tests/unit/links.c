@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* links.c - links that are simulated, for tests of pace.h. */
+/* links.c - links that are simulated, for tests of the pace. */
 #include "links.h"
 
 struct links mesh;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* links.h - links that are simulated, for tests of pace.h. One simulation at a time. */
+/* links.h - links that are simulated, for tests of the pace. One simulation at a time. */
 #ifndef MESH_TESTS_LINKS_H
 #define MESH_TESTS_LINKS_H
 
-#include "fabric/pace.h"
+#include "fabric/flow.h"
 
 #include "unit.h"
 

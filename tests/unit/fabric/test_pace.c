@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* test_pace.c - the pace of a flow, and the latency that it is to keep. */
-#include "fabric/pace.h"
+#include "fabric/flow.h"
 
 #include "links.h"
 
