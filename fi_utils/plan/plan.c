@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/hash.h"
+#include "base/random.h"
 #include "base/log.h"
 #include "common/subnet.h"
 #include "nic/addr.h"

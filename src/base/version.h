@@ -6,7 +6,7 @@
 /* Bytes of a version's text on the wire, with its zero byte; part of what HELLO freezes. */
 #define MESH_VERSION_MAX 24
 
-/** The text of the file VERSION, such as "0.1.0"; at most MESH_VERSION_MAX - 1 characters. */
-const char *mesh_version(void);
+/* The text of the file VERSION, such as "0.1.0", from SConstruct; plugin.c checks its length. */
+#define mesh_version() MESH_VERSION
 
 #endif

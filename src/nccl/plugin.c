@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/log.h"
+#include "base/version.h"
 #include "nccl/plugin.h"
 #include "setup/connect.h"
 #include "setup/listener.h"
@@ -20,6 +21,7 @@ _Static_assert(MESH_HANDLE_BYTES == NCCL_HANDLE_SIZE, "the handle is NCCL's");
 _Static_assert(MESH_COMM_REQUESTS >= NCCL_REQUESTS_MAX, "NCCL may have this many requests");
 _Static_assert(MESH_MESSAGE_MAX == NCCL_MESSAGE_BYTES_MAX, "the largest message is NCCL's");
 _Static_assert(MESH_MESSAGE_MAX <= INT_MAX, "test reports sizes as int");
+_Static_assert(sizeof(MESH_VERSION) <= MESH_VERSION_MAX, "VERSION has too many characters");
 
 /* The speed that NCCL itself assumes for a NIC of unknown speed, in Mb/s (graph/topo.cc). */
 #define SPEED_UNKNOWN_MBPS 10000

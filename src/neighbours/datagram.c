@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "base/descriptors.h"
-#include "base/hash.h"
+#include "base/random.h"
 #include "base/version.h"
 #include "neighbours/datagram.h"
 

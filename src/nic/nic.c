@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/hash.h"
+#include "base/random.h"
 #include "nic/nic.h"
 
 /* ---- what it is ------------------------------------------------------------------------------ */

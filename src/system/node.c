@@ -18,7 +18,7 @@
 #include <netlink/msg.h>
 #include <netlink/netlink.h>
 
-#include "base/hash.h"
+#include "base/random.h"
 #include "base/log.h"
 #include "base/memory.h"
 #include "system/node.h"

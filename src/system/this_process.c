@@ -13,7 +13,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "base/hash.h"
+#include "base/random.h"
 #include "system/this_process.h"
 
 /* ---- job ------------------------------------------------------------------------------------ */

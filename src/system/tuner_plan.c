@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/hash.h"
+#include "base/random.h"
 #include "base/log.h"
 #include "system/sysfs.h"
 #include "system/tuner_plan.h"

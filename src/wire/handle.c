@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/hash.h"
+#include "base/random.h"
 #include "base/memory.h"
 #include "wire/handle.h"
 #include "wire/protocol.h"

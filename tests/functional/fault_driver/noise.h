@@ -6,7 +6,7 @@
 #include <poll.h>
 #include <sys/socket.h>
 
-#include "base/hash.h"
+#include "base/random.h"
 #include "wire/frame.h"
 #include "wire/handle.h"
 #include "wire/message.h"

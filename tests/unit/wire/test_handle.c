@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* test_handle.c - the 128 bytes: all fields are decoded, and damage is detected. */
-#include "base/hash.h"
+#include "base/random.h"
 #include "wire/handle.h"
 
 #include "unit.h"
