@@ -242,38 +242,16 @@ static enum nccl_result info_v3(void *context, enum nccl_collective collective, 
 
 /* ---- the tables -------------------------------------------------------------------------- */
 
-const struct nccl_tuner_v2 ncclTunerPlugin_v2 = {
-	.name = MESH_PLUGIN_NAME,
-	.init = init_v2,
-	.get_coll_info = info_v2,
-	.destroy = tuner_finalize,
-};
+#define TABLE(version, init_function, info_function)                                               \
+	const struct nccl_tuner_##version ncclTunerPlugin_##version = {                            \
+		.name = MESH_PLUGIN_NAME,                                                          \
+		.init = (init_function),                                                           \
+		.get_coll_info = (info_function),                                                  \
+		.destroy = tuner_finalize,                                                         \
+	}
 
-const struct nccl_tuner_v3 ncclTunerPlugin_v3 = {
-	.name = MESH_PLUGIN_NAME,
-	.init = init_v2,
-	.get_coll_info = info_v3,
-	.destroy = tuner_finalize,
-};
-
-const struct nccl_tuner_v4 ncclTunerPlugin_v4 = {
-	.name = MESH_PLUGIN_NAME,
-	.init = init_v2,
-	.get_coll_info = tuner_info,
-	.destroy = tuner_finalize,
-};
-
-const struct nccl_tuner_v5 ncclTunerPlugin_v5 = {
-	.name = MESH_PLUGIN_NAME,
-	.init = tuner_init,
-	.get_coll_info = tuner_info,
-	.destroy = tuner_finalize,
-};
-
-/* get_chunk_size is NULL: NCCL's own size is right on a mesh as well. */
-const struct nccl_tuner_v6 ncclTunerPlugin_v6 = {
-	.name = MESH_PLUGIN_NAME,
-	.init = tuner_init,
-	.get_coll_info = tuner_info,
-	.destroy = tuner_finalize,
-};
+TABLE(v2, init_v2, info_v2);
+TABLE(v3, init_v2, info_v3);
+TABLE(v4, init_v2, tuner_info);
+TABLE(v5, tuner_init, tuner_info);
+TABLE(v6, tuner_init, tuner_info); /* get_chunk_size is NULL: NCCL's own is right on a mesh, too */
