@@ -141,9 +141,6 @@ int mesh_endpoint_open(struct mesh_domain *domain, const struct mesh_port_range 
 	return ret;
 }
 
-/* Between two attempts to open an endpoint: each that fails is a line in the log. */
-#define REOPEN_MS 1000
-
 static const uint8_t may_follow[MESH_ENDPOINT_STATES] = {
 	[MESH_ENDPOINT_OPEN] = 1 << MESH_ENDPOINT_CLOSED,
 	[MESH_ENDPOINT_CLOSING] = 1 << MESH_ENDPOINT_OPEN,
@@ -250,7 +247,8 @@ static void endpoint_reopen(struct mesh_domain *domain)
 {
 	const struct mesh_port_range any = {0, 0};
 
-	if (mesh_clock_elapsed_ms(domain->reopened_ms, mesh_clock_ms()) < REOPEN_MS)
+	/* Each attempt that fails is a line in the log. */
+	if (mesh_clock_elapsed_ms(domain->reopened_ms, mesh_clock_ms()) < MESH_ANSWER_MS)
 		return;
 	if (mesh_endpoint_open(domain, &any)) {
 		domain->reopened_ms = mesh_clock_ms();

@@ -43,8 +43,6 @@
  * is not polled: that adds MESH_ANSWER_MS.
  */
 #define STEP_MS 500
-/* The longest wait until the provider has read what had come. */
-#define READ_MS 100
 /* No registration covers the first page of memory. */
 #define NOWHERE 0
 #define NO_KEY 0
@@ -382,7 +380,7 @@ void mesh_remote_unread_take(struct mesh_domain *domain, struct mesh_remote *rem
 
 	mesh_sockets_unread(domain, remote, &unread);
 	while (!mesh_unread_is_read(&unread) &&
-	       mesh_clock_elapsed_ms(begin_ms, mesh_clock_ms()) < READ_MS) {
+	       mesh_clock_elapsed_ms(begin_ms, mesh_clock_ms()) < STEP_MS) {
 		if (!mesh_domain_poll(domain))
 			sched_yield(); /* another thread polls for us */
 	}

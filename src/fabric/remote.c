@@ -14,12 +14,6 @@
 #include "system/route.h"
 
 /*
- * After an attempt to connect the provider makes progress in polls, or the kernel asks for the
- * peer's link address; the next attempt waits so long.
- */
-#define CONNECT_PAUSE_MS 1
-
-/*
  * True if something still points to the remote: the connector, or an operation, which the NIC may
  * report long after a fence has timed out.
  */
@@ -188,13 +182,16 @@ static int buffer_post(struct mesh_domain *domain, struct mesh_buffer *buffer)
 	return ret;
 }
 
-/* Makes the connector connect with @remote, which would be slow here. */
+/*
+ * Makes the connector connect with @remote, which would be slow here. After an attempt the provider
+ * makes progress in polls, or the kernel asks for the peer's link address: one in a millisecond.
+ */
 MESH_HOLDS(transmit)
 static void connection_want(struct mesh_domain *domain, struct mesh_remote *remote)
 {
 	mesh_transmit_assert_locked(domain);
 	if (remote->wants_connection || domain->at_work == remote ||
-	    mesh_clock_elapsed_ms(remote->tried_ms, mesh_clock_ms()) < CONNECT_PAUSE_MS)
+	    remote->tried_ms == mesh_clock_ms())
 		return;
 	remote->wants_connection = true;
 	mesh_connector_wake(domain);

@@ -312,7 +312,7 @@ TEST(turns)
 	let_one_go();
 	assert_int_equal(fake.on[FAKE_WRITE].calls, 1);
 	assert_true(is_connecting(second));
-	for (begin_ms = mesh_clock_ms(); mesh_clock_ms() < begin_ms + 3;) /* CONNECT_PAUSE_MS */
+	for (begin_ms = mesh_clock_ms(); mesh_clock_ms() < begin_ms + 3;) /* one attempt in each */
 		;
 	message_send(third);
 	let_one_go();
