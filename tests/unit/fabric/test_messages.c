@@ -95,26 +95,6 @@ TEST(backlog_order)
 	assert_int_equal(ends.num, 0);
 }
 
-/* Half of a backlog is sent, then the provider is busy again. */
-TEST(backlog_in_parts)
-{
-	int i;
-
-	fake_fail(FAKE_SEND, 0, 1, -FI_EAGAIN);
-	for (i = 0; i < 8; i++)
-		message_send(remote, i);
-	fake_fail(FAKE_SEND, 3, 1, -FI_EAGAIN);
-	mesh_domain_poll(domain);
-	assert_int_equal(fake.sends.num, 3);
-	assert_false(TAILQ_EMPTY(&remote->backlog));
-	message_send(remote, 8); /* must not overtake */
-	assert_int_equal(fake.sends.num, 3);
-	mesh_domain_poll(domain);
-	assert_int_equal(fake.sends.num, 9);
-	for (i = 0; i < 9; i++)
-		assert_int_equal(sent_number(i), i);
-}
-
 /* A stalled peer does not block the others. */
 TEST(backlogs_apart)
 {
@@ -154,26 +134,6 @@ TEST(one_fails)
 	assert_int_equal(sent_number(0), 1);
 	assert_int_equal(sent_number(1), 2);
 	assert_true(TAILQ_EMPTY(&remote->backlog));
-}
-
-/* Several fail in one poll, of two peers; each is reported once. */
-TEST(many_fail)
-{
-	struct mesh_remote *a = fake_remote_open(domain, 1), *b = fake_remote_open(domain, 2);
-	int i, seen = 0;
-
-	fake_fail(FAKE_SEND, 0, 1000, -FI_EHOSTUNREACH);
-	for (i = 0; i < 10; i++)
-		message_send(i % 2 ? a : b, i);
-	mesh_domain_poll(domain);
-	assert_int_equal(ends.num, 10);
-	for (i = 0; i < 10; i++) {
-		assert_int_equal(ends.errors[i], -EHOSTUNREACH);
-		seen |= 1 << ends.numbers[i];
-	}
-	assert_int_equal(seen, 0x3ff);
-	mesh_domain_poll(domain);
-	assert_int_equal(ends.num, 10);
 }
 
 TEST(lost_remote)
