@@ -60,37 +60,29 @@ void mesh_nccl_log_set(nccl_logger logger)
 	mesh_log_sink_set(logger ? log_to_nccl : NULL);
 }
 
-/* Errors that are not listed are INTERNAL_ERROR. ncclTimeout is unknown to NCCL before 2.30. */
-static const struct {
-	enum nccl_result result;
-	int errors[24]; /* up to the first 0 */
-} results[] = {
-	{NCCL_RESULT_INVALID_ARGUMENT, {EINVAL, EMSGSIZE}},
-	/* the peer, or the network to it */
-	{NCCL_RESULT_REMOTE_ERROR,
-	 {ECANCELED, ECONNABORTED, ECONNREFUSED, ECONNRESET, EHOSTDOWN, EHOSTUNREACH, ENETDOWN,
-	  ENETRESET, ENETUNREACH, ENOTCONN, EPIPE, EPROTO, EPROTONOSUPPORT, EREMOTEIO, ESHUTDOWN,
-	  ETIMEDOUT}},
-	/* this node's kernel, devices or limits */
-	{NCCL_RESULT_SYSTEM_ERROR,
-	 {EACCES, EADDRINUSE, EADDRNOTAVAIL, EAFNOSUPPORT, EAGAIN,     EBUSY,  EFAULT,
-	  EIO,	  EMFILE,     ENFILE,	     ENOBUFS,	   ENODATA,    ENODEV, ENOENT,
-	  ENOMEM, ENOSPC,     ENOSYS,	     ENXIO,	   EOPNOTSUPP, EPERM}},
+/* The peer's, or of the network to it. */
+static const int remote_errors[] = {
+	ECANCELED,	 ECONNABORTED, ECONNREFUSED, ECONNRESET, EHOSTDOWN, EHOSTUNREACH,
+	ENETDOWN,	 ENETRESET,    ENETUNREACH,  ENOTCONN,	 EPIPE,	    EPROTO,
+	EPROTONOSUPPORT, EREMOTEIO,    ESHUTDOWN,    ETIMEDOUT,
 };
 
-/* NCCL's result for 0 or a negative errno. The function that returned the error has logged it. */
+/*
+ * NCCL's result for 0 or a negative errno: others are of this node's kernel, devices or limits. The
+ * function that returned the error has logged it. ncclTimeout is unknown to NCCL before 2.30.
+ */
 static enum nccl_result result_of(int error)
 {
-	const int *listed;
 	size_t i;
 
 	if (!error)
 		return NCCL_RESULT_SUCCESS;
-	for (i = 0; i < sizeof(results) / sizeof(results[0]); i++)
-		for (listed = results[i].errors; *listed; listed++)
-			if (*listed == -error)
-				return results[i].result;
-	return NCCL_RESULT_INTERNAL_ERROR;
+	if (error == -EINVAL || error == -EMSGSIZE)
+		return NCCL_RESULT_INVALID_ARGUMENT;
+	for (i = 0; i < sizeof(remote_errors) / sizeof(remote_errors[0]); i++)
+		if (remote_errors[i] == -error)
+			return NCCL_RESULT_REMOTE_ERROR;
+	return NCCL_RESULT_SYSTEM_ERROR;
 }
 
 enum nccl_result mesh_plugin_init(void **context, uint64_t comm_id, struct nccl_comm_config *config,
