@@ -13,7 +13,10 @@
 
 /* If the NIC's speed is unknown: 10 Gbit/s, in megabits a second. */
 #define SPEED_GUESS_MBPS 10000
-/* A measurement that took this long replaces half of the previous estimate. */
+/* A sample ends once it has this many bytes, or took this long. */
+#define SAMPLE_BYTES (256u << 10)
+#define SAMPLE_NS (2 * MESH_NS_PER_MS)
+/* A sample that took this long replaces half of the previous estimate. */
 #define MEMORY_NS (20 * MESH_NS_PER_MS)
 /* Differences below this, plus an eighth of the time, are ignored. */
 #define EVEN_NS 20000ull
@@ -76,6 +79,8 @@ static void rate_set(struct mesh_pace *pace, uint64_t rate)
 void mesh_pace_restart(struct mesh_pace *pace)
 {
 	store(&pace->last_ns, 0);
+	pace->sample_bytes = 0;
+	pace->sample_ns = 0;
 	pace->shortest_ns = 0;
 	rate_set(pace, pace->speed);
 }
@@ -113,17 +118,28 @@ static uint64_t carried_ns(const struct mesh_pace *pace, uint64_t bytes, uint64_
 	return ns < least_ns ? ns : least_ns;
 }
 
+static void sample_take(struct mesh_pace *pace)
+{
+	uint64_t past = load(&pace->rate) * MEMORY_NS;
+
+	rate_set(pace,
+		 (pace->sample_bytes * MESH_NS_PER_MS + past) / (pace->sample_ns + MEMORY_NS));
+	pace->sample_bytes = 0;
+	pace->sample_ns = 0;
+}
+
 void mesh_pace_completed(struct mesh_pace *pace, uint64_t bytes, uint64_t posted_ns,
 			 uint64_t now_ns)
 {
-	uint64_t ns = carried_ns(pace, bytes, posted_ns, now_ns);
-
+	pace->sample_ns += carried_ns(pace, bytes, posted_ns, now_ns);
+	pace->sample_bytes += bytes;
 	store(&pace->last_ns, now_ns);
 	store(&pace->completed, load(&pace->completed) + bytes);
 	if (now_ns > posted_ns && (!pace->shortest_ns || now_ns - posted_ns < pace->shortest_ns))
 		pace->shortest_ns = now_ns - posted_ns;
-	/* Each measurement counts by its time, so that several completions in a poll are one. */
-	rate_set(pace, (bytes * MESH_NS_PER_MS + load(&pace->rate) * MEMORY_NS) / (ns + MEMORY_NS));
+	/* Completions that one poll finds took no time but the first. */
+	if (pace->sample_bytes >= SAMPLE_BYTES || pace->sample_ns >= SAMPLE_NS)
+		sample_take(pace);
 }
 
 void mesh_pace_latency_set(struct mesh_pace *pace, uint64_t round_trip_ns)

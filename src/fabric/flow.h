@@ -50,6 +50,8 @@ struct mesh_pace {
 	_Atomic(uint64_t) rate;	     /* bytes in a millisecond, never 0; lock B */
 	_Atomic(uint64_t) window;    /* bytes; lock B */
 	struct mesh_pace_bounds bounds;
+	uint64_t sample_bytes; /* of the current sample; lock B */
+	uint64_t sample_ns;
 	uint64_t shortest_ns;	      /* from posting to completion; 0: none yet; lock B */
 	_Atomic(uint64_t) latency_ns; /* round trip; 0: unknown; any thread may set it */
 	uint64_t speed;		      /* nominal, of the NIC: bytes in a millisecond; constant */

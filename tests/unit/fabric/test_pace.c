@@ -206,7 +206,7 @@ TEST(silence)
 	assert_int_equal(mesh_pace_in_flight(&pace), 0);
 }
 
-/* A measurement counts by its time, and one alone does not decide. */
+/* A measurement counts once it has bytes or time enough, and one alone does not decide. */
 TEST(measurements)
 {
 	struct mesh_pace pace;
@@ -216,6 +216,8 @@ TEST(measurements)
 	mesh_pace_init(&pace, 10000, &links_tcp);
 	before = rate_of(&pace);
 	deliver(&pace, 1000, MS);
+	assert_int_equal(rate_of(&pace), before);
+	deliver(&pace, 1000, MS); /* 2 ms together */
 	assert_true(rate_of(&pace) < before);
 	assert_true(rate_of(&pace) > before / 2);
 	before = rate_of(&pace);
