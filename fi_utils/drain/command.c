@@ -133,7 +133,7 @@ struct users {
 static const char *users_reason(const struct users *users)
 {
 	if (users->used)
-		return "no other path leads there, or NCCL_MESH_RECOVERY is off";
+		return "no other path leads there";
 	return "the relay there keeps its path";
 }
 

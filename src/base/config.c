@@ -72,13 +72,8 @@ const struct mesh_setting mesh_settings[] = {
 	NUMBER("NCCL_MESH_DEAD_PEER_TIMEOUT", MESH_SETTING_SECONDS, dead_peer_timeout_s, "10", 2,
 	       3600,
 	       "Seconds without an answer from a peer's kernel after which the peer counts as "
-	       "lost; a path whose connection goes on without it (NCCL_MESH_RECOVERY) after 3 s at "
-	       "most. The exit of a peer process is detected at once."),
-	NUMBER("NCCL_MESH_RECOVERY", MESH_SETTING_SWITCH, recovery, "on", 0, 1,
-	       "With 'on', a connection goes on over its other paths when one is lost, uses it "
-	       "again when it is back, waits if none is left, and changes to a better path that "
-	       "comes up. With 'off', it fails when it loses one, and keeps those that it begins "
-	       "with. Must be the same on all nodes."),
+	       "lost; a path whose connection goes on without it after 3 s at most. The exit of a "
+	       "peer process is detected at once."),
 	NUMBER("NCCL_MESH_RECOVERY_TIMEOUT", MESH_SETTING_SECONDS, recovery_timeout_s, "30", 1,
 	       86400,
 	       "How long a connection whose paths are all lost waits for one of them to come back, "

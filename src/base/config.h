@@ -36,7 +36,6 @@ struct mesh_config {
 	uint64_t max_paths;		      /* NCCL_MESH_DEBUG_MAX_PATHS */
 	uint64_t lanes;			      /* NCCL_MESH_DEBUG_LANES; 0: by the round trip */
 	uint64_t segment_bytes;		      /* NCCL_MESH_DEBUG_SEGMENT_SIZE */
-	uint64_t recovery;		      /* NCCL_MESH_RECOVERY: 1 or 0 */
 	uint64_t recovery_timeout_s;	      /* NCCL_MESH_RECOVERY_TIMEOUT */
 	uint64_t neighbours;		      /* NCCL_MESH_NEIGHBOURS: 1 or 0 */
 	char relay[MESH_CONFIG_TEXT_MAX];     /* NCCL_MESH_RELAY; "": job */

@@ -392,7 +392,7 @@ static bool is_doubted_for_long(struct mesh_listener *listener, struct mesh_comm
 	bool waits;
 
 	mesh_comm_lock(comm);
-	waits = comm->resumes && !comm->error && has_lost_all_paths(comm);
+	waits = !comm->error && has_lost_all_paths(comm);
 	mesh_comm_unlock(comm);
 	if (waits)
 		mesh_accept_wait_hold(&listener->wait, now_ms);

@@ -314,7 +314,7 @@ static struct mesh_path *path_asking(const struct mesh_peer *peer, uint32_t id)
 	int i;
 
 	for (comm = mesh_comm_next(process, NULL); comm; comm = mesh_comm_next(process, comm)) {
-		if (comm->sending || comm->error || !comm->resumes || !mesh_comm_is_cut(comm))
+		if (comm->sending || comm->error || !mesh_comm_is_cut(comm))
 			continue;
 		for (i = 0; i < comm->num_paths; i++) {
 			lost = comm->paths[i].peer;
@@ -501,8 +501,6 @@ static enum mesh_refusal comm_attach(struct mesh_comm *comm, struct mesh_peer *p
 
 	if (comm->error)
 		return MESH_REFUSAL_ENDED;
-	if (!comm->resumes)
-		return MESH_REFUSAL_RESOURCES;
 	refusal = request->path < comm->num_paths
 			  ? path_take(&comm->paths[request->path], peer, request)
 			  : path_take_late(comm, peer, request);

@@ -183,7 +183,7 @@ void mesh_relays_look(struct mesh_comm *comm, uint64_t now_ms)
 	struct mesh_path *path;
 
 	mesh_process_assert_locked(comm->process);
-	if (!comm->resumes || comm->error || comm->opener)
+	if (comm->error || comm->opener)
 		return;
 	for (path = comm->paths; path < comm->paths + comm->num_paths; path++) {
 		if (!mesh_path_has_relay(path) || !is_up(path))
@@ -223,7 +223,7 @@ static void other_left(struct mesh_comm *comm, const struct mesh_frame_circuit *
 	struct mesh_path *path;
 
 	if (left->writes >= (uint32_t)comm->num_paths ||
-	    !mesh_path_has_relay(&comm->paths[left->writes]) || !comm->resumes) {
+	    !mesh_path_has_relay(&comm->paths[left->writes])) {
 		mesh_count_event(&comm->process->counters->refused);
 		return;
 	}

@@ -106,9 +106,8 @@ MESH_HOLDS(comm)
 static bool is_settled(struct mesh_comm *comm)
 {
 	return comm->peer_end == MESH_END_CUT ||
-	       (comm->peer_end == MESH_END_CLOSED &&
-		((comm->resumes && comm->peer_said != MESH_SAID_CLOSED_UNACKED) ||
-		 comm->receive.writes == comm->peer_writes));
+	       (comm->peer_end == MESH_END_CLOSED && (comm->peer_said != MESH_SAID_CLOSED_UNACKED ||
+						      comm->receive.writes == comm->peer_writes));
 }
 
 /* True if nothing more arrives on any path of a receiver, whatever its sender has started. */
@@ -346,9 +345,7 @@ MESH_HOLDS(comm)
 static bool owes_delivery(struct mesh_comm *comm)
 {
 	mesh_comm_assert_locked(comm);
-	if (!comm->resumes || comm->error)
-		return false;
-	if (mesh_requests_done(comm) != comm->next_seq)
+	if (comm->error || mesh_requests_done(comm) != comm->next_seq)
 		return false; /* NCCL aborts */
 	return comm->sending ? mesh_copies_may_be_lost(comm) : comm->next_seq;
 }
@@ -440,7 +437,7 @@ bool mesh_comm_close_begin(struct mesh_comm *comm)
 		answer_expect(comm, mesh_clock_ms());
 	mesh_process_unlock(comm->process);
 	writes_forget(comm);
-	return !aborts && (comm->sending || comm->resumes) && !holds(comm, is_answered);
+	return !aborts && !holds(comm, is_answered);
 }
 
 void mesh_comm_answer_await(struct mesh_comm *comm)

@@ -19,8 +19,8 @@ void mesh_comm_quiesce(struct mesh_comm *comm);
 /**
  * The same for a comm that is freed next, but does not wait for the answer to our CLOSED.
  *
- * Returns true if that answer is awaited, by a sender, or by a receiver whose paths are resumed.
- * Then mesh_comm_close_is_over() decides when the comm can be freed. No lock held.
+ * Returns true if that answer is awaited. Then mesh_comm_close_is_over() decides when the comm can
+ * be freed. No lock held.
  */
 bool mesh_comm_close_begin(struct mesh_comm *comm);
 

@@ -60,8 +60,6 @@ static const struct mesh_path *path_living(const struct mesh_comm *comm)
 
 bool mesh_comm_is_cut(const struct mesh_comm *comm)
 {
-	if (!comm->resumes)
-		return mesh_comm_has_lost_path(comm);
 	return !path_living(comm);
 }
 

@@ -145,7 +145,7 @@ struct mesh_early {
 };
 
 /*
- * Small messages that a sender keeps a copy of, where paths are resumed. A message counts as sent
+ * Small messages that a sender keeps a copy of. A message counts as sent
  * when a socket has it, and may be lost with that. Of those before peer_posted -
  * MESH_COMM_REQUESTS the receiver had all before it could post so many; and none is sent from
  * peer_posted + MESH_EAGER_WINDOW on. The same holds for the announcements (WRITTEN) of a large
@@ -177,7 +177,6 @@ struct mesh_send_side {
 	uint32_t first_pending; /* the oldest request that is not fully posted */
 	uint32_t eager_run;	/* small messages sent since the last WANT */
 	uint32_t writes;	/* started so far */
-	bool unclean;		/* one of them failed: some of its bytes may still arrive */
 	uint32_t acked;		/* messages from the first that the receiver has, as it said */
 	uint32_t num_unacked;	/* requests that wait for it to say so */
 	/* mesh_comm_held_grant() finds one; behind the comm in memory. */
@@ -323,7 +322,6 @@ struct mesh_comm {
 	const struct mesh_pace *paces[MESH_PATHS_MAX];
 	int num_up;
 	bool announces; /* a message follows each write, or some writes, on one of its paths */
-	bool resumes;	/* a lost path is resumed on the others; constant once NCCL has the comm */
 	size_t segment_bytes; /* of a usual large write, with these paths */
 	size_t segment_max;   /* bytes of the largest write that each of them takes; whole lines */
 	int wanted_paths;     /* the comm is complete with this many */
@@ -392,10 +390,7 @@ static inline bool mesh_comm_is_opening(const struct mesh_comm *comm)
 	return comm->use == MESH_COMM_OPENING;
 }
 
-/**
- * True if the comm cannot go on because of lost peers: of all of its paths where paths are resumed,
- * else of one. process->lock held.
- */
+/** True if no path of the comm leads to its other end now. process->lock held. */
 MESH_HOLDS(process)
 bool mesh_comm_is_cut(const struct mesh_comm *comm);
 

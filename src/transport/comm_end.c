@@ -96,7 +96,7 @@ static void end_send(struct mesh_comm *comm, enum mesh_end state)
 	if (comm->sending && state != MESH_END_CLOSING) {
 		frame.closed.sent = mesh_send_count(comm);
 		frame.closed.writes = comm->send.writes;
-		frame.closed.unclean = state == MESH_END_UNCLEAN || comm->send.unclean ||
+		frame.closed.unclean = state == MESH_END_UNCLEAN ||
 				       mesh_send_is_in_doubt(comm, false) ||
 				       (comm->send.num_unacked && comm->send.round);
 		frame.closed.unacked = comm->send.num_unacked != 0;
@@ -115,7 +115,7 @@ void mesh_comm_end_step(struct mesh_comm *comm, enum mesh_end state)
 	news = !mesh_end_is_over(comm->own_end) && end_may_become(comm->own_end, state);
 	if (news)
 		end_set(comm, &comm->own_end, state);
-	if (news && comm->resumes && mesh_comm_is_cut(comm))
+	if (news && mesh_comm_is_cut(comm))
 		comm->end_in_doubt = true; /* the first path that is back carries it */
 	mesh_comm_unlock(comm);
 	if (news)

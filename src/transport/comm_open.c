@@ -167,12 +167,10 @@ int mesh_comm_path_add(struct mesh_comm *comm, struct mesh_peer *peer, bool rela
 }
 
 /* How many paths a comm of @wanted has room for: some may join late, also through relays. */
-static int paths_max(const struct mesh_process *process, int wanted)
+static int paths_max(int wanted)
 {
 	int max = wanted + MESH_LATE_PATHS;
 
-	if (!process->config.recovery)
-		return wanted;
 	return max < MESH_PATHS_MAX ? max : MESH_PATHS_MAX;
 }
 
@@ -203,7 +201,7 @@ int mesh_comm_open(const void *owner, struct mesh_peer *peer, const struct mesh_
 		   struct mesh_comm **comm)
 {
 	struct mesh_process *process = peer->process;
-	int max_paths = paths_max(process, wish->num_paths), ret;
+	int max_paths = paths_max(wish->num_paths), ret;
 	struct mesh_comm *opened;
 
 	mesh_process_assert_locked(process);
@@ -214,7 +212,6 @@ int mesh_comm_open(const void *owner, struct mesh_peer *peer, const struct mesh_
 	opened->process = process;
 	opened->owner = owner;
 	opened->sending = wish->handle;
-	opened->resumes = process->config.recovery;
 	opened->key = wish->key;
 	opened->wanted_paths = wish->num_paths;
 	opened->max_paths = max_paths;

@@ -223,7 +223,6 @@ void mesh_ack_want(const struct mesh_request *request, const struct mesh_path *p
 	struct mesh_receive_side *receive = &request->comm->receive;
 
 	mesh_comm_assert_locked(request->comm);
-	/* Whether this end resumes does not matter: the other one may. */
 	if (mesh_acks_suit(path, request->size) &&
 	    mesh_seq_before(receive->ack_wanted, request->seq + 1))
 		receive->ack_wanted = request->seq + 1;

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* message.c - sends messages to the peer over the path that delivers them first. */
-#include <errno.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "base/clock.h"
@@ -17,20 +15,14 @@ static void message_sent(struct mesh_buffer *buffer, int error)
 {
 	struct mesh_path *path = buffer->owner;
 	struct mesh_comm *comm = path->comm;
-	char why[128];
 
 	mesh_comm_lock(comm);
 	comm->unfinished--;
 	path->unfinished--;
 	if (error)
 		mesh_count(&path->counters->errors, 1);
-	if (error && comm->resumes) {
+	if (error)
 		mesh_path_suspect(path, error); /* what this message said is said again */
-	} else if (error) {
-		snprintf(why, sizeof(why), "a message could not be delivered: %s",
-			 strerror(-error));
-		mesh_comm_fail(comm, error, comm->closing, why);
-	}
 	mesh_comm_unlock(comm);
 }
 

@@ -44,7 +44,7 @@ enum mesh_path_state {
 	MESH_PATH_STATES
 };
 
-/* The best first. Those of the lowest one that is up carry the messages of a comm that resumes. */
+/* The best first. Those of the lowest one that is up carry the messages of a comm. */
 enum mesh_path_tier {
 	MESH_TIER_LINK,	       /* the two NICs share a link */
 	MESH_TIER_ROUTED_RDMA, /* the kernels' routes, with RDMA */

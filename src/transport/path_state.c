@@ -74,14 +74,11 @@ static void use_count(struct mesh_path *path, bool carries)
 							      : MESH_STATS_IN_USE);
 }
 
-/*
- * The array of paths stays as it is; those that carry messages are listed beside it. A comm that
- * fails when it loses one of its paths leaves none of them.
- */
+/* The array of paths stays as it is; those that carry messages are listed beside it. */
 MESH_HOLDS(comm)
 static void up_learn(struct mesh_comm *comm)
 {
-	enum mesh_path_tier tier = comm->resumes ? lowest_tier(comm) : MESH_TIER_DRAINED;
+	enum mesh_path_tier tier = lowest_tier(comm);
 	struct mesh_path *path;
 	bool carries;
 	int i, num = 0;

@@ -69,15 +69,14 @@ bool mesh_path_is_quiet(struct mesh_peer_user *user)
 	bool quiet;
 
 	mesh_comm_lock(path->comm);
-	quiet = !path->comm->resumes ||
-		(!path->unfinished && (path->state != MESH_PATH_UP || path->comm->error));
+	quiet = !path->unfinished && (path->state != MESH_PATH_UP || path->comm->error);
 	mesh_comm_unlock(path->comm);
 	return quiet;
 }
 
 bool mesh_path_is_open(const struct mesh_path *path)
 {
-	return path->comm->resumes && mesh_path_is(path, MESH_PATH_SUSPECT);
+	return mesh_path_is(path, MESH_PATH_SUSPECT);
 }
 
 void mesh_path_fenced(struct mesh_peer_user *user)
@@ -323,7 +322,7 @@ void mesh_resume_came(struct mesh_path *over, const struct mesh_frame_resume *re
 	struct mesh_frame_resume asked = *resume;
 	int i;
 
-	if (comm->sending || !comm->resumes) {
+	if (comm->sending) {
 		mesh_count_event(&comm->process->counters->refused);
 		return;
 	}

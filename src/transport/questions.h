@@ -12,7 +12,7 @@
 #include "transport/comm.h"
 #include "wire/frame.h"
 
-/** True if no operation of ours that a resumed comm waits for is in flight on a lost path. */
+/** True if no operation of ours is in flight on a lost path. */
 MESH_HOLDS(process)
 bool mesh_path_is_quiet(struct mesh_peer_user *path);
 

@@ -59,7 +59,7 @@ bool mesh_path_is_resumed(const struct mesh_path *path)
 	const struct mesh_comm *comm = path->comm;
 
 	mesh_process_assert_locked(comm->process);
-	if (!comm->resumes || comm->num_paths < comm->wanted_paths)
+	if (comm->num_paths < comm->wanted_paths)
 		return false;
 	if (path->peer->fenced == MESH_FENCED_FAILED)
 		return false;
@@ -164,7 +164,7 @@ static struct mesh_path *suspect_find(struct mesh_comm *comm)
 	int i;
 
 	mesh_comm_assert_locked(comm);
-	for (i = 0; i < comm->num_paths && comm->resumes; i++) {
+	for (i = 0; i < comm->num_paths; i++) {
 		if (comm->paths[i].state == MESH_PATH_SUSPECT && !comm->paths[i].broken &&
 		    comm->paths[i].peer->state == MESH_PEER_UP)
 			return &comm->paths[i];
@@ -242,8 +242,6 @@ static void comm_recover(struct mesh_comm *comm)
 	struct mesh_path *suspect;
 	int i, cause = 0, num = 0;
 
-	if (!comm->resumes)
-		return;
 	mesh_comm_lock(comm);
 	suspect = suspect_find(comm);
 	if (suspect)

@@ -199,7 +199,7 @@ static struct mesh_path *path_next(const struct mesh_rejoin *rejoin,
 	int i = previous ? (int)(previous - comm->paths) + 1 : 0;
 
 	for (; comm; comm = mesh_comm_next(process, comm), i = 0) {
-		if (!comm->resumes || comm->error || comm->opener)
+		if (comm->error || comm->opener)
 			continue; /* one that NCCL does not have yet may be withdrawn */
 		for (; i < comm->num_paths; i++) {
 			if (!mesh_path_has_relay(&comm->paths[i]) &&
@@ -273,9 +273,9 @@ static bool may_grow(const struct mesh_rejoin *rejoin, struct mesh_comm *comm)
 	mesh_comm_lock(comm);
 	closing = comm->closing || comm->error;
 	mesh_comm_unlock(comm);
-	return comm->resumes && !closing && !comm->opener &&
-	       comm->num_paths >= comm->wanted_paths && mesh_attach_has_room(comm) &&
-	       link_serves(rejoin, comm) && link_is_apart(rejoin, comm);
+	return !closing && !comm->opener && comm->num_paths >= comm->wanted_paths &&
+	       mesh_attach_has_room(comm) && link_serves(rejoin, comm) &&
+	       link_is_apart(rejoin, comm);
 }
 
 /* The next of these comms; @previous: as path_next(). */

@@ -245,9 +245,8 @@ bool mesh_acks_serve(const struct mesh_request *request, const struct mesh_path 
 {
 	const struct mesh_comm *comm = request->comm;
 
-	return comm->resumes && comm->num_paths == 1 && !comm->send.round &&
-	       request->send.num_segments == 1 && !request->send.flagged &&
-	       mesh_acks_suit(path, request->size);
+	return comm->num_paths == 1 && !comm->send.round && request->send.num_segments == 1 &&
+	       !request->send.flagged && mesh_acks_suit(path, request->size);
 }
 
 void mesh_acks_await(struct mesh_request *request)

@@ -44,8 +44,7 @@ void mesh_route_loss_note(struct mesh_comm *comm, const char *text)
 MESH_HOLDS(process)
 static bool goes_on(const struct mesh_comm *comm)
 {
-	return comm->resumes && !comm->error && !comm->opener &&
-	       comm->num_paths >= comm->wanted_paths;
+	return !comm->error && !comm->opener && comm->num_paths >= comm->wanted_paths;
 }
 
 /* The same, now without any path. */

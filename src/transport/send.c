@@ -5,7 +5,6 @@
  */
 #include <assert.h>
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -39,17 +38,6 @@ static void request_progress(struct mesh_request *request)
 		mesh_comm_recover_soon(request->comm); /* now the receiver can be asked */
 }
 
-MESH_HOLDS(comm)
-MESH_COLD static void operation_failed(struct mesh_comm *comm, const struct mesh_request *request,
-				       int error)
-{
-	char why[160];
-
-	snprintf(why, sizeof(why), "message %u of %zu bytes was not delivered: %s", request->seq,
-		 request->size, strerror(-error));
-	mesh_comm_fail(comm, error, comm->closing, why);
-}
-
 /* ---- small messages --------------------------------------------------------------------- */
 
 /* The request lives until it is posted and nothing of it is unfinished. */
@@ -64,12 +52,9 @@ static void message_sent(struct mesh_buffer *buffer, int error)
 	path->unfinished--;
 	if (error)
 		mesh_count(&path->counters->errors, 1);
-	if (error && comm->resumes)
+	if (error)
 		mesh_path_suspect(path, error); /* there is a copy */
-	if (error && !comm->resumes)
-		operation_failed(comm, request, error);
-	else
-		request_progress(request);
+	request_progress(request);
 	mesh_comm_unlock(comm);
 }
 
@@ -101,15 +86,14 @@ static enum send_result eager_send(struct mesh_comm *comm, struct mesh_request *
 
 	if (!mesh_seq_before(request->seq, send->peer_posted + MESH_EAGER_WINDOW))
 		return SEND_BLOCKED;
-	if (comm->resumes && !mesh_copy_prepare(comm, request)) {
+	if (!mesh_copy_prepare(comm, request)) {
 		mesh_comm_fail(comm, -ENOMEM, false, "no memory for copies of small messages");
 		return SEND_BLOCKED;
 	}
 	if (!mesh_comm_data_inject(comm, request) && !data_send(comm, request))
 		return SEND_BUSY;
 	/* Behind the send: the peer has the message sooner. A lost path waits for comm->lock. */
-	if (comm->resumes)
-		mesh_copy_keep(comm, request);
+	mesh_copy_keep(comm, request);
 	request->send.posted = true;
 	mesh_request_state_set(request,
 			       request->send.unfinished ? MESH_REQUEST_MOVING : MESH_REQUEST_DONE);
@@ -158,9 +142,8 @@ static bool request_cut(struct mesh_request *request)
 		request->send.num_segments = (uint32_t)((request->size + bytes - 1) / bytes);
 	mesh_request_state_set(request, MESH_REQUEST_MOVING);
 	/* Once a write has left it is too late: a loss that cannot be noted looks like success. */
-	if (!comm->resumes ||
-	    (mesh_segments_lost_prepare(comm) && (!(comm->announces || request->send.flagged) ||
-						  mesh_announcements_keep(comm, request))))
+	if (mesh_segments_lost_prepare(comm) &&
+	    (!(comm->announces || request->send.flagged) || mesh_announcements_keep(comm, request)))
 		return true;
 	mesh_comm_fail(comm, -ENOMEM, false, "no memory to send segments again that may be lost");
 	return false;
@@ -214,21 +197,6 @@ __attribute__((noinline)) static bool segments_add(struct mesh_comm *comm)
 static struct mesh_segment *segment_of_op(struct mesh_op *op)
 {
 	return mesh_container_of(op, struct mesh_segment, op);
-}
-
-/* The message behind a write has left its buffer. */
-static void announcement_sent(struct mesh_buffer *buffer, int error)
-{
-	struct mesh_path *path = buffer->owner;
-	struct mesh_comm *comm = path->comm;
-
-	/* A comm that resumes announces it again. */
-	if (error && !comm->resumes) {
-		mesh_comm_lock(comm);
-		comm->send.unclean = true; /* the receiver will never count this write */
-		mesh_comm_unlock(comm);
-	}
-	message_sent(buffer, error);
 }
 
 /* The write is complete, and the provider did not accept its announcement then. */
@@ -286,14 +254,10 @@ static void segment_done(struct mesh_op *op, int error)
 	mesh_segment_copy_put(segment);
 	if (error)
 		mesh_count(&path->counters->errors, 1);
-	if (comm->resumes && (error || path->state != MESH_PATH_UP)) {
+	if (error || path->state != MESH_PATH_UP)
 		segment_in_doubt(segment, error);
-	} else if (error) {
-		comm->send.unclean = true;
-		operation_failed(comm, request, error);
-	} else {
+	else
 		request_progress(request);
-	}
 	if (starved)
 		mesh_send_push(comm);
 	mesh_comm_unlock(comm);
@@ -331,14 +295,10 @@ static struct mesh_write segment_write_make(const struct mesh_request *request, 
 		.address = grant->targets[i].address + offset,
 		.key = grant->targets[i].key,
 		/*
-		 * A comm that resumes has to know that the peer has the bytes, unless the receiver
-		 * says so itself. Several paths are measured by it, with what is queued there. On
-		 * tcp;ofi_rxm a message announces the write: if the connection is reset between the
-		 * two, a plain completion would hide that the write is lost.
+		 * The comm has to know that the peer has the bytes, unless the receiver says so
+		 * itself. Several paths are measured by it, with what is queued there.
 		 */
-		.delivery = (request->comm->resumes || request->comm->num_paths > 1 ||
-			     !path->immediate_bits || request->send.flagged) &&
-			    !mesh_acks_serve(request, path),
+		.delivery = !mesh_acks_serve(request, path),
 		.now_ns = now_ns,
 	};
 }
@@ -377,7 +337,7 @@ static int segment_write(struct mesh_comm *comm, struct mesh_request *request, u
 	comm->unfinished += write->behind ? 2 : 1;
 	path->unfinished += write->behind ? 2 : 1;
 	request->send.unfinished += write->behind ? 2 : 1;
-	if (comm->resumes && !write->delivery)
+	if (!write->delivery)
 		mesh_acks_await(request);
 	if (request->send.num_lost)
 		mesh_count(&path->counters->resent, write->size);
@@ -418,7 +378,7 @@ static enum send_result segment_post(struct mesh_comm *comm, struct mesh_request
 	announcement.flag = mesh_flag_to_follow(request, path);
 	if (announcement.flag && !mesh_write_unflag(path, comm->send.free_segments, &write))
 		return SEND_BUSY;
-	if (!mesh_announce(request, path, &announcement, announcement_sent, &write)) {
+	if (!mesh_announce(request, path, &announcement, message_sent, &write)) {
 		mesh_segment_copy_put(comm->send.free_segments);
 		return SEND_BUSY;
 	}
@@ -428,13 +388,9 @@ static enum send_result segment_post(struct mesh_comm *comm, struct mesh_request
 		mesh_path_poll_await(path);
 		return SEND_BUSY;
 	}
-	if (ret && comm->resumes) {
+	if (ret) {
 		mesh_path_suspect(path, ret);
 		return SEND_POSTED; /* the next attempt takes another path */
-	}
-	if (ret) {
-		operation_failed(comm, request, ret);
-		return SEND_BLOCKED;
 	}
 	mesh_count(&path->counters->messages, last);
 	request->send.posted = !request->send.num_lost &&

@@ -93,8 +93,7 @@ static bool ask_is_due(struct mesh_comm *comm, uint64_t now_ms, uint32_t *seq)
 MESH_HOLDS(comm)
 static bool grant_is_stuck(const struct mesh_comm *comm, uint64_t waited_ms, uint64_t limit_ms)
 {
-	return comm->sending && comm->resumes && comm->num_up == 1 &&
-	       comm->up[0]->is_acknowledged &&
+	return comm->sending && comm->num_up == 1 && comm->up[0]->is_acknowledged &&
 	       waited_ms >= (limit_ms < MESH_ASK_MS ? limit_ms : MESH_ASK_MS);
 }
 
@@ -209,9 +208,8 @@ static bool sender_asked(struct mesh_comm *comm, uint32_t seq)
 		return false;
 	if (unacked)
 		write_judge(comm);
-	else if (comm->resumes)
-		mesh_send_repeat(
-			comm); /* it was lost with a connection whose reset went unnoticed */
+	else /* it was lost with a connection whose reset went unnoticed */
+		mesh_send_repeat(comm);
 	return !unacked;
 }
 

@@ -375,7 +375,6 @@ static void begin(uint32_t options)
 	fake.payload_max = MACHINE_PAYLOAD;
 	fake.cq_data_size = options >> 4 & 1 ? 4 : 8;
 	fake.before = polled;
-	process->config.recovery = options >> 1 & 1;
 	process->config.max_paths = MESH_PATHS_MAX;
 	process->config.connect_timeout_s = 10;
 	process->config.recovery_timeout_s = 30;

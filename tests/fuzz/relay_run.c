@@ -448,7 +448,6 @@ static void process_open(uint32_t options)
 	process->config.segment_bytes = 1 << 20;
 	process->config.eager_limit_bytes = RELAY_EAGER_LIMIT;
 	process->config.recovery_timeout_s = 30;
-	process->config.recovery = true;
 	process->config.relay_memory_bytes = (uint64_t)(options & 4 ? 6 : 96) << 20;
 	strcpy(process->config.relay, options & 8 ? "any" : "job");
 	process->counters = &process->own_counters;

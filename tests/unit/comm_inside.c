@@ -39,5 +39,6 @@ struct path_inside comm_path(struct mesh_comm *comm, int path)
 		.sink = &of->sink,
 		.remote_id = &of->remote_id,
 		.remote_token = &of->remote_token,
+		.state = of->state,
 	};
 }

@@ -37,6 +37,7 @@ struct path_inside {
 	struct mesh_flow *flow;
 	const struct mesh_sink *sink;
 	const uint32_t *remote_id, *remote_token;
+	enum mesh_path_state state;
 };
 struct path_inside comm_path(struct mesh_comm *comm, int path);
 

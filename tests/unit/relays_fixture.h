@@ -63,7 +63,6 @@ static inline void relays_open(int num, bool incoming)
 	struct mesh_process *process = &fixture.setup.process;
 	int i, ends[2];
 
-	process->config.recovery = 1;
 	process->config.recovery_timeout_s = TIMEOUT_S;
 	process->config.dead_peer_timeout_s = 10;
 	process->node_id = 1;

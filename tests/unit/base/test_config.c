@@ -94,7 +94,6 @@ TEST(defaults)
 	assert_int_equal(config.dead_peer_timeout_s, 10);
 	assert_int_equal(config.eager_limit_bytes, 16384);
 	assert_int_equal(config.segment_bytes, 4 << 20);
-	assert_int_equal(config.recovery, 1);
 }
 
 /* Each entry is sound, and together they cover the struct: nothing is set by no variable. */
@@ -154,12 +153,12 @@ TEST(ranges)
 
 TEST(switch)
 {
-	accepts("NCCL_MESH_RECOVERY", "off", 0);
-	accepts("NCCL_MESH_RECOVERY", "on", 1);
-	refuses("NCCL_MESH_RECOVERY", "of");
+	accepts("NCCL_MESH_NEIGHBOURS", "off", 0);
+	accepts("NCCL_MESH_NEIGHBOURS", "on", 1);
+	refuses("NCCL_MESH_NEIGHBOURS", "of");
 	refuses("NCCL_MESH_PORTS", "40100-40000");
 	refuses("NCCL_MESH_PORTS", "any");
-	refuses("NCCL_MESH_RECOVERY", "yes");
+	refuses("NCCL_MESH_NEIGHBOURS", "yes");
 }
 
 TEST(units)

@@ -82,7 +82,6 @@ static void end_is_read(enum end how)
 	struct mesh_comm *comm;
 	int ends[2], i;
 
-	fixture.setup.process.config.recovery = 1;
 	assert_int_equal(mesh_peer_get(&fixture.setup.process, &way, &other), 0);
 	peer->watch.ready = other->watch.ready;
 	mesh_peer_free(other);

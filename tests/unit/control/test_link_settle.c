@@ -88,7 +88,6 @@ static int setup(void)
 {
 	int ret = fixture_setup();
 
-	fixture.setup.process.config.recovery = 1;
 	fixture_paths_open(MESH_PROVIDER_TCP, 2);
 	memset(&circuit, 0, sizeof(circuit));
 	memset(&again, 0, sizeof(again));

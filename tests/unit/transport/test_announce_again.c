@@ -21,9 +21,7 @@ static struct mesh_comm *comm;
 
 static void open_sender(void)
 {
-	fixture.setup.process.config.recovery = 1;
 	comm = fixture_open(MESH_PROVIDER_TCP_RXM, 2, true);
-	assert_true(comm->resumes);
 }
 
 static struct mesh_request *large_post(void)

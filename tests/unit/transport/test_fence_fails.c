@@ -37,7 +37,6 @@ static struct mesh_comm *receiver_open(void)
 {
 	struct mesh_comm *comm;
 
-	fixture.setup.process.config.recovery = 1;
 	if (!fixture.num_paths)
 		fixture_paths_open(MESH_PROVIDER_TCP, 2);
 	comm = fixture_comm_open(false);

@@ -139,7 +139,7 @@ TEST(process_ends_after_abort)
 	process_take();
 	mesh_comm_close_came(comm, NULL);
 	mesh_comm_close_came(comm, &closed);
-	mesh_peer_lose(&fixture.peers[0], "its process has ended");
+	mesh_peer_process_ended(&fixture.peers[0], "its process has ended");
 	mesh_peer_bury(&fixture.peers[0]);
 	process_release();
 	fixture_request_fails(request, -ECONNRESET);

@@ -31,7 +31,6 @@ static struct mesh_request *large_begin(void)
 {
 	struct mesh_request *request;
 
-	fixture.setup.process.config.recovery = 1;
 	comm = fixture_open(MESH_PROVIDER_TCP, 2, true);
 	request = fixture_post(comm, MESSAGE);
 	fixture_poll();
