@@ -11,7 +11,7 @@
 #include "setup/openings.h"
 #include "transport/attach.h"
 #include "transport/circuit_end.h"
-#include "transport/frames.h"
+#include "transport/comm_open.h"
 #include "transport/rejoin.h"
 
 MESH_HOLDS(process)
@@ -111,7 +111,6 @@ const struct mesh_peer_events mesh_setup_events = {
 			[MESH_FRAME_CLOSE] = comm_handle,
 			[MESH_FRAME_CLOSED] = comm_handle,
 			[MESH_FRAME_ASK] = comm_handle,
-			[MESH_FRAME_SENT] = comm_handle,
 			[MESH_FRAME_WITHDRAW] = withdraw_handle,
 			[MESH_FRAME_RESUME] = comm_handle,
 			[MESH_FRAME_HAVE] = comm_handle,

@@ -212,12 +212,11 @@ struct mesh_send_side {
 /* A process that has not done for longer what it does several times a second did not run. */
 #define MESH_AWAY_MS 1000
 
-/* The oldest request that is not complete, and what ASK and SENT reported about it (stall.c). */
+/* The oldest request that is not complete, and what the peer asks for (stall.c). */
 struct mesh_stall {
 	uint32_t seq;
 	uint64_t since_ms; /* since when it is the oldest; 0: none is watched */
 	uint64_t asked_ms; /* when ASK was last sent; at first since_ms */
-	uint64_t sent_ms;  /* when SENT arrived; 0 if it has not */
 	/* The message that the peer's last ASK named, and when the first ASK about it arrived; 0:
 	 * none. */
 	uint32_t peer_asked_seq;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* comm_open.c - makes a comm, adds paths to it, closes and frees it. */
+/* comm_open.c - makes a comm, adds paths to it, closes and frees it; what comes for it. */
 #include <errno.h>
 #include <stdatomic.h>
 #include <stddef.h>
@@ -25,6 +25,7 @@
 #include "transport/request.h"
 #include "transport/route_wait.h"
 #include "transport/send.h"
+#include "transport/stall.h"
 #include "wire/handle.h"
 #include "wire/stats.h"
 
@@ -79,7 +80,7 @@ static bool path_waits(struct mesh_peer_user *user)
 MESH_HOLDS(process)
 static bool path_is_open(struct mesh_peer_user *user)
 {
-	return mesh_path_is_open(mesh_path_of_user(user));
+	return mesh_path_is(mesh_path_of_user(user), MESH_PATH_SUSPECT);
 }
 
 MESH_HOLDS(process)
@@ -336,9 +337,10 @@ static void linger_begin(struct mesh_comm *comm)
 	mesh_engine_timer_set(&process->engine, &comm->timer, comm->closed_ms + LOOK_MS);
 }
 
-void mesh_comm_linger_check(struct mesh_comm *comm)
+/* A frame about the comm has come: frees it if it lingers and the peer has answered. */
+MESH_HOLDS(process)
+static void linger_check(struct mesh_comm *comm)
 {
-	mesh_process_assert_locked(comm->process);
 	if (comm->closed_ms)
 		linger_end(comm, mesh_clock_ms());
 }
@@ -403,4 +405,56 @@ void mesh_comm_close(struct mesh_comm *comm)
 	mesh_process_unlock(process);
 	if (last)
 		mesh_comms_linger_await(process);
+}
+
+/* ---- frames --------------------------------------------------------------------------------- */
+
+/*
+ * Handles a frame for a comm that we have freed. The peer cannot close its end while it has
+ * operations in flight, and they progress only while this process polls.
+ */
+MESH_HOLDS(process)
+static void stray_handle(struct mesh_peer *peer, const struct mesh_frame *frame)
+{
+	if (frame->header.type == MESH_FRAME_RESUME || frame->header.type == MESH_FRAME_HAVE)
+		mesh_count_event(&peer->process->counters->refused);
+	if (peer->state != MESH_PEER_UP)
+		return;
+	if (frame->header.type == MESH_FRAME_CLOSE) {
+		mesh_peer_drain(peer, frame->to_comm,
+				mesh_clock_ms() + peer->process->config.dead_peer_timeout_s * 1000);
+	} else if (frame->header.type == MESH_FRAME_CLOSED && peer->stray == frame->to_comm) {
+		mesh_peer_drain(peer, 0, 0);
+	}
+}
+
+/* A frame may come over each path of the comm, and names the comm by the id that it has there. */
+void mesh_comm_frame_handle(struct mesh_peer *peer, const struct mesh_frame *frame)
+{
+	struct mesh_path *over = mesh_comm_path_find(peer, frame->to_comm);
+
+	if (!over) {
+		stray_handle(peer, frame);
+		return;
+	}
+	switch ((enum mesh_frame_type)frame->header.type) {
+	case MESH_FRAME_CLOSE:
+		mesh_comm_close_came(over->comm, NULL);
+		break;
+	case MESH_FRAME_CLOSED:
+		mesh_comm_close_came(over->comm, &frame->closed);
+		linger_check(over->comm); /* may free it */
+		break;
+	case MESH_FRAME_ASK:
+		mesh_stall_asked(over->comm, &frame->ask);
+		break;
+	case MESH_FRAME_RESUME:
+		mesh_resume_came(over, &frame->resume);
+		break;
+	case MESH_FRAME_HAVE:
+		mesh_have_came(over->comm, &frame->have);
+		break;
+	default:
+		break;
+	}
 }

@@ -63,9 +63,9 @@ void mesh_comm_memory_free(struct mesh_comm *comm);
  */
 void mesh_comm_close(struct mesh_comm *comm);
 
-/** A frame about the comm has come: frees it if it lingers and the peer has answered. */
+/** A frame of the control connection that is for a comm: CLOSE, CLOSED, ASK, RESUME or HAVE. */
 MESH_HOLDS(process)
-void mesh_comm_linger_check(struct mesh_comm *comm);
+void mesh_comm_frame_handle(struct mesh_peer *peer, const struct mesh_frame *frame);
 
 /** Waits a bounded time until no comm lingers. No lock held. */
 void mesh_comms_linger_await(struct mesh_process *process);

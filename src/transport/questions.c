@@ -74,16 +74,11 @@ bool mesh_path_is_quiet(struct mesh_peer_user *user)
 	return quiet;
 }
 
-bool mesh_path_is_open(const struct mesh_path *path)
-{
-	return mesh_path_is(path, MESH_PATH_SUSPECT);
-}
-
 void mesh_path_fenced(struct mesh_peer_user *user)
 {
 	struct mesh_path *path = mesh_path_of_user(user);
 
-	if (!mesh_path_is_open(path))
+	if (!mesh_path_is(path, MESH_PATH_SUSPECT))
 		return;
 	mesh_path_down(path, MESH_PATH_SUSPECT);
 	mesh_questions_look(path);
@@ -92,7 +87,7 @@ void mesh_path_fenced(struct mesh_peer_user *user)
 void mesh_path_drained(struct mesh_path *path)
 {
 	path->drained = true;
-	if (!mesh_path_is_open(path))
+	if (!mesh_path_is(path, MESH_PATH_SUSPECT))
 		return;
 	mesh_path_poll(path); /* what has arrived is counted */
 	mesh_path_fenced(&path->user);
@@ -207,7 +202,7 @@ static bool any_is_open(const struct mesh_comm *comm, uint32_t paths, bool fenci
 	const struct mesh_path *path;
 
 	for (path = comm->paths; path < comm->paths + comm->num_paths; path++) {
-		if (paths >> (path - comm->paths) & 1 && mesh_path_is_open(path) &&
+		if (paths >> (path - comm->paths) & 1 && mesh_path_is(path, MESH_PATH_SUSPECT) &&
 		    (mesh_peer_is_fencing(path->peer) || (!fencing && mesh_path_has_relay(path))))
 			return true;
 	}
@@ -244,7 +239,7 @@ static void questions_expired(struct mesh_timer *timer, uint64_t now_ms)
 
 	for (i = 0; i < comm->num_paths; i++) {
 		path = &comm->paths[i];
-		if (questions->paths >> i & 1 && mesh_path_is_open(path) &&
+		if (questions->paths >> i & 1 && mesh_path_is(path, MESH_PATH_SUSPECT) &&
 		    (path->peer->state == MESH_PEER_LOST ||
 		     (mesh_path_has_relay(path) && now_ms >= report_limit_ms(path))))
 			mesh_path_fence(path);

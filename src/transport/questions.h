@@ -16,10 +16,6 @@
 MESH_HOLDS(process)
 bool mesh_path_is_quiet(struct mesh_peer_user *path);
 
-/** True if something may still arrive over a lost path of a comm that goes on. */
-MESH_HOLDS(process)
-bool mesh_path_is_open(const struct mesh_path *path);
-
 /** The lost path's peer has stopped and was fenced: the path is down. Takes domain->lock. */
 MESH_HOLDS(process)
 void mesh_path_fenced(struct mesh_peer_user *path);

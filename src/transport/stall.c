@@ -4,15 +4,14 @@
  *
  * A small message counts as sent when the provider's socket has it. If that connection is then
  * reset between two living processes, the provider makes a new one and reports nothing. So an end
- * that has waited for a while sends ASK about its oldest request, over the control connection.
+ * that has waited for a while sends ASK about its oldest request, over the control connection. The
+ * engine that receives it polls, even if its NCCL is asleep, so that acknowledgements which the
+ * provider has held back are sent.
  *
- * A sender answers SENT if the receiver's kernel has the message; if the message does not arrive
- * then, the comm fails. About an unacked write (resend.h) it answers nothing: if the receiver's
- * kernel has it, and the receiver asks again, the sender gives the link up. A receiver answers by
- * sending its grants again: they, or the WANT for them, may have been lost. SENT follows if the
- * receive is posted and the sender's kernel has the grants; if they do not arrive then, the comm
- * fails. In both cases the engine that receives ASK polls, even if its NCCL is asleep, so that
- * acknowledgements which the provider has held back are sent.
+ * A sender answers by sending its small messages again, a receiver its grants: they, or the WANT
+ * for them, may have been lost. If the other end's kernel has what it asks for, and it asks again
+ * later, its link is given up: the message went with a connection whose reset nobody reported, or
+ * RDMA packets do not pass. What the link carried is then sent again as after any loss.
  *
  * The peer of a comm that has failed is informed at once, because it would wait without end.
  *
@@ -21,7 +20,6 @@
  * and none whose device is gone: so a sender that waits has the writes of its links judged, too.
  */
 #include <errno.h>
-#include <stdio.h>
 
 #include "base/clock.h"
 #include "control/link.h"
@@ -73,7 +71,6 @@ static bool ask_is_due(struct mesh_comm *comm, uint64_t now_ms, uint32_t *seq)
 	if (!stall->since_ms || stall->seq != *seq) {
 		stall->seq = *seq;
 		stall->since_ms = stall->asked_ms = now_ms;
-		stall->sent_ms = 0;
 		return false;
 	}
 	if (now_ms - stall->since_ms >= MESH_WATCH_MS)
@@ -83,44 +80,6 @@ static bool ask_is_due(struct mesh_comm *comm, uint64_t now_ms, uint32_t *seq)
 		return false;
 	stall->asked_ms = now_ms;
 	return true;
-}
-
-/*
- * True if a grant over RDMA is late by as much as a link may be silent. The NIC of the receiver
- * repeats it without end while its packets are dropped, and reports nothing; of the sender no write
- * is in flight that could show the same. @limit_ms: a silent process is lost then
- */
-MESH_HOLDS(comm)
-static bool grant_is_stuck(const struct mesh_comm *comm, uint64_t waited_ms, uint64_t limit_ms)
-{
-	return comm->sending && comm->num_up == 1 && comm->up[0]->is_acknowledged &&
-	       waited_ms >= (limit_ms < MESH_ASK_MS ? limit_ms : MESH_ASK_MS);
-}
-
-MESH_HOLDS(comm)
-static void lost_check(struct mesh_comm *comm, uint64_t now_ms)
-{
-	struct mesh_stall *stall = &comm->stall;
-	uint64_t limit_ms = comm->process->config.dead_peer_timeout_s * 1000;
-	char why[200];
-
-	if (comm->sending && !mesh_send_awaits_receiver(comm, stall->seq))
-		stall->sent_ms = 0;
-	if (!stall->since_ms || !stall->sent_ms)
-		return;
-	if (grant_is_stuck(comm, now_ms - stall->sent_ms, limit_ms)) {
-		stall->sent_ms = 0;
-		mesh_path_suspect(comm->up[0], -ETIMEDOUT);
-		return;
-	}
-	if (now_ms - stall->sent_ms < limit_ms)
-		return;
-	snprintf(why, sizeof(why),
-		 "%s %u was sent and has not arrived after %llu s: the provider has lost it, "
-		 "because its connection was reset, or carried damaged or foreign bytes",
-		 comm->sending ? "the grant of message" : "message", stall->seq,
-		 (unsigned long long)limit_ms / 1000);
-	mesh_comm_fail(comm, -EIO, false, why);
 }
 
 /*
@@ -143,7 +102,7 @@ void mesh_stall_tick(struct mesh_comm *comm, uint64_t now_ms)
 		return;
 	mesh_comm_lock(comm);
 	ask = ask_is_due(comm, now_ms, &frame.ask.seq);
-	lost_check(comm, now_ms);
+	frame.ask.lacks = !comm->sending || mesh_send_awaits_receiver(comm, frame.ask.seq);
 	if (comm->stall.since_ms)
 		waited_ms = now_ms - comm->stall.since_ms;
 	if (!comm->sending && comm->receive.ack_ns)
@@ -159,8 +118,7 @@ void mesh_stall_tick(struct mesh_comm *comm, uint64_t now_ms)
 /*
  * True if the kernel of the peer has all that was sent here before the first ASK about message
  * @seq. It is not enough that the provider's socket has it: over a slow link the rest may take
- * minutes. If false, SENT is not sent yet, and the peer sends ASK again; meanwhile the link is
- * watched, so that the comm fails here if its data is stuck. process->lock held.
+ * minutes. Until then the link is watched, so that it is lost here if its data is stuck.
  */
 MESH_HOLDS(comm)
 MESH_HOLDS(process)
@@ -185,65 +143,39 @@ static bool is_delivered(struct mesh_comm *comm, uint32_t seq)
 }
 
 /*
- * The kernel of the peer has had all of a write since it asked last, and its process still asks:
- * it went with a connection whose reset nobody reported. The link is given up, and what it may have
- * lost is asked for and written again.
+ * The kernel of the peer has had since it asked last what it still asks for: the paths that may
+ * have lost it are given up. Not those through relays: it may wait in one of them.
  */
 MESH_HOLDS(comm)
-static void write_judge(struct mesh_comm *comm)
+static void lost_judge(struct mesh_comm *comm)
 {
-	if (mesh_clock_elapsed_ms(comm->stall.peer_has_ms, mesh_clock_ms()) >= MESH_ASK_MS / 2)
-		mesh_path_suspect(&comm->paths[0], -ECONNRESET);
+	int i;
+
+	if (mesh_clock_elapsed_ms(comm->stall.peer_has_ms, mesh_clock_ms()) < MESH_ASK_MS / 2)
+		return;
+	comm->stall.peer_asked_ms = 0;
+	for (i = 0; i < comm->num_paths; i++) {
+		if (!mesh_path_has_relay(&comm->paths[i]))
+			mesh_path_suspect(&comm->paths[i], -ECONNRESET);
+	}
 }
 
-/* What a sender does when it is asked about message @seq. Returns true if it answers SENT. */
-MESH_HOLDS(comm)
-MESH_HOLDS(process)
-static bool sender_asked(struct mesh_comm *comm, uint32_t seq)
+void mesh_stall_asked(struct mesh_comm *comm, const struct mesh_frame_ask *ask)
 {
-	bool unacked = mesh_ack_is_missing(comm, seq);
+	bool unacked, sent;
 
-	mesh_comm_assert_locked(comm);
-	if ((!unacked && !mesh_send_is_complete(comm, seq)) || !is_delivered(comm, seq))
-		return false;
-	if (unacked)
-		write_judge(comm);
-	else /* it was lost with a connection whose reset went unnoticed */
+	mesh_comm_lock(comm);
+	unacked = comm->sending && mesh_ack_is_missing(comm, ask->seq);
+	sent = comm->sending ? unacked || mesh_send_is_complete(comm, ask->seq)
+			     : mesh_seq_before(ask->seq, comm->next_seq);
+	sent = ask->lacks && sent && is_delivered(comm, ask->seq);
+	if (comm->sending && sent && !unacked)
 		mesh_send_repeat(comm);
-	return !unacked;
-}
-
-/* The same of a receiver. */
-MESH_HOLDS(comm)
-MESH_HOLDS(process)
-static bool receiver_asked(struct mesh_comm *comm, uint32_t seq)
-{
-	bool sent = mesh_seq_before(seq, comm->next_seq) && is_delivered(comm, seq);
-
-	mesh_receive_grants_resend(comm, seq);
-	mesh_ack_send(comm); /* it may have been lost */
-	return sent;
-}
-
-void mesh_stall_asked(struct mesh_comm *comm, uint32_t seq)
-{
-	struct mesh_frame frame = {.sent = {.seq = seq}};
-	bool sent;
-
-	mesh_comm_lock(comm);
-	sent = comm->sending ? sender_asked(comm, seq) : receiver_asked(comm, seq);
-	mesh_comm_unlock(comm);
+	if (!comm->sending) {
+		mesh_receive_grants_resend(comm, ask->seq);
+		mesh_ack_send(comm);
+	}
 	if (sent)
-		mesh_comm_frame_send(comm, &frame, MESH_FRAME_SENT);
-}
-
-void mesh_stall_answered(struct mesh_comm *comm, uint32_t seq)
-{
-	struct mesh_stall *stall;
-
-	mesh_comm_lock(comm);
-	stall = &comm->stall;
-	if (stall->since_ms && stall->seq == seq && !stall->sent_ms)
-		stall->sent_ms = mesh_clock_ms();
+		lost_judge(comm);
 	mesh_comm_unlock(comm);
 }

@@ -6,13 +6,10 @@
 #include "base/lock.h"
 #include "transport/comm.h"
 
-/**
- * Send ASK when it is due, answer the peer's, and note its answer (stall.c). process->lock held.
- */
+/** Send ASK when it is due, and answer the peer's (stall.c). process->lock held. */
 MESH_HOLDS(process)
 void mesh_stall_tick(struct mesh_comm *comm, uint64_t now_ms);
 MESH_HOLDS(process)
-void mesh_stall_asked(struct mesh_comm *comm, uint32_t seq);
-void mesh_stall_answered(struct mesh_comm *comm, uint32_t seq);
+void mesh_stall_asked(struct mesh_comm *comm, const struct mesh_frame_ask *ask);
 
 #endif

@@ -140,7 +140,6 @@ static const struct frame_rule {
 	[MESH_FRAME_CLOSE] = {.size = SIZE_OF(close)},
 	[MESH_FRAME_CLOSED] = {.size = SIZE_OF(closed)},
 	[MESH_FRAME_ASK] = {.size = SIZE_OF(ask)},
-	[MESH_FRAME_SENT] = {.size = SIZE_OF(sent)},
 	[MESH_FRAME_PORT] = {.size = SIZE_OF(port)},
 	[MESH_FRAME_RESUME] = {.size = SIZE_OF(resume)},
 	[MESH_FRAME_HAVE] = {.size = SIZE_OF(have)},

@@ -20,7 +20,6 @@ enum mesh_frame_type {
 	MESH_FRAME_CLOSE,    /* the sender's end of this comm closes: start nothing new, and poll */
 	MESH_FRAME_CLOSED,   /* the sender's end is closed: it has nothing in flight */
 	MESH_FRAME_ASK,	     /* either end: this message has been pending for long */
-	MESH_FRAME_SENT,     /* the answer, once the message, or its grant, is sent: not before */
 	MESH_FRAME_PORT,     /* connector: the TCP port that its provider connected from */
 	MESH_FRAME_WITHDRAW, /* connector: it drops a comm that its NCCL never had, or gives up */
 	MESH_FRAME_RESUME,   /* sending end: fence what is lost, then say what you have */
@@ -233,12 +232,12 @@ struct mesh_frame_closed {
 _Static_assert(offsetof(struct mesh_frame_closed, sent) == 4, "wire format");
 _Static_assert(sizeof(struct mesh_frame_closed) == 20, "wire format");
 
-/* ASK, and SENT about the same message. */
 struct mesh_frame_ask {
 	uint32_t to_comm;
-	uint32_t seq; /* of the message */
+	uint32_t seq;	/* of the message */
+	uint32_t lacks; /* 1: the sender waits for something of the other end; else 0 */
 };
-_Static_assert(sizeof(struct mesh_frame_ask) == 8, "wire format");
+_Static_assert(sizeof(struct mesh_frame_ask) == 12, "wire format");
 
 /* PORT: for the peer, not for a comm. */
 struct mesh_frame_port {
@@ -390,7 +389,7 @@ struct mesh_frame {
 		struct mesh_frame_accept accept;
 		struct mesh_frame_close close;
 		struct mesh_frame_closed closed;
-		struct mesh_frame_ask ask, sent;
+		struct mesh_frame_ask ask;
 		struct mesh_frame_resume resume;
 		struct mesh_frame_have have;
 		struct mesh_frame_open open;

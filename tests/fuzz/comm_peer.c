@@ -17,7 +17,6 @@ static const size_t frame_bytes[MESH_FRAME_TYPES] = {
 	[MESH_FRAME_CLOSE] = 4,
 	[MESH_FRAME_CLOSED] = sizeof(struct mesh_frame_closed),
 	[MESH_FRAME_ASK] = sizeof(struct mesh_frame_ask),
-	[MESH_FRAME_SENT] = sizeof(struct mesh_frame_ask),
 	[MESH_FRAME_PORT] = 2,
 	[MESH_FRAME_WITHDRAW] = sizeof(struct mesh_frame_withdraw),
 	[MESH_FRAME_RESUME] = sizeof(struct mesh_frame_resume),

@@ -14,7 +14,6 @@ struct comm_inside comm_inside(struct mesh_comm *comm)
 		.eager_limit = &comm->eager_limit,
 		.num_paths = &comm->num_paths,
 		.segment_max = &comm->segment_max,
-		.sent_ms = &comm->stall.sent_ms,
 	};
 
 	if (comm->sending) {

@@ -19,7 +19,6 @@ struct comm_inside {
 	const size_t *eager_limit; /* bytes */
 	const _Atomic(int) *num_paths;
 	const size_t *segment_max;
-	uint64_t *sent_ms; /* when the peer said that it had sent what is waited for */
 	/* Send. */
 	const uint32_t *peer_posted;
 	uint32_t *writes_started;

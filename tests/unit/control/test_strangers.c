@@ -255,9 +255,9 @@ TEST(refusal_of_nothing)
 /* They have no comm and are dropped. */
 TEST(frames_for_no_comm)
 {
-	static const enum mesh_frame_type types[] = {
-		MESH_FRAME_CLOSE, MESH_FRAME_CLOSED, MESH_FRAME_ASK,	 MESH_FRAME_SENT,
-		MESH_FRAME_PORT,  MESH_FRAME_ACCEPT, MESH_FRAME_WITHDRAW};
+	static const enum mesh_frame_type types[] = {MESH_FRAME_CLOSE,	MESH_FRAME_CLOSED,
+						     MESH_FRAME_ASK,	MESH_FRAME_PORT,
+						     MESH_FRAME_ACCEPT, MESH_FRAME_WITHDRAW};
 	struct mesh_frame frame;
 
 	FOR_EACH(i, types) {

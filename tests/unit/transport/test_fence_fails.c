@@ -4,7 +4,7 @@
  * whose memory something late may be written fail, with one WARN, and no other comm does.
  */
 #include "control/peer_end.h"
-#include "transport/frames.h"
+#include "transport/comm_open.h"
 #include "transport/recovery.h"
 #include "transport/rejoin.h"
 

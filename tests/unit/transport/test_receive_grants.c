@@ -322,7 +322,7 @@ TEST(grants_again_for_half_written)
 	fixture_written(comm, 0, (struct mesh_immediate){.segment = 0});
 	assert_int_equal(fixture_sent(MESH_MESSAGE_GRANT), 1);
 	process_take();
-	mesh_stall_asked(comm, 0);
+	mesh_stall_asked(comm, &(struct mesh_frame_ask){.seq = 0});
 	process_release();
 	assert_int_equal(fixture_sent(MESH_MESSAGE_GRANT), 2);
 	header = fixture_last_sent(MESH_MESSAGE_GRANT, NULL);
