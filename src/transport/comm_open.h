@@ -8,7 +8,7 @@
  * every byte: the comm lingers, and the engine frees it. The close of the last comm waits for all
  * that linger; so do mesh_net_close() and exit(). A process that ends without them loses nothing.
  *
- * A receiver whose paths are resumed lingers as well: its CLOSED may be lost with a link, and the
+ * A receiver lingers as well: its CLOSED may be lost with a link, and the
  * sender's doubt about what has arrived ends with it.
  */
 #ifndef MESH_TRANSPORT_COMM_OPEN_H
