@@ -11,6 +11,7 @@
 #include "base/config.h"
 #include "base/descriptors.h"
 #include "base/log.h"
+#include "base/retry.h"
 #include "control/controls.h"
 #include "control/peer.h"
 #include "control/peer_end.h"
@@ -63,7 +64,8 @@ static void accept_pause(struct mesh_control *control, int error)
 			  error == EMFILE || error == ENFILE ? "; " MESH_DESCRIPTORS_RAISE : "",
 			  more);
 	mesh_engine_rewatch(&control->process->engine, &control->watch, 0);
-	mesh_engine_timer_set(&control->process->engine, &control->pause, now_ms + MESH_RETRY_MS);
+	mesh_engine_timer_set(&control->process->engine, &control->pause,
+			      now_ms + MESH_RETRY_MIN_MS);
 }
 
 static void pause_expired(struct mesh_timer *timer, uint64_t now_ms)

@@ -14,6 +14,13 @@
 
 #include "base/lock.h"
 
+/*
+ * Between two polls while something depends on the provider, such as a greeting or a comm that
+ * lingers; and between two looks while NCCL has polled a moment ago, or a change goes step by step.
+ */
+#define MESH_ENGINE_POLL_MS 1
+#define MESH_ENGINE_LOOK_MS 20
+
 /* A file descriptor and the function to call when it is ready. Embedded in its owner. */
 struct mesh_watch {
 	int fd;		 /* -1 while there is none */

@@ -9,6 +9,7 @@
 #include "base/clock.h"
 #include "base/descriptors.h"
 #include "base/log.h"
+#include "base/retry.h"
 #include "control/link.h"
 #include "control/peer.h"
 #include "control/peer_end.h"
@@ -237,7 +238,7 @@ void mesh_peer_retry(struct mesh_peer *peer, const char *reason)
 	snprintf(peer->reason, sizeof(peer->reason), "%s", reason);
 	mesh_engine_unwatch(&peer->process->engine, &peer->watch);
 	mesh_peer_greeting_drop(peer);
-	peer->retry_ms = mesh_clock_ms() + MESH_RETRY_MS;
+	peer->retry_ms = mesh_clock_ms() + MESH_RETRY_MIN_MS;
 	peer->in_size = 0;
 	peer->out_size = 0;
 	peer->failed_in = peer->state;

@@ -27,12 +27,6 @@
 #define MESH_ENDPOINT_OPENING "the endpoint of the NIC here is being opened anew"
 
 /*
- * Between two attempts to connect, or to accept where descriptors are short. A refusal comes at
- * once while a peer is starting.
- */
-#define MESH_RETRY_MS 250
-
-/*
  * Where each attempt is refused for so long, the process has ended. A firewall's reload refuses for
  * a moment, too; where a process ends in order, its control connections have said so before.
  */

@@ -29,8 +29,6 @@
 
 /* Nothing answers an attempt to connect, or one that has connected sends nothing: it is over. */
 #define SILENCE_MS 10000
-/* Between two polls while something depends on the provider, such as a greeting. */
-#define POLL_MS 1
 #define NEVER UINT64_MAX
 
 /* ---- the socket ------------------------------------------------------------------------------ */
@@ -402,11 +400,11 @@ MESH_HOLDS(process)
 static uint64_t peer_due(const struct mesh_peer *peer, uint64_t now_ms)
 {
 	if (peer_is_unwanted(peer, now_ms))
-		return now_ms + POLL_MS; /* the provider still holds a greeting */
+		return now_ms + MESH_ENGINE_POLL_MS; /* the provider still holds a greeting */
 	if (peer->state == MESH_PEER_GREETING ||
 	    (peer->state == MESH_PEER_UP && now_ms < peer->stray_until_ms) ||
 	    (peer->state == MESH_PEER_LOST && (peer->fence || !peer->fenced)))
-		return now_ms + POLL_MS;
+		return now_ms + MESH_ENGINE_POLL_MS;
 	if (!peer->users && peer->silent_ms)
 		return memory_end_ms(peer);
 	if (peer->state == MESH_PEER_RETRY)

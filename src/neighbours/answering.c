@@ -14,7 +14,7 @@
  * Datagrams taken: a second, and at once. 64 processes on each of 16 nodes of a switch that start
  * together send 1024 questions. The rest stays in the kernel, which drops it.
  */
-#define TAKE_PER_S 2000
+#define TAKE_RATE 2000
 #define TAKE_BURST 4096
 /* In one call, which has the engine's lock. */
 #define TAKE_MAX 64
@@ -127,7 +127,7 @@ static void datagram_take(struct mesh_answering *answering, const struct mesh_da
 
 static void credit_add(struct mesh_answering *answering, uint64_t now_ms)
 {
-	uint64_t earned = mesh_clock_elapsed_ms(answering->credit_ms, now_ms) * TAKE_PER_S / 1000;
+	uint64_t earned = mesh_clock_elapsed_ms(answering->credit_ms, now_ms) * TAKE_RATE / 1000;
 
 	answering->credit_ms = now_ms;
 	answering->credit += earned;
@@ -163,7 +163,7 @@ static void pause_begin(struct mesh_answering *answering, uint64_t now_ms)
 		mesh_warn("more than %d datagrams a second arrive on UDP port %d, so some "
 			  "neighbours' questions are not answered; connections are not "
 			  "affected%s",
-			  TAKE_PER_S, MESH_NEIGHBOUR_PORT, more);
+			  TAKE_RATE, MESH_NEIGHBOUR_PORT, more);
 	sockets_rewatch(answering, 0);
 	mesh_engine_timer_set(answering->engine, &answering->timer, now_ms + MESH_MEMBERS_PAUSE_MS);
 }

@@ -30,9 +30,6 @@
 #include "transport/route_wait.h"
 #include "wire/handle.h"
 
-/* Between two steps of a look. */
-#define LOOK_MS 20
-
 struct mesh_reroute {
 	LIST_ENTRY(mesh_reroute) entry; /* setup->reroutes; all under process->lock */
 	struct mesh_timer timer;
@@ -306,7 +303,7 @@ static uint64_t beside_look(struct mesh_reroute *reroute, struct mesh_comm *comm
 	    (reroute->relay->vain || !wanted ||
 	     mesh_clock_elapsed_ms(reroute->look_ms, now_ms) >= MESH_DIAL_MS))
 		beside_end(reroute, comm, now_ms);
-	return now_ms + LOOK_MS;
+	return now_ms + MESH_ENGINE_LOOK_MS;
 }
 
 /* ---- looks --------------------------------------------------------------------------------- */
@@ -333,7 +330,7 @@ static uint64_t route_look(struct mesh_reroute *reroute, struct mesh_comm *comm,
 	}
 	search_set(reroute, false);
 	attempt_begin(reroute, comm, now_ms);
-	return now_ms + LOOK_MS;
+	return now_ms + MESH_ENGINE_LOOK_MS;
 }
 
 MESH_HOLDS(process)
@@ -341,7 +338,7 @@ static void reroute_expired(struct mesh_timer *timer, uint64_t now_ms)
 {
 	struct mesh_reroute *reroute = mesh_container_of(timer, struct mesh_reroute, timer);
 	struct mesh_comm *comm = reroute->comm;
-	uint64_t next_ms = now_ms + LOOK_MS;
+	uint64_t next_ms = now_ms + MESH_ENGINE_LOOK_MS;
 
 	if (comm && reroute->path)
 		attempt_look(reroute, now_ms);

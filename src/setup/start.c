@@ -10,6 +10,7 @@
 #include "base/log.h"
 #include "base/threads.h"
 #include "control/controls.h"
+#include "control/link.h"
 #include "control/peer_end.h"
 #include "control/peer_life.h"
 #include "fabric/domain_open.h"
@@ -33,16 +34,8 @@
 
 /* A process that relays ends so much later, at most. */
 #define RELAY_END_MS 2000
-/*
- * Timeouts of what has no deadline of its own: while a comm lingers, and while NCCL has polled
- * recently.
- */
-#define URGENT_MS 1
-#define AWAKE_MS 20
 /* The engine polls for this long after the last poll by another thread, then sleeps. */
 #define AWAKE_AFTER_MS 1000
-/* Between two looks for lost messages. */
-#define STALLS_MS 100
 
 /* ---- what the engine does ------------------------------------------------------------------- */
 
@@ -62,9 +55,9 @@ static int setup_timeout(void *owner)
 	timeout = sooner(mesh_comms_asked_timeout(process, mesh_clock_ms()),
 			 mesh_nic_watch_timeout(process, mesh_clock_ms()));
 	if (!LIST_EMPTY(&process->lingering))
-		return sooner(timeout, URGENT_MS);
+		return sooner(timeout, MESH_ENGINE_POLL_MS);
 	if (atomic_load_explicit(&process->engine.awake, memory_order_relaxed))
-		return sooner(timeout, AWAKE_MS);
+		return sooner(timeout, MESH_ENGINE_LOOK_MS);
 	return timeout;
 }
 
@@ -120,7 +113,7 @@ static void stalls_look_for(struct mesh_setup *setup, uint64_t now_ms)
 {
 	struct mesh_comm *comm;
 
-	if (mesh_clock_elapsed_ms(setup->stalls_ms, now_ms) < STALLS_MS)
+	if (mesh_clock_elapsed_ms(setup->stalls_ms, now_ms) < MESH_LINK_LOOK_MS)
 		return;
 	setup->stalls_ms = now_ms;
 	LIST_FOREACH(comm, &setup->process.comms, entry) {

@@ -31,11 +31,6 @@
 #include "transport/request.h"
 #include "transport/resend.h"
 
-/*
- * A relay that runs, and after a fence the provider, report at once what they have dropped; a peer
- * that runs answers at once. An abort waits no longer for an answer.
- */
-#define SETTLE_MS 500
 /* The first turns of a waiting loop only yield; a handshake on an idle node takes fewer. */
 #define YIELDS 2000
 /*
@@ -324,8 +319,9 @@ static void step_and_wait(struct mesh_comm *comm, enum mesh_end state,
 	uint64_t limit_ms = comm->process->config.dead_peer_timeout_s * 1000;
 	struct patience patience = patience_begin(limit_ms);
 
+	/* An abort waits no longer than a peer that runs needs. */
 	mesh_process_lock(comm->process);
-	patience.answer_ms = is_aborted(comm, patience.begin_ms) ? SETTLE_MS : limit_ms;
+	patience.answer_ms = is_aborted(comm, patience.begin_ms) ? MESH_LINK_FRAME_MS : limit_ms;
 	mesh_comm_end_step(comm, state);
 	answer_expect(comm, patience.begin_ms);
 	mesh_process_unlock(comm->process);
@@ -389,9 +385,9 @@ static void cut_off(struct mesh_comm *comm)
 	mesh_comm_end_step(comm, MESH_END_UNCLEAN);
 	leaves = mesh_comm_circuits_leave(comm);
 	mesh_process_unlock(comm->process);
-	if (!leaves || !wait_for(comm, is_at_rest, patience_begin(SETTLE_MS)))
+	if (!leaves || !wait_for(comm, is_at_rest, patience_begin(MESH_LINK_FRAME_MS)))
 		mesh_comm_cut_off(comm, reason);
-	wait_for(comm, is_drained, patience_begin(SETTLE_MS));
+	wait_for(comm, is_drained, patience_begin(MESH_LINK_FRAME_MS));
 }
 
 /*
@@ -508,7 +504,7 @@ bool mesh_comm_close_is_over(struct mesh_comm *comm, uint64_t since_ms, uint64_t
 	if (answered)
 		return true;
 	if (is_aborted(comm, now_ms))
-		limit_ms = SETTLE_MS;
+		limit_ms = MESH_LINK_FRAME_MS;
 	else if (!comm->sending) /* whatever the sender was in doubt about, it warns of it */
 		return mesh_clock_elapsed_ms(since_ms, now_ms) >= limit_ms + VERDICT_MS;
 	if (owes_ms && owes_ms < since_ms)

@@ -203,11 +203,9 @@ struct mesh_send_side {
 };
 
 /*
- * If a request waits for longer, its links are watched, and the relays of its paths asked whether
- * they run; the peer's engine is asked (ASK) this often. It is normal: NCCL posts some requests
- * minutes early, and to ask is cheap.
+ * While a request waits, the peer's engine is asked (ASK) this often. It is normal: NCCL posts some
+ * requests minutes early, and to ask is cheap.
  */
-#define MESH_WATCH_MS 500
 #define MESH_ASK_MS 3000
 /* A process that has not done for longer what it does several times a second did not run. */
 #define MESH_AWAY_MS 1000

@@ -14,8 +14,6 @@
 #include "transport/send.h"
 #include "wire/stats.h"
 
-/* The interval of checks, in milliseconds, once a peer has waited for our answer for too long. */
-#define LATE_MS 20
 /* A receiver that closes says within this time what is complete, or nothing more comes of it. */
 #define WORD_MS 200
 
@@ -286,7 +284,7 @@ static int comm_timeout(struct mesh_comm *comm, uint64_t now_ms)
 
 	mesh_comm_lock(comm);
 	if (mesh_comm_peer_asks(comm) && !comm->closing)
-		timeout = is_late(comm, now_ms) ? LATE_MS : 0;
+		timeout = is_late(comm, now_ms) ? MESH_ENGINE_LOOK_MS : 0;
 	mesh_comm_unlock(comm);
 	return timeout;
 }

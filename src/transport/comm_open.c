@@ -10,6 +10,7 @@
 #include "base/clock.h"
 #include "base/compiler.h"
 #include "base/log.h"
+#include "control/link.h"
 #include "control/process.h"
 #include "nic/path_choice.h"
 #include "transport/attach.h"
@@ -28,9 +29,6 @@
 #include "transport/stall.h"
 #include "wire/handle.h"
 #include "wire/stats.h"
-
-/* Between two looks at a comm that lingers: the answer itself is not awaited by looking. */
-#define LOOK_MS 100
 
 /* ---- a path as the user of a peer ---------------------------------------------------------- */
 
@@ -320,7 +318,7 @@ static void linger_expired(struct mesh_timer *timer, uint64_t now_ms)
 	    mesh_comm_closed_is_acknowledged(comm, comm->closed_ms, now_ms))
 		mesh_comm_free(comm);
 	else
-		mesh_engine_timer_set(engine, timer, now_ms + LOOK_MS);
+		mesh_engine_timer_set(engine, timer, now_ms + MESH_LINK_LOOK_MS);
 }
 
 /* Moves the comm from process->comms to process->lingering. */
@@ -334,7 +332,7 @@ static void linger_begin(struct mesh_comm *comm)
 	LIST_INSERT_HEAD(&process->lingering, comm, entry);
 	atomic_store(&process->lingers, true);
 	comm->timer.expired = linger_expired;
-	mesh_engine_timer_set(&process->engine, &comm->timer, comm->closed_ms + LOOK_MS);
+	mesh_engine_timer_set(&process->engine, &comm->timer, comm->closed_ms + MESH_LINK_LOOK_MS);
 }
 
 /* A frame about the comm has come: frees it if it lingers and the peer has answered. */

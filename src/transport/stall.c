@@ -73,8 +73,9 @@ static bool ask_is_due(struct mesh_comm *comm, uint64_t now_ms, uint32_t *seq)
 		stall->since_ms = stall->asked_ms = now_ms;
 		return false;
 	}
-	if (now_ms - stall->since_ms >= MESH_WATCH_MS)
-		links_want(comm, now_ms + MESH_WATCH_MS);
+	/* Over links that work it would have arrived. */
+	if (now_ms - stall->since_ms >= MESH_LINK_FRAME_MS)
+		links_want(comm, now_ms + MESH_LINK_FRAME_MS);
 	if (over || now_ms - stall->asked_ms < MESH_ASK_MS ||
 	    !mesh_link_is_fresh(mesh_comm_frame_path(comm)->peer, now_ms))
 		return false;
@@ -108,7 +109,7 @@ void mesh_stall_tick(struct mesh_comm *comm, uint64_t now_ms)
 	if (!comm->sending && comm->receive.ack_ns)
 		mesh_ack_send(comm); /* NCCL has not polled */
 	mesh_comm_unlock(comm);
-	if (waited_ms >= MESH_WATCH_MS)
+	if (waited_ms >= MESH_LINK_FRAME_MS)
 		mesh_relays_look(comm, now_ms);
 	if (ask)
 		mesh_comm_frame_send(comm, &frame, MESH_FRAME_ASK);
