@@ -11,10 +11,11 @@ FAULTS_ENV=(
 	"NCCL_MESH_DEAD_PEER_TIMEOUT=40"
 )
 
-# comm ROLE NAME SIZE: makes comm 0 by the handle NAME, sends 3 messages of SIZE, and closes it.
+# comm ROLE NAME SIZE: makes comm 0 by the handle NAME, sends 3 messages of SIZE once the file
+# NAME.carries is there, and closes it.
 comm() {
 	meet "$1" "$3" | sed "s|$FAULTS/handle|$FAULTS/$2|"
-	printf '%s\n' "transfer 0 $3 3 5" "dereg 0" "close 0"
+	printf '%s\n' "await $FAULTS/$2.carries" "transfer 0 $3 3 5" "dereg 0" "close 0"
 	[[ $1 != listen ]] || echo "close-listen 0"
 }
 
@@ -39,6 +40,7 @@ joins() {
 
 	CASE=$1
 	rm -f "$FAULTS"/{first,again,ready,joined,unused}*
+	touch "$FAULTS/first.carries"
 	play a a < <(scene connect "$2")
 	play b b < <(scene listen "$2")
 	arrives ready.connect ready.listen
@@ -50,9 +52,15 @@ joins() {
 	done
 	before=$(mesh_bytes a "$3" tx)
 	touch "$FAULTS/joined"
+	# Up to a second after the cable the kernel answers nothing there. A comm with another path
+	# begins without, and gets this one when it answers.
+	for node in a b; do
+		wait_for "grep -q 'path: from=a to=b nic=${nic[$node]} ' $FAULTS/$node.log" 60 ||
+			faults_show "$CASE: no path over ${nic[$node]}"
+	done
+	touch "$FAULTS/again.carries"
 	for node in a b; do
 		ended $node
-		said $node INFO "path: from=a to=b nic=${nic[$node]} "
 		unsaid $node WARN "."
 	done
 	note "$CASE: $(($(mesh_bytes a "$3" tx) - before)) bytes over the new NIC"
