@@ -16,8 +16,12 @@
 #include "transport/route_wait.h"
 #include "wire/protocol.h"
 
-/* The engine looks at an attempt when something has happened that it may wait for, and so often. */
+/*
+ * The engine looks at an attempt when something has happened that it may wait for, and after this
+ * time, or this part of the attempt's age if that is longer, up to MESH_SETTLE_MS.
+ */
 #define ADVANCE_MS 10
+#define ADVANCE_PART 16
 /*
  * NCCL may never ask for the result: its tables up to v10 forget an attempt that they gave up. The
  * result is freed after this, the second time: if this process was stopped meanwhile, NCCL had no
@@ -87,6 +91,17 @@ static void taken_improve(const struct mesh_connect *connect)
 	mesh_reroute_soon(comm); /* its circuit may have broken before NCCL asked for it */
 }
 
+/* To the next look: the longer the attempt takes, the longer. Events are looked at at once. */
+MESH_HOLDS(process)
+static uint64_t pause_ms(const struct mesh_connect *connect, uint64_t now_ms)
+{
+	uint64_t part_ms = mesh_clock_elapsed_ms(connect->started_ms, now_ms) / ADVANCE_PART;
+
+	if (part_ms < ADVANCE_MS)
+		return ADVANCE_MS;
+	return part_ms < MESH_SETTLE_MS ? part_ms : MESH_SETTLE_MS;
+}
+
 MESH_HOLDS(process)
 static void connect_expired(struct mesh_timer *timer, uint64_t now_ms)
 {
@@ -97,7 +112,7 @@ static void connect_expired(struct mesh_timer *timer, uint64_t now_ms)
 	if (connect->state == MESH_CONNECT_TAKEN)
 		taken_improve(connect);
 	if (connect->state < MESH_CONNECT_DONE)
-		mesh_engine_timer_set(engine, timer, now_ms + ADVANCE_MS);
+		mesh_engine_timer_set(engine, timer, now_ms + pause_ms(connect, now_ms));
 	else if (connect->state == MESH_CONNECT_TAKEN || connect->over_looks++ == 2)
 		mesh_connect_free(connect);
 	else
