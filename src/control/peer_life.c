@@ -572,10 +572,13 @@ enum mesh_dial_state mesh_dial_look(struct mesh_dial *dial, uint64_t now_ms)
 
 bool mesh_dial_is_vain(const struct mesh_dial *dial, uint64_t now_ms)
 {
+	uint64_t age_ms = mesh_clock_elapsed_ms(dial->since_ms, now_ms);
+
+	if (dial->state == MESH_DIAL_OPENING)
+		return age_ms >= 3 * MESH_DIAL_MS;
 	if (dial->state != MESH_DIAL_TRYING)
 		return dial->state == MESH_DIAL_DEAD;
-	return dial->peer->first_refused_ms ||
-	       mesh_clock_elapsed_ms(dial->since_ms, now_ms) >= MESH_DIAL_MS;
+	return dial->peer->first_refused_ms || age_ms >= MESH_DIAL_MS;
 }
 
 void mesh_dial_end(struct mesh_dial *dial)

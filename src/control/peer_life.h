@@ -110,7 +110,7 @@ enum mesh_dial_state mesh_dial_look(struct mesh_dial *dial, uint64_t now_ms);
 
 /**
  * True if it is dead, or another way should be tried now: no process listens there, or it took
- * MESH_DIAL_MS.
+ * MESH_DIAL_MS; three times that if libfabric opens our NIC, which takes seconds on ofi_rxm.
  */
 MESH_HOLDS(process)
 bool mesh_dial_is_vain(const struct mesh_dial *dial, uint64_t now_ms);
