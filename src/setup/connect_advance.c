@@ -459,7 +459,9 @@ static void candidates_try(struct mesh_connect *connect, uint64_t now_ms)
 	if (hello_learn(connect, now_ms))
 		return;
 	verdict = mesh_connect_lanes_judge(connect, now_ms);
-	if (verdict == MESH_VERDICT_READY) {
+	if (verdict == MESH_VERDICT_READY && connect->handle.foreign) {
+		connect_fail(connect, -EPROTONOSUPPORT); /* the other end has its HELLO */
+	} else if (verdict == MESH_VERDICT_READY) {
 		candidates_take(connect);
 	} else if (verdict == MESH_VERDICT_REFUSED && connect->state == MESH_CONNECT_PEERS) {
 		mesh_connect_log_timeout(connect, now_ms);

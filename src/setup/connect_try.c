@@ -235,6 +235,17 @@ static uint64_t refused_since(const struct mesh_connect *connect)
 	return since;
 }
 
+/*
+ * True if the peer refuses this connection. One with another version may be shared with a
+ * connection to another listener of its process, which its HELLO names: this one is to be told.
+ */
+MESH_HOLDS(process)
+static bool is_refusing(const struct mesh_connect *connect, const struct mesh_peer *peer)
+{
+	return mesh_peer_refuses(peer, connect->handle.cookie) &&
+	       (!connect->handle.foreign || peer->sent_listen_id == connect->handle.listen_id);
+}
+
 MESH_HOLDS(process)
 static enum prospect prospect_of(const struct mesh_connect *connect, const struct mesh_dial *dial,
 				 uint64_t now_ms)
@@ -245,7 +256,7 @@ static enum prospect prospect_of(const struct mesh_connect *connect, const struc
 		return peer ? PROSPECT_DEAD_END : PROSPECT_UNOPENED;
 	if (!peer)
 		return dial->state == MESH_DIAL_OPENING ? PROSPECT_PENDING : PROSPECT_OVER;
-	if (mesh_peer_refuses(peer, connect->handle.cookie))
+	if (is_refusing(connect, peer))
 		return PROSPECT_REFUSES;
 	if (dial->state == MESH_DIAL_DEAD)
 		return PROSPECT_OVER;
