@@ -8,6 +8,7 @@
 #include "base/log.h"
 #include "base/random.h"
 #include "control/peer.h"
+#include "relay/circuits.h"
 #include "setup/candidates.h"
 #include "setup/connect_advance.h"
 #include "setup/connect_lanes.h"
@@ -504,6 +505,10 @@ void mesh_connect_advance(struct mesh_connect *connect, uint64_t now_ms)
 			try_go_on(connect, mesh_connect_try_next(connect, now_ms), now_ms);
 		}
 	}
+	/* A relay waits as long for one of two ways on. */
+	if (connect->state == MESH_CONNECT_OPEN_SENT &&
+	    mesh_clock_elapsed_ms(connect->open_ms, now_ms) >= 2 * MESH_OPEN_ANSWER_MS)
+		relay_refused(connect, MESH_REFUSAL_NO_ANSWER); /* others have their turn */
 	/* Not while an OPEN may be answered soon: the listener's NCCL may have the comm already. */
 	if (connect->choice.num_candidates &&
 	    (connect->state == MESH_CONNECT_PEERS ||
