@@ -16,6 +16,7 @@
 #include "control/peer_send.h"
 #include "fabric/endpoint.h"
 #include "fabric/remote.h"
+#include "system/tcp_look.h"
 
 /* Lines about strangers that disconnect, within MESH_LOG_LIMIT_PERIOD_MS. */
 #define STRANGER_LINES 8
@@ -351,25 +352,40 @@ void mesh_link_given_up(struct mesh_peer *peer, const struct mesh_frame_refuse *
 		mesh_link_lose(other, mesh_refusal_text((enum mesh_refusal)refuse->refusal), 0);
 }
 
+/* Writes why nothing answers on a link into @why (MESH_PEER_REASON_MAX / 2 bytes). */
+MESH_HOLDS(process)
+static void silence_explain(const struct mesh_link *link, char *why)
+{
+	const struct mesh_peer *peer;
+
+	snprintf(why, MESH_PEER_REASON_MAX / 2, "cable pulled, link down, node stopped");
+	LIST_FOREACH(peer, &link->peers, link_entry) {
+		/* Of what was sent: the connection itself has not ended. */
+		if (mesh_tcp_error_take(peer->watch.fd) == -ENETUNREACH)
+			mesh_control_errno_explain(-ENETUNREACH, why, MESH_PEER_REASON_MAX / 2);
+	}
+}
+
 void mesh_link_dead_lose(struct mesh_peer *peer)
 {
 	const struct mesh_link *link = peer->link;
 	unsigned long long limit_s = link->limit_ms / 1000;
-	char reason[MESH_PEER_REASON_MAX];
+	char reason[MESH_PEER_REASON_MAX], why[MESH_PEER_REASON_MAX / 2];
 
-	if (link->verdict == MESH_REFUSAL_NO_ANSWER)
-		snprintf(reason, sizeof(reason),
-			 "no answer for %llu s: cable pulled, link down, node stopped", limit_s);
-	else if (link->verdict == MESH_REFUSAL_NO_DATA)
+	if (link->verdict == MESH_REFUSAL_NO_ANSWER) {
+		silence_explain(link, why);
+		snprintf(reason, sizeof(reason), "no answer for %llu s: %s", limit_s, why);
+	} else if (link->verdict == MESH_REFUSAL_NO_DATA) {
 		snprintf(reason, sizeof(reason),
 			 "it has acknowledged no data for %llu s, though small packets get "
 			 "through: large frames are lost (is the MTU of both NICs the same?)",
 			 limit_s);
-	else
+	} else {
 		snprintf(reason, sizeof(reason),
 			 "no RDMA write has been answered on %s for %llu s, though TCP gets "
 			 "through: does a firewall drop UDP port 4791, or is the RDMA device gone?",
 			 link->domain->nic->netdev, limit_s);
+	}
 	mesh_link_lose(peer, reason, link->verdict);
 }
 

@@ -184,13 +184,15 @@ static void connection_ended(struct mesh_peer *peer, int error)
 		mesh_peer_process_ended(peer, "its process ended, or closed the network plugin");
 		return;
 	}
-	if (mesh_peer_is_resumed(peer)) {
-		/* If its process has ended, its other connections end as well, within a moment. */
-		mesh_link_lose(peer, "its control connection was reset", MESH_REFUSAL_BROKEN);
-		return;
-	}
 	mesh_control_errno_explain(error, reason, sizeof(reason));
-	mesh_peer_lose(peer, reason);
+	if (!mesh_peer_is_resumed(peer))
+		mesh_peer_lose(peer, reason);
+	else /* if its process has ended, its other connections end as well, within a moment */
+		mesh_link_lose(peer,
+			       error == -ECONNRESET || error == -EPIPE
+				       ? "its control connection was reset"
+				       : reason,
+			       MESH_REFUSAL_BROKEN);
 }
 
 MESH_HOLDS(process)
