@@ -33,7 +33,7 @@ static int idle_s(const struct mesh_process *process)
 MESH_HOLDS(process)
 static void keepalive_set(const struct mesh_peer *peer)
 {
-	int limit_s = (int)peer->process->config.dead_peer_timeout_s;
+	int limit_s = (int)(peer->link->limit_ms / 1000);
 	struct mesh_tcp_keepalive keepalive = {
 		.idle_s = peer->link->probes_after_s,
 		.interval_s = limit_s / PROBES > 1 ? limit_s / PROBES : 1,
@@ -45,13 +45,14 @@ static void keepalive_set(const struct mesh_peer *peer)
 
 /* Has the kernel ask after so many seconds; if they are over, it asks at once. */
 MESH_HOLDS(process)
-static void probes_after(struct mesh_link *link, int seconds)
+static void probes_after(struct mesh_link *link, int seconds, uint64_t limit_ms)
 {
 	const struct mesh_peer *peer;
 
-	if (link->probes_after_s == seconds)
+	if (link->probes_after_s == seconds && link->limit_ms == limit_ms)
 		return;
 	link->probes_after_s = seconds;
+	link->limit_ms = limit_ms;
 	LIST_FOREACH(peer, &link->peers, link_entry)
 		keepalive_set(peer);
 }
@@ -145,13 +146,15 @@ bool mesh_link_is_fresh(const struct mesh_peer *peer, uint64_t now_ms)
 /*
  * When the first packet without an answer was sent, which is seen now. On a link that is watched
  * the cable may have been pulled at any time in the second before the kernel asks: counting from
- * its middle keeps the error below half a second in both directions.
+ * its middle keeps the error below half a second in both directions. So does a short limit: one
+ * lost probe, long ago, is no verdict.
  */
+MESH_HOLDS(process)
 static uint64_t asked_estimate(const struct mesh_link *link, uint64_t now_ms)
 {
 	uint64_t asked_ms = link->heard_ms + (uint64_t)link->probes_after_s * 1000;
 
-	if (is_watched(link, now_ms))
+	if (is_watched(link, now_ms) || limit_of(link) <= MESH_DIAL_MS)
 		asked_ms = now_ms - MESH_LINK_QUIET_MS / 2;
 	if (asked_ms > now_ms)
 		asked_ms = now_ms;
@@ -415,13 +418,13 @@ static void link_expired(struct mesh_timer *timer, uint64_t now_ms)
 		hear(link, looks, num_looks, now_ms);
 	}
 	if (!is_watched(link, now_ms)) {
-		probes_after(link, idle_s(link->process));
+		probes_after(link, idle_s(link->process),
+			     link->process->config.dead_peer_timeout_s * 1000);
 		link->silent_ms = 0;
 		mesh_engine_timer_set(&link->process->engine, timer, idle_next(link, now_ms));
 		return;
 	}
-	probes_after(link, MESH_LINK_QUIET_MS / 1000);
-	link->limit_ms = limit_of(link);
+	probes_after(link, MESH_LINK_QUIET_MS / 1000, limit_of(link));
 	mesh_engine_timer_set(&link->process->engine, timer, now_ms + MESH_LINK_LOOK_MS);
 	if (looked) /* else it is watched since now */
 		link_judge(link, now_ms);
@@ -452,6 +455,7 @@ static struct mesh_link *link_make(const struct mesh_peer *peer)
 	link->domain = peer->domain;
 	link->timer.expired = link_expired;
 	link->probes_after_s = idle_s(peer->process);
+	link->limit_ms = peer->process->config.dead_peer_timeout_s * 1000;
 	LIST_INIT(&link->peers);
 	LIST_INSERT_HEAD(&peer->process->links, link, entry);
 	return link;

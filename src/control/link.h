@@ -52,7 +52,7 @@ struct mesh_link {
 	LIST_HEAD(, mesh_peer) peers MESH_GUARDED_BY(process); /* never empty */
 	int probes_after_s;	  /* of silence: the kernel's keep-alive */
 	uint64_t wanted_until_ms; /* the link is watched until then */
-	uint64_t limit_ms;	  /* of silence, while it is watched */
+	uint64_t limit_ms;	  /* of silence */
 	uint64_t heard_ms;	  /* the last sign of life; 0 if unknown */
 	uint64_t asked_ms;	  /* the first packet without an answer since; 0 if none */
 	uint64_t audible_ms;	  /* when the last silence ended, or the watch began */
