@@ -137,8 +137,7 @@ static void socket_reset(int fd)
 void mesh_peer_attempt_end(struct mesh_peer *peer)
 {
 	mesh_process_assert_locked(peer->process);
-	if (peer->state == MESH_PEER_UP || peer->out_size ||
-	    (!peer->incoming && peer->state == MESH_PEER_GREETING))
+	if (peer->state == MESH_PEER_UP || peer->state == MESH_PEER_GREETING || peer->out_size)
 		socket_reset(peer->watch.fd);
 }
 

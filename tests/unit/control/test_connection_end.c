@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* test_connection_end.c - what the end of a control connection says about its process. */
+#include <errno.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
 
@@ -124,4 +125,21 @@ TEST(last_words_are_read)
 TEST(reset_is_no_end)
 {
 	end_is_read(END_RESET_MET);
+}
+
+/* The other end of one that greets may be up, whoever has connected. */
+TEST(attempt_that_greets_is_reset)
+{
+	struct mesh_peer attempt = {.process = &fixture.setup.process, .state = MESH_PEER_GREETING};
+	char byte;
+	int pair[2];
+
+	attempt.incoming = true;
+	tcp_pair_open(pair);
+	attempt.watch.fd = pair[0];
+	mesh_peer_attempt_end(&attempt);
+	assert_int_equal(recv(pair[1], &byte, 1, MSG_DONTWAIT), -1);
+	assert_int_equal(errno, ECONNRESET);
+	close(pair[0]);
+	close(pair[1]);
 }
