@@ -65,6 +65,7 @@ TAILQ_HEAD(mesh_buffer_list, mesh_buffer);
 /* Verbs: its endpoint. endpoint.c alone changes it. */
 enum mesh_endpoint_state {
 	MESH_ENDPOINT_OPEN,
+	MESH_ENDPOINT_SPENT,   /* a peer cannot connect again: mesh_endpoint_spend() */
 	MESH_ENDPOINT_CLOSING, /* nothing more is posted; the connector's thread closes it */
 	MESH_ENDPOINT_CLOSED,  /* that thread has claimed the place, and opens another one */
 	MESH_ENDPOINT_STATES

@@ -143,7 +143,8 @@ int mesh_endpoint_open(struct mesh_domain *domain, const struct mesh_port_range 
 
 static const uint8_t may_follow[MESH_ENDPOINT_STATES] = {
 	[MESH_ENDPOINT_OPEN] = 1 << MESH_ENDPOINT_CLOSED,
-	[MESH_ENDPOINT_CLOSING] = 1 << MESH_ENDPOINT_OPEN,
+	[MESH_ENDPOINT_SPENT] = 1 << MESH_ENDPOINT_OPEN,
+	[MESH_ENDPOINT_CLOSING] = 1 << MESH_ENDPOINT_OPEN | 1 << MESH_ENDPOINT_SPENT,
 	[MESH_ENDPOINT_CLOSED] = 1 << MESH_ENDPOINT_CLOSING,
 };
 
@@ -188,15 +189,23 @@ static void operations_end(struct mesh_domain *domain)
 	}
 }
 
+void mesh_endpoint_spend(struct mesh_domain *domain)
+{
+	mesh_transmit_lock(domain);
+	if (atomic_load(&domain->endpoint_state) == MESH_ENDPOINT_OPEN)
+		state_set(domain, MESH_ENDPOINT_SPENT);
+	mesh_transmit_unlock(domain);
+}
+
 void mesh_endpoint_close(struct mesh_domain *domain)
 {
-	if (atomic_load(&domain->endpoint_state) != MESH_ENDPOINT_OPEN)
-		return; /* its remotes are lost */
 	/* The connector, which may be at work, claims the endpoint under this lock only. */
 	mesh_transmit_lock(domain);
-	/* First: who sees that a remote is outdated also sees that it is closing. */
-	state_set(domain, MESH_ENDPOINT_CLOSING);
-	remotes_outdate(domain);
+	if (atomic_load(&domain->endpoint_state) <= MESH_ENDPOINT_SPENT) {
+		/* First: who sees that a remote is outdated also sees that it is closing. */
+		state_set(domain, MESH_ENDPOINT_CLOSING);
+		remotes_outdate(domain);
+	}
 	mesh_transmit_unlock(domain);
 	mesh_connector_wake(domain);
 }
@@ -237,10 +246,13 @@ void mesh_endpoint_close_await(const struct mesh_domain *domain)
 
 bool mesh_endpoint_is_open(struct mesh_domain *domain)
 {
-	if (atomic_load(&domain->endpoint_state) == MESH_ENDPOINT_OPEN)
-		return true;
-	mesh_connector_wake(domain);
-	return false;
+	enum mesh_endpoint_state state = atomic_load(&domain->endpoint_state);
+
+	if (state == MESH_ENDPOINT_SPENT)
+		mesh_endpoint_close(domain);
+	else if (state != MESH_ENDPOINT_OPEN)
+		mesh_connector_wake(domain);
+	return state == MESH_ENDPOINT_OPEN;
 }
 
 static void endpoint_reopen(struct mesh_domain *domain)

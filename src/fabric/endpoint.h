@@ -43,10 +43,16 @@ int mesh_domain_fail(const struct mesh_domain *domain, const char *what, int err
  */
 
 /**
+ * What is connected stays, but the next HELLO needs another endpoint: mesh_endpoint_is_open()
+ * closes this one. No lock held.
+ */
+void mesh_endpoint_spend(struct mesh_domain *domain);
+
+/**
  * Gives the endpoint up: from now on its remotes are lost, and nothing more is posted there. The
  * connector's thread closes it: then all that is in flight on it ends with an error, here. After
- * that it opens another one. Idempotent until it is open again. Verbs only; any lock but
- * transmit_lock may be held.
+ * that it opens another one. Idempotent until it is open again. Verbs only; process->lock held, so
+ * that a HELLO names the endpoint that it has found open.
  */
 void mesh_endpoint_close(struct mesh_domain *domain);
 
@@ -62,7 +68,10 @@ void mesh_endpoint_renew(struct mesh_domain *domain);
  */
 void mesh_endpoint_close_await(const struct mesh_domain *domain);
 
-/** False from mesh_endpoint_close() on until another one is open. Wakes the connector. */
+/**
+ * True if a HELLO may name the endpoint: false from mesh_endpoint_close() on until another one is
+ * open. Wakes the connector, and closes a spent one. process->lock held.
+ */
 bool mesh_endpoint_is_open(struct mesh_domain *domain);
 
 /** True from mesh_endpoint_close() on until it is closed: something may still arrive over it. */

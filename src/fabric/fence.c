@@ -8,7 +8,7 @@
  * its operations fails: both NICs put their queue pairs into the error state and flush the queued
  * operations of both sides. So the fence writes to an address that no registration of the peer can
  * cover. The peer's NIC refuses the write even if the peer's process is stopped. If it does not,
- * the fence closes our endpoint, which ends the connections of all peers there (endpoint.h).
+ * the caller closes our endpoint, which ends the connections of all peers there (endpoint.h).
  *
  * Closing the registration is not enough: a NIC's driver may reuse the key for the same memory
  * (mlx5 of Linux keeps a cache of keys), and then a late write would be valid.
@@ -260,37 +260,17 @@ static struct mesh_verbs_fence *verbs_begin(const struct mesh_fence *one)
 
 /* ---- the fence of one remote ---------------------------------------------------------------- */
 
-/*
- * True if libfabric keeps what a refused write has ended: these two processes could not connect
- * again over this endpoint.
- */
-static bool cut_is_final(void)
-{
-	return FI_VERSION_LT(fi_version(), FI_VERSION(1, 20));
-}
-
-/* Nothing arrives once the endpoint is closed. With a limit its caller does that. */
-static void fence_close(struct mesh_fence *fence)
-{
-	if (fence->limit_ms)
-		return;
-	mesh_endpoint_close(fence->domain);
-	fence->result = 1;
-}
-
 void mesh_fence_begin(struct mesh_fence *fence)
 {
 	if (fence->domain->provider != MESH_PROVIDER_VERBS_RXM) {
 		fence->result = mesh_sockets_fence(fence->domain, fence->remote, &fence->cut);
 		return;
 	}
-	if (mesh_remote_is_outdated(fence->domain, fence->remote) ||
-	    !mesh_endpoint_is_open(fence->domain))
+	if (mesh_remote_is_outdated(fence->domain, fence->remote))
 		return; /* its connection has ended with our endpoint */
-	if (fence->limit_ms || !cut_is_final())
-		fence->verbs = verbs_begin(fence);
+	fence->verbs = verbs_begin(fence);
 	if (!fence->verbs)
-		fence_close(fence);
+		fence->result = -ENOMEM;
 }
 
 bool mesh_fence_step(struct mesh_fence *fence)
@@ -309,10 +289,10 @@ bool mesh_fence_step(struct mesh_fence *fence)
 	if (ret == -EAGAIN)
 		return true;
 	fence->verbs = NULL;
-	if (ret < 0)
-		fence_close(fence);
-	else
-		fence->result = ret;
+	fence->result = ret;
+	/* libfabric keeps what was cut: these two could not connect again over this endpoint. */
+	if (ret > 0 && !fence->limit_ms && FI_VERSION_LT(fi_version(), FI_VERSION(1, 20)))
+		mesh_endpoint_spend(fence->domain);
 	return mesh_endpoint_is_closing(fence->domain);
 }
 
@@ -342,14 +322,14 @@ static void failure_warn(const struct mesh_fence *fence, const char *theirs)
 			  theirs, strerror(-fence->result), more);
 }
 
-void mesh_fence_report(const struct mesh_fence *fence)
+static void fence_report(const struct mesh_fence *fence)
 {
 	const struct mesh_addr *theirs = &fence->remote->flow->address;
 	char text[MESH_ADDR_TEXT_MAX];
 
-	if (fence->result < 0)
+	if (fence->result < 0 && fence->domain->provider != MESH_PROVIDER_VERBS_RXM)
 		failure_warn(fence, mesh_addr_text(theirs, text));
-	else
+	else if (fence->result >= 0)
 		mesh_info("cut %d connection%s with %s, so that nothing late arrives",
 			  fence->result, fence->result == 1 ? "" : "s",
 			  mesh_addr_text(theirs, text));
@@ -370,7 +350,7 @@ void mesh_remotes_fence(struct mesh_fence *fences, int count)
 			nanosleep(&pause, NULL);
 	} while (pending);
 	for (i = 0; i < count; i++)
-		mesh_fence_report(&fences[i]);
+		fence_report(&fences[i]);
 }
 
 void mesh_remote_unread_take(struct mesh_domain *domain, struct mesh_remote *remote)

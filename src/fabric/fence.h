@@ -14,9 +14,9 @@ struct mesh_fence {
 	struct mesh_remote *remote;
 	struct mesh_verbs_fence *verbs; /* NULL, or in progress */
 	struct mesh_found_sockets cut;	/* on tcp: what was disconnected */
-	/* On verbs: of the whole fence, which then leaves the endpoint open; 0: as usual. */
-	uint64_t limit_ms;
-	int result; /* connections that ended, or a negative errno */
+	uint64_t limit_ms;		/* on verbs: of the whole fence; 0: as usual */
+	/* Connections that ended; or a negative errno: on verbs the caller closes the endpoint. */
+	int result;
 };
 
 /**
@@ -24,13 +24,12 @@ struct mesh_fence {
  * for remotes that did not stop by themselves. Closing a registration is not enough: libfabric's
  * tcp checks the key only when a write begins, and continues to write, and on verbs the same key
  * may become valid again. So the fence ends the provider's own connections to that endpoint; the
- * provider opens new ones on demand. Where that does not do, it closes our endpoint on verbs, which
- * all peers on that NIC share.
+ * provider opens new ones on demand, or over our next endpoint (mesh_endpoint_spend()).
  *
  * @fences: @count of them, domain and remote set, the rest zero; they run concurrently
  *
  * Takes domain->lock. On verbs it waits, up to 2.5 s for all of them, and longer while the endpoint
- * is being closed.
+ * is being closed. It logs how each has ended, unless the caller is to close the endpoint.
  */
 void mesh_remotes_fence(struct mesh_fence *fences, int count);
 
@@ -41,9 +40,6 @@ void mesh_remotes_fence(struct mesh_fence *fences, int count);
  */
 void mesh_fence_begin(struct mesh_fence *fence);
 bool mesh_fence_step(struct mesh_fence *fence);
-
-/** Logs how such a fence has ended. */
-void mesh_fence_report(const struct mesh_fence *fence);
 
 /** Ends a fence that is in progress without a result: its remote is freed. Takes domain->lock. */
 void mesh_fence_abandon(struct mesh_fence *fence);

@@ -13,6 +13,7 @@
 #include "control/link.h"
 #include "control/peer_end.h"
 #include "control/process.h"
+#include "fabric/endpoint.h"
 #include "fabric/fence.h"
 #include "transport/comm_end.h"
 #include "transport/cut.h"
@@ -115,6 +116,28 @@ static void link_lose(const struct mesh_process *process, const struct mesh_fenc
 	}
 }
 
+/*
+ * Where no NIC has refused the write, nothing arrives once our endpoint is closed. The links of
+ * other peers are lost with it: the engine finds that (mesh_endpoints_check()).
+ */
+static void endpoints_close(const struct mesh_comm *comm, struct mesh_fence *fences, int count)
+{
+	struct mesh_process *process = comm->process;
+	int i;
+
+	for (i = 0; i < count; i++) {
+		if (fences[i].domain->provider != MESH_PROVIDER_VERBS_RXM || fences[i].result >= 0)
+			continue;
+		mesh_process_lock(process);
+		if (!mesh_remote_is_outdated(fences[i].domain, fences[i].remote))
+			mesh_endpoint_close(fences[i].domain);
+		mesh_engine_wake(&process->engine);
+		mesh_process_unlock(process);
+		mesh_endpoint_close_await(fences[i].domain);
+		fences[i].result = 1;
+	}
+}
+
 /* What a relay has, and the receiver perhaps not, ends here as well. */
 static void paths_abandon(struct mesh_comm *comm)
 {
@@ -177,6 +200,7 @@ void mesh_comm_cut_off(struct mesh_comm *comm, enum mesh_cut_reason reason)
 	int count = fences_prepare(comm, fences, reason);
 
 	mesh_remotes_fence(fences, count);
+	endpoints_close(comm, fences, count);
 	paths_abandon(comm);
 	fences_drain(comm, fences, count);
 	mesh_process_lock(comm->process);

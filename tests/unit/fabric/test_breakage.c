@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* test_breakage.c - messages and actions when a connection of verbs breaks. */
+#include <sched.h>
 #include <stdatomic.h>
 #include <time.h>
 
@@ -8,10 +9,10 @@
 #include <rdma/fi_errno.h>
 
 #include "base/clock.h"
-#include "fabric/poll.h"
 #include "fabric/endpoint.h"
 #include "fabric/fence.h"
 #include "fabric/mr.h"
+#include "fabric/poll.h"
 #include "fabric/remote.h"
 #include "nic/rdma_port.h"
 
@@ -210,11 +211,12 @@ uint32_t __wrap_fi_version(void)
 	return version;
 }
 
-static void fence(void)
+static int fence(void)
 {
 	struct mesh_fence one = {.domain = domain, .remote = remote};
 
 	mesh_remotes_fence(&one, 1);
+	return one.result;
 }
 
 /* The peer's NIC refuses a write to nowhere, which ends the connection; that is no failure. */
@@ -232,23 +234,29 @@ TEST(fence)
 	assert_true(log_captured(MESH_LOG_INFO, "cut 1 connection with 10.7.0.2"));
 }
 
-/* The endpoint was closed: nothing arrives, and nobody has to be told. */
-static void fence_closes(void)
-{
-	fence();
-	assert_true(mesh_remote_is_outdated(domain, remote));
-	assert_false(mesh_endpoint_is_closing(domain));
-	assert_int_equal(log_captured_lines(MESH_LOG_WARN), 0);
-	assert_true(log_captured(MESH_LOG_INFO, "cut 1 connection with 10.7.0.2"));
-}
-
-/* Before 1.20 libfabric keeps the broken connection: another endpoint can connect again. */
+/* Before 1.20 libfabric keeps the broken connection: only another endpoint can connect again. */
 TEST(fence_of_the_last)
 {
 	version = FI_VERSION(1, 19);
-	fence_closes();
+	fake.writes_end_with = MESH_RDMA_REMOTE_ACCESS;
+	assert_int_equal(fence(), 1);
 	version = FI_VERSION(1, 20);
-	assert_int_equal(fake.on[FAKE_WRITE].calls, 0);
+	assert_false(mesh_remote_is_outdated(domain, remote));
+	assert_int_equal(log_captured_lines(MESH_LOG_WARN), 0);
+	assert_false(mesh_endpoint_is_open(domain)); /* the next HELLO */
+	assert_true(mesh_remote_is_outdated(domain, remote));
+	mesh_endpoint_close_await(domain);
+	while (!mesh_endpoint_is_open(domain))
+		sched_yield();
+}
+
+/* The caller is to close the endpoint. */
+static void fence_fails(int error)
+{
+	assert_int_equal(fence(), error);
+	assert_false(mesh_remote_is_outdated(domain, remote));
+	assert_int_equal(log_captured_lines(MESH_LOG_WARN), 0);
+	assert_false(log_captured(MESH_LOG_INFO, "cut 1 connection"));
 }
 
 /* A remote that is already lost is fenced as well: that is the usual case. */
@@ -277,18 +285,20 @@ TEST(fence_behind_a_full_queue)
 {
 	remote->flow->connected = true;
 	fake_fail(FAKE_WRITE, 0, 1 << 20, -FI_EAGAIN);
-	fence_closes();
+	fence_fails(-ETIMEDOUT);
 }
 
 /* The peer's NIC is gone: the write ends with our endpoint. */
 TEST(fence_unanswered)
 {
-	fence_closes();
+	fence_fails(-ETIMEDOUT);
 	assert_int_equal(fake.writes.num, 1);
+	mesh_endpoint_close(domain);
+	mesh_endpoint_close_await(domain);
 	assert_true(LIST_EMPTY(&domain->abandoned));
 }
 
-/* Several wait at the same time, and one endpoint closes for them. */
+/* Several wait at the same time. */
 TEST(fences_side_by_side)
 {
 	struct mesh_fence two[2] = {
@@ -297,6 +307,8 @@ TEST(fences_side_by_side)
 	};
 
 	mesh_remotes_fence(two, 2);
+	assert_int_equal(two[0].result, -ETIMEDOUT);
+	assert_int_equal(two[1].result, -ETIMEDOUT);
 	assert_int_equal(fake.writes.num, 2);
 	assert_int_equal(log_captured_lines(MESH_LOG_WARN), 0);
 }
@@ -305,11 +317,11 @@ TEST(fences_side_by_side)
 TEST(fence_taken)
 {
 	fake.writes_end_with = -1;
-	fence_closes();
+	fence_fails(-EIO);
 }
 
 TEST(fence_impossible)
 {
 	fake_fail(FAKE_WRITE, 0, 1, -FI_ENOMEM);
-	fence_closes();
+	fence_fails(-ENOMEM);
 }

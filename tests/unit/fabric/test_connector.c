@@ -409,7 +409,7 @@ TEST(fence_connects)
 /* It takes longer than the caller waits, who closes the peer: it ends by itself. */
 static void fence_outlasts(struct mesh_fence fence, struct mesh_remote *peer)
 {
-	fence_await(&fence, 0);
+	fence_await(&fence, -ETIMEDOUT);
 	mesh_remote_close(domain, peer);
 	peer = fake_remote_open(domain, 3); /* would free the closed one */
 	let_go();
