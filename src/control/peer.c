@@ -14,7 +14,10 @@
 #include "fabric/remote.h"
 #include "wire/stats.h"
 
-/* On verbs: for each step of a fence whose peer has closed its end of the connection. */
+/*
+ * Of a fence, which other links wait for: on tcp for what is unread, on verbs for a peer that has
+ * closed its end of the connection.
+ */
 #define REPORTED_MS 100
 
 static const struct {
@@ -224,7 +227,7 @@ static bool fence_step(struct mesh_peer *peer)
 		return true;
 	if (peer->domain->provider == MESH_PROVIDER_VERBS_RXM)
 		return verbs_fence(peer);
-	mesh_remote_unread_take(peer->domain, peer->remote);
+	mesh_remote_unread_take(peer->domain, peer->remote, REPORTED_MS);
 	mesh_remotes_fence(&fence, 1);
 	if (fence.result < 0) {
 		peer->fenced = MESH_FENCED_FAILED;

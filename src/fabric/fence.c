@@ -353,14 +353,15 @@ void mesh_remotes_fence(struct mesh_fence *fences, int count)
 		fence_report(&fences[i]);
 }
 
-void mesh_remote_unread_take(struct mesh_domain *domain, struct mesh_remote *remote)
+void mesh_remote_unread_take(struct mesh_domain *domain, struct mesh_remote *remote,
+			     uint64_t limit_ms)
 {
 	uint64_t begin_ms = mesh_clock_ms();
 	struct mesh_found_sockets unread;
 
 	mesh_sockets_unread(domain, remote, &unread);
 	while (!mesh_unread_is_read(&unread) &&
-	       mesh_clock_elapsed_ms(begin_ms, mesh_clock_ms()) < STEP_MS) {
+	       mesh_clock_elapsed_ms(begin_ms, mesh_clock_ms()) < limit_ms) {
 		if (!mesh_domain_poll(domain))
 			sched_yield(); /* another thread polls for us */
 	}

@@ -55,10 +55,11 @@ void mesh_fences_free(struct mesh_domain *domain);
 
 /**
  * Before a fence on tcp: polls until the provider has read what the kernel had of the remote when
- * this is called, for 0.5 s at most. The sender's kernel knows that ours has it, so its process may
- * have ended in order, and cannot send it again. No lock of the domain held.
+ * this is called, for @limit_ms at most. The sender's kernel knows that ours has it, so its process
+ * may have ended in order, and cannot send it again. No lock of the domain held.
  */
-void mesh_remote_unread_take(struct mesh_domain *domain, struct mesh_remote *remote);
+void mesh_remote_unread_take(struct mesh_domain *domain, struct mesh_remote *remote,
+			     uint64_t limit_ms);
 
 /**
  * After a fence on tcp: polls until the provider has nothing left of the connections that were cut,
