@@ -262,6 +262,7 @@ static void peer_begin(struct mesh_path *path, struct mesh_peer *peer, bool rela
 		path->pace = &path->flow->pace;
 	}
 	mesh_comm_unlock(comm);
+	mesh_pace_latency_set(&path->flow->pace, mesh_socket_round_trip_ns(peer->watch.fd));
 	mesh_peer_user_add(peer, &path->user);
 }
 
@@ -281,7 +282,6 @@ int mesh_path_open(struct mesh_path *path, struct mesh_comm *comm, struct mesh_p
 		return ret;
 	}
 	peer_begin(path, peer, relay);
-	mesh_pace_latency_set(&path->flow->pace, mesh_socket_round_trip_ns(peer->watch.fd));
 	counters_open(path);
 	return 0;
 }
