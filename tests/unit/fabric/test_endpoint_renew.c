@@ -164,6 +164,65 @@ TEST(receives)
 	assert_true(TAILQ_EMPTY(&domain->unposted));
 }
 
+static int resumed;
+
+static void resume_note(struct mesh_waiter *waiter)
+{
+	(void)waiter;
+	assert_true(mesh_lock_held(&domain->lock));
+	resumed++;
+}
+
+/* What waits for a poll, or for room on the old endpoint, is asked once the new one is open. */
+TEST(waiters)
+{
+	struct mesh_remote *full = fake_remote_open(domain, 1), *idle = fake_remote_open(domain, 2);
+	struct mesh_waiter line[3] = {
+		{.resume = resume_note}, {.resume = resume_note}, {.resume = resume_note}};
+	struct mesh_op op = {0};
+
+	write_await(full, &op);
+	poll_once();
+	resumed = 0;
+	mesh_flow_wait(domain, full->flow, &line[0]);
+	poll_once();
+	assert_int_equal(resumed, 0); /* until something completes */
+	mesh_endpoint_close(domain);
+	mesh_flow_wait(domain, idle->flow, &line[1]);
+	mesh_domain_wait(domain, &line[2]);
+	open_await();
+	assert_int_equal(written, 1);
+	mesh_domain_lock(domain);
+	mesh_flow_completed(domain, full->flow, 8, 0, false); /* as the write's owner does */
+	mesh_domain_unlock(domain);
+	poll_once();
+	assert_int_equal(resumed, 3);
+	assert_true(TAILQ_EMPTY(&domain->waiters));
+}
+
+/* A spent endpoint works on, until a HELLO would name it. */
+TEST(spent)
+{
+	struct mesh_remote *peer = fake_remote_open(domain, 1);
+	struct mesh_op op = {0};
+
+	mesh_endpoint_spend(domain);
+	write_await(peer, &op);
+	fake_complete(&fake.writes.posts[0]);
+	poll_once();
+	assert_int_equal(written, 1);
+	assert_int_equal(last_error, 0);
+	assert_false(mesh_remote_is_outdated(domain, peer));
+	assert_false(mesh_endpoint_is_open(domain));
+	open_await();
+	assert_true(mesh_remote_is_outdated(domain, peer));
+	assert_true(mesh_endpoint_is_open(domain));
+	mesh_endpoint_spend(domain);
+	mesh_endpoint_close(domain); /* by a fence */
+	open_await();
+	assert_true(mesh_endpoint_is_open(domain));
+}
+
 /* A fence after that has nothing to do: it does not write, and it does not wait. */
 TEST(fence_is_over)
 {
