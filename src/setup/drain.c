@@ -9,7 +9,7 @@
 #include "base/log.h"
 #include "control/peer_send.h"
 #include "setup/drain.h"
-#include "setup/nic_neighbours.h"
+#include "setup/nic_watch.h"
 #include "setup/setup.h"
 #include "system/drain_marks.h"
 
@@ -61,7 +61,7 @@ static void marks_follow(struct mesh_drain *drain)
 	if (mesh_drain_marks_read(process->stats.folder_fd, &drain->marks))
 		return; /* without a descriptor for that the marks stay as they are */
 	changes_log(process, &before, &drain->marks);
-	mesh_nic_neighbours_drained(process);
+	mesh_nic_watch_publish(process);
 	mesh_peers_nics_changed(process);
 }
 

@@ -129,22 +129,6 @@ void mesh_nic_neighbours_refresh(struct mesh_process *process, const struct mesh
 				down_list(table, present, num_present, down));
 }
 
-void mesh_nic_neighbours_drained(struct mesh_process *process)
-{
-	struct mesh_neighbours *neighbours = mesh_setup_of(process)->neighbours;
-	struct mesh_neighbour_link links[MESH_NICS_MAX];
-	int i, num;
-
-	mesh_process_assert_locked(process);
-	if (!neighbours)
-		return;
-	num = neighbours->asking.num_links;
-	memcpy(links, neighbours->asking.links, (size_t)num * sizeof(links[0]));
-	for (i = 0; i < num; i++)
-		links[i].about.flags = flags_of(process, links[i].about.nic);
-	mesh_neighbours_links_set(neighbours, links, num, true);
-}
-
 void mesh_nic_neighbours_open(struct mesh_process *process)
 {
 	struct mesh_neighbour_self self;

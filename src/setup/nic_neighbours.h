@@ -17,7 +17,8 @@ MESH_HOLDS(process)
 void mesh_nic_neighbours_open(struct mesh_process *process);
 
 /**
- * The NICs were read again: asks on those that are new, have a carrier again, or have changed.
+ * The NICs were read again, or marks of drained ones have changed: asks on those that are new, have
+ * a carrier again, or have changed, and neighbours learn the marks with the next answers.
  *
  * @table: with all facts, also of NICs that cannot be used at present
  * @present: as the kernel lists them now, num_present; NULL: all of the table can be used
@@ -25,10 +26,6 @@ void mesh_nic_neighbours_open(struct mesh_process *process);
 MESH_HOLDS(process)
 void mesh_nic_neighbours_refresh(struct mesh_process *process, const struct mesh_nic_table *table,
 				 const struct mesh_nic *present, int num_present);
-
-/** Marks of drained NICs have changed: the neighbours learn it with the next answers. */
-MESH_HOLDS(process)
-void mesh_nic_neighbours_drained(struct mesh_process *process);
 
 /** Ends it. The engine's thread has ended; its event queue is open. */
 MESH_HOLDS(process)

@@ -251,40 +251,12 @@ static void carriers_check(struct mesh_process *process)
 
 /* ---- reading, in a thread ------------------------------------------------------------------ */
 
-/* As far as others see it. */
-static bool nics_equal(const struct mesh_nic *a, const struct mesh_nic *b)
-{
-	int i;
-
-	if (a->num_addrs != b->num_addrs || a->mtu != b->mtu)
-		return false;
-	for (i = 0; i < a->num_addrs; i++)
-		if (!mesh_addr_equal(&a->addrs[i], &b->addrs[i]))
-			return false;
-	return true;
-}
-
-/* True if each NIC of the first list that can be used is in the second one as it was. */
-static bool usable_are_in(const struct mesh_nic *nics, int num, const struct mesh_nic *in,
-			  int num_in)
-{
-	int i, k;
-
-	for (i = 0; i < num; i++) {
-		for (k = 0; k < num_in && in[k].ifindex != nics[i].ifindex; k++)
-			continue;
-		if (mesh_nic_is_usable(&nics[i]) &&
-		    (k == num_in || !mesh_nic_is_usable(&in[k]) || !nics_equal(&nics[i], &in[k])))
-			return false;
-	}
-	return true;
-}
-
 /*
- * Most changes are others: of statistics, of containers' interfaces. Only this list, which takes
- * tenths of a millisecond, is read for them.
+ * Most changes are others, such as of statistics. Only this list, which takes tenths of a
+ * millisecond, is read for them.
  */
-static bool links_changed(struct mesh_nic_watch *watch)
+MESH_EXCLUDES(process)
+static bool links_read(struct mesh_nic_watch *watch)
 {
 	struct mesh_nic *links;
 	bool changed;
@@ -292,11 +264,13 @@ static bool links_changed(struct mesh_nic_watch *watch)
 
 	if (mesh_netlink_load(&links, &num))
 		return false;
-	changed = !usable_are_in(links, num, watch->links, watch->num_links) ||
-		  !usable_are_in(watch->links, watch->num_links, links, num);
+	mesh_process_lock(watch->process);
+	changed = num != watch->num_links ||
+		  memcmp(links, watch->links, (size_t)num * sizeof(*links)) != 0;
 	free(watch->links);
 	watch->links = links;
 	watch->num_links = num;
+	mesh_process_unlock(watch->process);
 	return changed;
 }
 
@@ -320,21 +294,35 @@ static void reading_main(void *arg)
 {
 	struct mesh_process *process = arg;
 	struct mesh_nic_watch *watch = mesh_setup_of(process)->nic_watch;
-	bool changed = links_changed(watch);
 
-	if (changed)
+	if (links_read(watch))
 		table_read(process);
 	mesh_process_lock(process);
-	if (changed)
-		mesh_nic_neighbours_refresh(process, mesh_nic_watch_table(process), watch->links,
-					    watch->num_links);
-	watch->state = watch->state == MESH_NIC_WATCH_AGAIN ? MESH_NIC_WATCH_DUE
-							    : MESH_NIC_WATCH_RESTS;
-	mesh_engine_wake(&process->engine); /* something may have changed meanwhile */
+	mesh_nic_watch_publish(process);
+	watch->state = MESH_NIC_WATCH_RESTS;
 	mesh_process_unlock(process);
 }
 
 /* ---- the engine's side --------------------------------------------------------------------- */
+
+MESH_HOLDS(process)
+static void reading_expired(struct mesh_timer *timer, uint64_t now_ms)
+{
+	struct mesh_nic_watch *watch = mesh_container_of(timer, struct mesh_nic_watch, timer);
+	int ret;
+
+	if (watch->state == MESH_NIC_WATCH_READS) {
+		mesh_engine_timer_set(&watch->process->engine, timer, now_ms + PAUSE_MS);
+		return;
+	}
+	watch->state = MESH_NIC_WATCH_READS;
+	watch->read_ms = now_ms;
+	ret = mesh_thread_start(reading_main, watch->process);
+	if (!ret)
+		return;
+	watch->state = MESH_NIC_WATCH_RESTS;
+	mesh_info("cannot start a thread to read the NICs: %s", strerror(-ret));
+}
 
 MESH_HOLDS(process)
 static void watch_ready(struct mesh_watch *ready, uint32_t events)
@@ -343,8 +331,7 @@ static void watch_ready(struct mesh_watch *ready, uint32_t events)
 
 	(void)events;
 	mesh_netlink_watch_drain(ready->fd);
-	watch->state = watch->state < MESH_NIC_WATCH_READS ? MESH_NIC_WATCH_DUE
-							   : MESH_NIC_WATCH_AGAIN;
+	mesh_engine_timer_set(&watch->process->engine, &watch->timer, watch->read_ms + PAUSE_MS);
 	carriers_check(watch->process);
 }
 
@@ -362,7 +349,8 @@ void mesh_nic_watch_open(struct mesh_process *process, bool missed)
 	}
 	watch->watch = (struct mesh_watch){.fd = fd, .ready = watch_ready};
 	watch->process = process;
-	watch->state = missed ? MESH_NIC_WATCH_DUE : MESH_NIC_WATCH_RESTS;
+	watch->timer.expired = reading_expired;
+	watch->state = missed ? MESH_NIC_WATCH_MISSED : MESH_NIC_WATCH_RESTS;
 	mesh_setup_of(process)->nic_watch = watch;
 }
 
@@ -372,6 +360,8 @@ void mesh_nic_watch_start(struct mesh_process *process)
 	int ret = 0;
 
 	mesh_process_assert_locked(process);
+	if (watch && watch->state == MESH_NIC_WATCH_MISSED)
+		mesh_engine_timer_set(&process->engine, &watch->timer, 0);
 	if (watch)
 		ret = mesh_engine_watch(&process->engine, &watch->watch, EPOLLIN);
 	if (ret)
@@ -386,38 +376,11 @@ void mesh_nic_watch_close(struct mesh_process *process)
 	mesh_setup_of(process)->nic_watch = NULL;
 	if (!watch)
 		return;
+	mesh_engine_timer_cancel(&process->engine, &watch->timer);
 	mesh_descriptor_close(watch->watch.fd); /* the engine's event queue ends as well */
 	mesh_nic_table_free(&watch->table);
 	free(watch->links);
 	free(watch);
-}
-
-int mesh_nic_watch_timeout(struct mesh_process *process, uint64_t now_ms)
-{
-	const struct mesh_nic_watch *watch = mesh_setup_of(process)->nic_watch;
-	uint64_t due_ms;
-
-	mesh_process_assert_locked(process);
-	if (!watch || watch->state != MESH_NIC_WATCH_DUE)
-		return -1;
-	due_ms = watch->read_ms + PAUSE_MS;
-	return now_ms < due_ms ? (int)(due_ms - now_ms) : 0;
-}
-
-void mesh_nic_watch_tick(struct mesh_process *process, uint64_t now_ms)
-{
-	struct mesh_nic_watch *watch = mesh_setup_of(process)->nic_watch;
-	int ret;
-
-	if (mesh_nic_watch_timeout(process, now_ms))
-		return;
-	watch->state = MESH_NIC_WATCH_READS;
-	watch->read_ms = now_ms;
-	ret = mesh_thread_start(reading_main, process);
-	if (!ret)
-		return;
-	watch->state = MESH_NIC_WATCH_RESTS;
-	mesh_info("cannot start a thread to read the NICs: %s", strerror(-ret));
 }
 
 const struct mesh_nic_table *mesh_nic_watch_table(struct mesh_process *process)
@@ -426,4 +389,13 @@ const struct mesh_nic_table *mesh_nic_watch_table(struct mesh_process *process)
 
 	mesh_process_assert_locked(process);
 	return watch && watch->table.num_nics ? &watch->table : &process->table;
+}
+
+void mesh_nic_watch_publish(struct mesh_process *process)
+{
+	const struct mesh_nic_watch *watch = mesh_setup_of(process)->nic_watch;
+
+	mesh_process_assert_locked(process);
+	mesh_nic_neighbours_refresh(process, mesh_nic_watch_table(process),
+				    watch ? watch->links : NULL, watch ? watch->num_links : 0);
 }

@@ -22,19 +22,19 @@ struct mesh_process;
 
 enum mesh_nic_watch_state {
 	MESH_NIC_WATCH_RESTS,
-	MESH_NIC_WATCH_DUE,   /* something has changed */
-	MESH_NIC_WATCH_READS, /* a thread does */
-	MESH_NIC_WATCH_AGAIN, /* the same, and something has changed since it began */
+	MESH_NIC_WATCH_MISSED, /* something may have changed before the engine runs */
+	MESH_NIC_WATCH_READS,  /* a thread does */
 };
 
 struct mesh_nic_watch {
 	struct mesh_watch watch; /* the netlink socket; fd -1: there is none */
 	struct mesh_process *process;
 	enum mesh_nic_watch_state state MESH_GUARDED_BY(process);
+	struct mesh_timer timer;		   /* of the next reading: something has changed */
 	uint64_t read_ms MESH_GUARDED_BY(process); /* when the last reading began */
-	/* What the last reading found. Its thread alone uses links. */
-	struct mesh_nic *links; /* owned; num_links, as netlink.h lists them */
-	int num_links;
+	/* What the last reading found: owned; num_links, as system/node.h lists them. */
+	struct mesh_nic *links MESH_GUARDED_BY(process);
+	int num_links MESH_GUARDED_BY(process);
 	struct mesh_nic_table table MESH_GUARDED_BY(process); /* empty before the first reading */
 };
 
@@ -53,17 +53,13 @@ void mesh_nic_watch_start(struct mesh_process *process);
 /** Frees setup->nic_watch. The engine and the threads no longer run. */
 void mesh_nic_watch_close(struct mesh_process *process);
 
-/** Milliseconds until the next reading is due; -1 for never. process->lock held. */
-MESH_HOLDS(process)
-int mesh_nic_watch_timeout(struct mesh_process *process, uint64_t now_ms);
-
-/** Starts a reading if one is due. process->lock held. */
-MESH_HOLDS(process)
-void mesh_nic_watch_tick(struct mesh_process *process, uint64_t now_ms);
-
 /** The NICs as they were read last. process->lock held. */
 MESH_HOLDS(process)
 const struct mesh_nic_table *mesh_nic_watch_table(struct mesh_process *process);
+
+/** Neighbours learn of the NICs as they were read last, and of drained ones. process->lock held. */
+MESH_HOLDS(process)
+void mesh_nic_watch_publish(struct mesh_process *process);
 
 /** Removes the NICs that have joined, after the domains are closed. process->lock held. */
 MESH_HOLDS(process)

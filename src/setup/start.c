@@ -52,8 +52,7 @@ static int setup_timeout(void *owner)
 	int timeout;
 
 	mesh_process_assert_locked(process);
-	timeout = sooner(mesh_comms_asked_timeout(process, mesh_clock_ms()),
-			 mesh_nic_watch_timeout(process, mesh_clock_ms()));
+	timeout = mesh_comms_asked_timeout(process, mesh_clock_ms());
 	if (!LIST_EMPTY(&process->lingering))
 		return sooner(timeout, MESH_ENGINE_POLL_MS);
 	if (atomic_load_explicit(&process->engine.awake, memory_order_relaxed))
@@ -135,7 +134,6 @@ static void setup_tick(void *owner)
 	mesh_comms_recover(process);
 	mesh_circuits_tick(process, now);
 	stalls_look_for(mesh_setup_of(process), now);
-	mesh_nic_watch_tick(process, now);
 	mesh_late_nics_tick(process);
 	mesh_reroutes_tick(process);
 }
