@@ -15,6 +15,7 @@
 #define SLOW_MS 10000
 
 #define ADDRESSES_TEXT_MAX 384
+#define SUSPECT_TEXT_MAX (MESH_PEER_TEXT_MAX + MESH_PEER_REASON_MAX + 64)
 
 /* ---- the other process ------------------------------------------------------------------ */
 
@@ -127,27 +128,6 @@ static void refused_log(const struct mesh_accept_wait *wait)
 		  wait->process->name, wait->name, addresses_text(wait, local), wait->reason);
 }
 
-MESH_HOLDS(process)
-static void timeout_log(const struct mesh_accept_wait *wait, bool left)
-{
-	const struct mesh_process *process = wait->process;
-	char local[ADDRESSES_TEXT_MAX];
-
-	addresses_text(wait, local);
-	if (left || wait->process_id)
-		mesh_warn("node %s: a peer began to connect to the listener on %s and did not "
-			  "finish, and no other connected within %llu s. The other rank's log has "
-			  "the reason.",
-			  process->name, local,
-			  (unsigned long long)process->config.accept_timeout_s);
-	else
-		mesh_warn("node %s: no rank connected within %llu s to the listener on %s. The "
-			  "other rank's log has the reason; NCCL_MESH_ACCEPT_TIMEOUT changes the "
-			  "time.",
-			  process->name, (unsigned long long)process->config.accept_timeout_s,
-			  local);
-}
-
 /* What is known of the rank that does not connect, as a sentence, or "". */
 static const char *suspect_text(const struct mesh_accept_wait *wait, char *text, size_t size)
 {
@@ -163,12 +143,24 @@ static const char *suspect_text(const struct mesh_accept_wait *wait, char *text,
 	return text;
 }
 
+MESH_HOLDS(process)
+static void timeout_log(const struct mesh_accept_wait *wait)
+{
+	const struct mesh_process *process = wait->process;
+	char local[ADDRESSES_TEXT_MAX], suspect[SUSPECT_TEXT_MAX];
+
+	mesh_warn("node %s: no rank connected within %llu s to the listener on %s.%s The other "
+		  "rank's log has the reason; NCCL_MESH_ACCEPT_TIMEOUT changes the time.",
+		  process->name, (unsigned long long)process->config.accept_timeout_s,
+		  addresses_text(wait, local), suspect_text(wait, suspect, sizeof(suspect)));
+}
+
 /* Ranks may start minutes apart: this is not an error yet, and must not read like one. */
 MESH_HOLDS(process)
 static void slow_log(struct mesh_accept_wait *wait, uint64_t now_ms)
 {
 	const struct mesh_process *process = wait->process;
-	char local[ADDRESSES_TEXT_MAX], suspect[MESH_PEER_TEXT_MAX + MESH_PEER_REASON_MAX + 64];
+	char local[ADDRESSES_TEXT_MAX], suspect[SUSPECT_TEXT_MAX];
 
 	if (wait->warned || mesh_clock_elapsed_ms(wait->since_ms, now_ms) < SLOW_MS)
 		return;
@@ -194,7 +186,7 @@ void mesh_accept_wait_end(struct mesh_accept_wait *wait)
 	*wait = (struct mesh_accept_wait){.process = wait->process};
 }
 
-int mesh_accept_wait_check(struct mesh_accept_wait *wait, bool left, uint64_t now_ms)
+int mesh_accept_wait_check(struct mesh_accept_wait *wait, uint64_t now_ms)
 {
 	uint64_t timeout_s = wait->process->config.accept_timeout_s;
 
@@ -212,7 +204,7 @@ int mesh_accept_wait_check(struct mesh_accept_wait *wait, bool left, uint64_t no
 		return -ECONNRESET;
 	}
 	if (now_ms >= wait->deadline_ms) {
-		timeout_log(wait, left);
+		timeout_log(wait);
 		return -ETIMEDOUT;
 	}
 	slow_log(wait, now_ms);

@@ -64,13 +64,11 @@ void mesh_accept_wait_end(struct mesh_accept_wait *wait);
 /**
  * Called by each accept() that finds no comm. Logs one WARN if that lasts long.
  *
- * @left: a peer has begun to connect, and did not finish
- *
  * Returns 0 while it is worth waiting; after a WARN -EPROTONOSUPPORT if the process that is to
  * connect runs another protocol version, -ECONNRESET if it is gone or has given up, -ETIMEDOUT
  * after NCCL_MESH_ACCEPT_TIMEOUT.
  */
 MESH_HOLDS(process)
-int mesh_accept_wait_check(struct mesh_accept_wait *wait, bool left, uint64_t now_ms);
+int mesh_accept_wait_check(struct mesh_accept_wait *wait, uint64_t now_ms);
 
 #endif

@@ -19,7 +19,6 @@
 #include "transport/path_state.h"
 #include "transport/receive.h"
 #include "wire/handle.h"
-#include "wire/stats.h"
 
 /* ---- the engine's side ----------------------------------------------------------------- */
 
@@ -89,62 +88,47 @@ static void waiting_remove(struct mesh_listener *listener, int i)
 		(size_t)(listener->num_waiting - i) * sizeof(listener->waiting[0]));
 }
 
-static bool is_whole(const struct mesh_comm *comm)
-{
-	return comm->num_paths == comm->wanted_paths;
-}
-
-/* The connector may try again on another path: this comm gets no further path. */
-MESH_HOLDS(process)
-static bool is_broken(struct mesh_comm *comm)
-{
-	bool broken = mesh_comm_has_lost_path(comm);
-
-	mesh_comm_lock(comm);
-	broken |= mesh_comm_peer_is_over(comm);
-	mesh_comm_unlock(comm);
-	return broken;
-}
-
 MESH_HOLDS(process)
 static void waiting_drop(struct mesh_listener *listener, int i)
 {
-	listener->num_left++;
 	mesh_comm_free(listener->waiting[i]);
 	waiting_remove(listener, i);
 }
 
-/*
- * True for a complete comm that has lost a path, if it is unknown whether the connector received
- * the last ACCEPT: the connector may connect again.
- */
+/* What a comm is for accept(). */
+enum standing {
+	STANDING_GROWS,	  /* it lacks a path */
+	STANDING_READY,	  /* its connector has it, for all that is known */
+	STANDING_DOUBTED, /* it has lost a path, and perhaps the connector did not get the answer */
+	STANDING_AWAY,	  /* the same, without a path: it gets one back, or fails */
+	STANDING_LEFT,	  /* no connector has it: the next attempt makes another */
+};
+
 MESH_HOLDS(process)
-static bool is_doubtful(struct mesh_comm *comm)
+static enum standing standing_of(struct mesh_comm *comm)
 {
-	bool known;
+	bool lost = mesh_comm_has_lost_path(comm), known, over;
 
 	mesh_comm_lock(comm);
 	known = comm->peer_said || comm->rerouted || mesh_receive_has_early(comm);
+	over = comm->error || mesh_comm_peer_is_over(comm);
 	mesh_comm_unlock(comm);
-	return mesh_comm_has_lost_path(comm) && !known;
+	if (comm->num_paths < comm->wanted_paths)
+		return lost || over ? STANDING_LEFT : STANDING_GROWS;
+	if (!lost || known)
+		return STANDING_READY;
+	if (over)
+		return STANDING_LEFT;
+	return mesh_comm_is_cut(comm) ? STANDING_AWAY : STANDING_DOUBTED;
 }
 
-/* True if no connector has the comm. */
-MESH_HOLDS(process)
-static bool is_left(struct mesh_comm *comm)
-{
-	return is_whole(comm) ? comm->use == MESH_COMM_ABANDONED && is_doubtful(comm)
-			      : is_broken(comm);
-}
-
-/* Drops the comms that failed before all of their paths were there. */
 MESH_HOLDS(process)
 static void left_drop(struct mesh_listener *listener)
 {
 	int i;
 
 	for (i = listener->num_waiting - 1; i >= 0; i--) {
-		if (is_left(listener->waiting[i]))
+		if (standing_of(listener->waiting[i]) == STANDING_LEFT)
 			waiting_drop(listener, i);
 	}
 }
@@ -179,36 +163,6 @@ static enum mesh_refusal path_take(struct mesh_listener *listener, struct mesh_p
 	return mesh_comm_path_add(*comm, peer, *request->via) ? MESH_REFUSAL_RESOURCES : 0;
 }
 
-/*
- * True if this very CONNECT has made a comm, which may have ended since: the frame is a repetition,
- * which no connector sends. A comm of its own would have a connector that knows nothing of it.
- */
-MESH_HOLDS(process)
-static bool is_replayed(struct mesh_process *process, const struct mesh_frame_connect *request)
-{
-	const struct mesh_taken_connects *taken = &mesh_setup_of(process)->taken_connects;
-	int i;
-
-	for (i = 0; i < MESH_TAKEN_CONNECTS_MAX; i++) {
-		if (taken->connects[i].comm_key == request->comm_key &&
-		    taken->connects[i].comm == request->comm &&
-		    taken->connects[i].token == request->token)
-			return true;
-	}
-	return false;
-}
-
-MESH_HOLDS(process)
-static void connect_remember(struct mesh_process *process, const struct mesh_frame_connect *request)
-{
-	struct mesh_taken_connects *taken = &mesh_setup_of(process)->taken_connects;
-
-	taken->connects[taken->next].comm_key = request->comm_key;
-	taken->connects[taken->next].comm = request->comm;
-	taken->connects[taken->next].token = request->token;
-	taken->next = (taken->next + 1) % MESH_TAKEN_CONNECTS_MAX;
-}
-
 void mesh_listener_connect(struct mesh_peer *peer, const struct mesh_frame_connect *request)
 {
 	const struct mesh_frame_accept other = {.comm = request->comm, .token = request->token};
@@ -217,10 +171,6 @@ void mesh_listener_connect(struct mesh_peer *peer, const struct mesh_frame_conne
 	struct mesh_comm *comm = NULL;
 	struct mesh_path *path;
 
-	if (!request->path && is_replayed(peer->process, request)) {
-		mesh_count_event(&peer->process->counters->refused);
-		return; /* without an answer, which the comm's connector would take as its own */
-	}
 	listener = listener_find(peer->process, request->listen_id, request->cookie);
 	if (listener)
 		refusal = path_take(listener, peer, request, &comm);
@@ -228,8 +178,6 @@ void mesh_listener_connect(struct mesh_peer *peer, const struct mesh_frame_conne
 		mesh_peer_refuse(peer, refusal, request->comm);
 		return;
 	}
-	if (!request->path)
-		connect_remember(peer->process, request);
 	path = &comm->paths[comm->num_paths - 1];
 	(void)!mesh_path_via_set(path, request->via); /* else the log has "relay" */
 	comm->cookie = request->cookie;
@@ -367,82 +315,51 @@ int mesh_net_listen(struct mesh_net *net, int dev, void *handle, struct mesh_lis
 	return 0;
 }
 
-/* A link that is still being greeted is none that was lost. */
-MESH_HOLDS(process)
-static bool has_lost_all_paths(const struct mesh_comm *comm)
-{
-	int i;
-
-	for (i = 0; i < comm->num_paths; i++) {
-		if (!comm->paths[i].broken && comm->paths[i].peer->state != MESH_PEER_LOST)
-			return false;
-	}
-	return true;
-}
-
 /*
- * True if there has been time enough to connect again, for a connector that was lost, or whose
- * circuit broke, so that it is unknown whether it got the comm. A comm without any path waits for
- * one: it gets it, or learns that the connector has ended it; or it fails.
+ * The first comm that its connector has, even if it has ended: NCCL then gets what was sent on it,
+ * and after that the error. Else the first one that is in doubt for so long that the connector
+ * would have connected again. -1: none.
  */
 MESH_HOLDS(process)
-static bool is_doubted_for_long(struct mesh_listener *listener, struct mesh_comm *comm,
-				uint64_t now_ms)
+static int ready_find(struct mesh_listener *listener, uint64_t now_ms)
 {
-	bool waits;
-
-	mesh_comm_lock(comm);
-	waits = !comm->error && has_lost_all_paths(comm);
-	mesh_comm_unlock(comm);
-	if (waits)
-		mesh_accept_wait_hold(&listener->wait, now_ms);
-	if (!comm->doubted_ms)
-		comm->doubted_ms = now_ms;
-	return !waits && mesh_clock_elapsed_ms(comm->doubted_ms, now_ms) >= MESH_DIAL_MS;
-}
-
-/*
- * Takes the first complete comm, even if it has ended: NCCL then gets what was sent on it, and
- * after that the error. NULL if there is none.
- */
-MESH_HOLDS(process)
-static struct mesh_comm *whole_take(struct mesh_listener *listener, uint64_t now_ms)
-{
+	enum standing standing;
 	struct mesh_comm *comm;
 	int i, k = -1;
 
 	for (i = 0; i < listener->num_waiting; i++) {
 		comm = listener->waiting[i];
-		if (!is_whole(comm))
-			continue;
-		if (!is_doubtful(comm)) {
-			k = i;
-			break;
-		}
-		if (k < 0 && is_doubted_for_long(listener, comm, now_ms))
+		standing = standing_of(comm);
+		if (standing == STANDING_READY)
+			return i;
+		if (standing == STANDING_AWAY)
+			mesh_accept_wait_hold(&listener->wait, now_ms);
+		if (!comm->doubted_ms && standing != STANDING_GROWS)
+			comm->doubted_ms = now_ms;
+		if (k < 0 && standing == STANDING_DOUBTED &&
+		    mesh_clock_elapsed_ms(comm->doubted_ms, now_ms) >= MESH_DIAL_MS)
 			k = i;
 	}
-	if (k < 0)
-		return NULL;
-	comm = listener->waiting[k];
-	comm->use = MESH_COMM_USED;
-	waiting_remove(listener, k);
-	mesh_accept_wait_end(&listener->wait);
-	return comm;
+	return k;
 }
 
 MESH_HOLDS(process)
-static int accept_whole(struct mesh_listener *listener, struct mesh_comm **comm)
+static int accept_ready(struct mesh_listener *listener, struct mesh_comm **comm)
 {
-	uint64_t now = mesh_clock_ms();
+	uint64_t now_ms = mesh_clock_ms();
+	int k;
 
 	left_drop(listener);
-	*comm = whole_take(listener, now);
-	if (*comm)
-		return 0;
-	if (mesh_openings_failed(listener->net->process))
+	k = ready_find(listener, now_ms);
+	if (k < 0 && mesh_openings_failed(listener->net->process))
 		return -ENODEV;
-	return mesh_accept_wait_check(&listener->wait, listener->num_left, now);
+	if (k < 0)
+		return mesh_accept_wait_check(&listener->wait, now_ms);
+	*comm = listener->waiting[k];
+	(*comm)->use = MESH_COMM_USED;
+	waiting_remove(listener, k);
+	mesh_accept_wait_end(&listener->wait);
+	return 0;
 }
 
 int mesh_listener_accept(struct mesh_listener *listener, struct mesh_comm **comm)
@@ -453,19 +370,11 @@ int mesh_listener_accept(struct mesh_listener *listener, struct mesh_comm **comm
 	*comm = NULL;
 	mesh_process_poll(process);
 	mesh_process_lock(process);
-	ret = accept_whole(listener, comm);
+	ret = accept_ready(listener, comm);
 	mesh_process_unlock(process);
 	if (*comm)
 		mesh_comm_paths_log(*comm);
 	return ret;
-}
-
-/* Notifies the connector that its comm is refused. */
-MESH_HOLDS(process)
-static void waiting_refuse(struct mesh_comm *comm)
-{
-	mesh_comm_refuse(comm);
-	mesh_comm_free(comm);
 }
 
 void mesh_listener_close(struct mesh_listener *listener)
@@ -478,8 +387,10 @@ void mesh_listener_close(struct mesh_listener *listener)
 	process = listener->net->process;
 	mesh_process_lock(process);
 	LIST_REMOVE(listener, entry);
-	for (i = 0; i < listener->num_waiting; i++)
-		waiting_refuse(listener->waiting[i]);
+	for (i = 0; i < listener->num_waiting; i++) {
+		mesh_comm_refuse(listener->waiting[i]);
+		mesh_comm_free(listener->waiting[i]);
+	}
 	mesh_process_unlock(process);
 	free(listener);
 }

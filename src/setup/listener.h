@@ -24,7 +24,6 @@ struct mesh_listener {
 	struct mesh_accept_wait wait;
 	struct mesh_comm *waiting[MESH_LISTENER_QUEUE]; /* complete, or still without some paths */
 	int num_waiting;
-	int num_left; /* comms whose connector dropped them before they were connected */
 };
 
 /** Handles CONNECT of @peer: makes the comm, or adds a path, and answers. process->lock held. */

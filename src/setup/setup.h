@@ -29,18 +29,6 @@ struct mesh_reroute;
 
 LIST_HEAD(mesh_connect_bucket, mesh_connect);
 
-/* Entries; when there are more, the one that was entered first is replaced. */
-#define MESH_TAKEN_CONNECTS_MAX 1024
-
-/* listener.c: CONNECTs of first paths that have made a comm, also one that has ended. */
-struct mesh_taken_connects {
-	struct {
-		uint64_t comm_key;
-		uint32_t comm, token; /* the connector's, for the path */
-	} connects[MESH_TAKEN_CONNECTS_MAX];
-	int next; /* is replaced */
-};
-
 struct mesh_setup {
 	struct mesh_process process;
 	const struct mesh_engine_work *work; /* constant */
@@ -67,8 +55,7 @@ struct mesh_setup {
 	struct mesh_neighbours *neighbours MESH_GUARDED_BY(process);
 	uint64_t searched_ms MESH_GUARDED_BY(process); /* when one last searched for routes */
 	uint64_t opened_ms MESH_GUARDED_BY(process);   /* the neighbours */
-	struct mesh_taken_connects taken_connects MESH_GUARDED_BY(process);
-	bool ring_judged MESH_GUARDED_BY(process); /* rank_ring.h: the order is known */
+	bool ring_judged MESH_GUARDED_BY(process);     /* rank_ring.h: the order is known */
 };
 
 /** One mesh_net_open(): NCCL's ctx. What belongs to it carries a pointer to it. */

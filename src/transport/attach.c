@@ -149,9 +149,8 @@ static void comm_abandon(struct mesh_comm *comm)
 	bool used = mesh_comm_end(comm, -ECONNRESET, "the peer has ended it meanwhile");
 
 	/* What waits for accept() may never have been complete for its connector (listener.h). */
-	if (comm->use >= MESH_COMM_WAITS)
-		comm->use = MESH_COMM_ABANDONED;
-	else if (used && mesh_log_limit_pass(limit, 1, mesh_clock_ms(), more))
+	if (comm->use != MESH_COMM_WAITS && used &&
+	    mesh_log_limit_pass(limit, 1, mesh_clock_ms(), more))
 		mesh_warn("node %s is reached again, and had ended a connection meanwhile: it "
 			  "failed here, too. Its log has the reason.%s",
 			  comm->peer_name, more);
@@ -456,7 +455,7 @@ static enum mesh_refusal path_take_late(struct mesh_comm *comm, struct mesh_peer
 	struct mesh_path *path = &comm->paths[request->path];
 
 	comm->rerouted |= request->epoch; /* its NCCL has the comm: accept() need not wait */
-	if (comm->use >= MESH_COMM_WAITS || request->path != comm->num_paths || !request->epoch ||
+	if (comm->use == MESH_COMM_WAITS || request->path != comm->num_paths || !request->epoch ||
 	    peer->state != MESH_PEER_UP || mesh_comm_path_add_late(comm, peer, *request->via))
 		return MESH_REFUSAL_RESOURCES;
 	(void)!mesh_path_via_set(path, request->via); /* else the log has "relay" */

@@ -4,10 +4,6 @@
  * the loopback interface. NCCL may be minutes late with accept().
  */
 #include "base/clock.h"
-#include "control/peer.h"
-#include "setup/events.h"
-#include "setup/listener.h"
-#include "setup/setup.h"
 #include "transport/comm.h"
 
 #include "comm_inside.h"
@@ -304,83 +300,6 @@ TEST(receiver_closes_first)
 		assert_int_equal(end_of(v, message_send(v, link, 0, 64), &size), -1);
 		link_close_send(v, link);
 	}
-}
-
-static struct mesh_process *node_of(void *comm)
-{
-	return ((struct mesh_comm *)comm)->process;
-}
-
-/* The CONNECT that has made the comm, whose receiving end waits for accept(). */
-static struct mesh_frame_connect connect_of(const struct mesh_listener *listener)
-{
-	const struct mesh_comm *comm = listener->waiting[0];
-
-	return (struct mesh_frame_connect){
-		.cookie = listener->net->process->cookie,
-		.comm_key = comm->key,
-		.listen_id = listener->id,
-		.comm = comm->paths[0].remote_id,
-		.token = comm->paths[0].remote_token,
-		.num_paths = (uint8_t)comm->wanted_paths,
-	};
-}
-
-/* How many comms wait for accept() after @request has come again over @peer's connection. */
-static int replay(const struct mesh_listener *listener, struct mesh_peer *peer,
-		  const struct mesh_frame_connect *request)
-{
-	const struct mesh_frame frame = {.connect = *request};
-	int waiting;
-
-	mesh_lock_take(&peer->process->lock);
-	mesh_setup_events.frames[MESH_FRAME_CONNECT](peer, &frame);
-	waiting = listener->num_waiting;
-	mesh_lock_release(&peer->process->lock);
-	return waiting;
-}
-
-/*
- * A CONNECT that comes twice makes one comm: before accept(), after it, and when the comm has
- * ended; also over another connection. Nor does one for a further life of its path make another.
- */
-TEST(connect_is_replayed)
-{
-	const struct version *v = &versions[VERSIONS - 1];
-	struct link *link = &links[0], *beside = &links[1]; /* which keeps the connection */
-	struct mesh_listener *listener;
-	struct mesh_frame_connect request;
-	struct mesh_peer *peer, other;
-
-	link_connect(v, contexts[VERSIONS - 1], beside, 1);
-	link_connect(v, contexts[VERSIONS - 1], link, 1);
-	listener = link->listen;
-	mesh_lock_take(&node_of(link->send)->lock);
-	request = connect_of(listener);
-	peer = listener->waiting[0]->paths[0].peer;
-	other = *peer;
-	LIST_INIT(&other.user_list);
-	mesh_lock_release(&node_of(link->send)->lock);
-	assert_int_equal(replay(listener, peer, &request), 1);
-	assert_int_equal(replay(listener, &other, &request), 1);
-	link_accept(v, link);
-	assert_int_equal(replay(listener, peer, &request), 0);
-	link_close_send(v, link);
-	link_is_over(v, link);
-	assert_int_equal(v->dereg_mr(link->receive, link->to), 0);
-	assert_int_equal(v->close_receive(link->receive), 0);
-	assert_int_equal(replay(listener, peer, &request), 0);
-	assert_int_equal(replay(listener, &other, &request), 0);
-	request.epoch = 1;
-	request.token++;
-	assert_int_equal(replay(listener, peer, &request), 0);
-	snprintf(request.via, sizeof(request.via), "c");
-	assert_int_equal(replay(listener, peer, &request), 0);
-	assert_int_equal(v->close_listen(link->listen), 0);
-	link_accept(v, beside);
-	link_close_send(v, beside);
-	link_is_over(v, beside);
-	link_close(v, beside);
 }
 
 void tests_begin(void)
