@@ -110,7 +110,7 @@ static int try_begun(struct mesh_connect *connect, int ret, uint64_t now_ms)
 		return -EAGAIN;
 	}
 	if (ret == -ENOLINK)
-		mesh_connect_log_away(connect, now_ms);
+		mesh_connect_log_slow(connect, now_ms);
 	return ret == -ENOLINK ? -EAGAIN : ret;
 }
 
@@ -390,12 +390,12 @@ static bool hello_learn(struct mesh_connect *connect, uint64_t now_ms)
 	return true;
 }
 
-/* True if no neighbour runs a process of this job, and had the time to start one. */
+/* There is no candidate, and no neighbour runs a process of this job: it had time to start. */
 MESH_HOLDS(process)
 static bool is_lonely(const struct mesh_connect *connect, uint64_t now_ms)
 {
-	return !connect->relay->tried.num &&
-	       (connect->relay->found_ms || connect->choice.num_candidates) &&
+	return !connect->choice.num_candidates && !connect->relay->tried.num &&
+	       connect->relay->found_ms &&
 	       mesh_clock_elapsed_ms(connect->started_ms, now_ms) >= MESH_CONNECT_SLOW_MS;
 }
 
@@ -407,16 +407,13 @@ static void relays_try(struct mesh_connect *connect, uint64_t now_ms)
 		(void)!relay_begin(connect); /* else the candidates go on alone */
 	if (!connect->relay || mesh_connect_is_up(connect))
 		return;
-	if (!connect->num_dials && is_lonely(connect, now_ms)) {
-		if (!connect->choice.num_candidates) {
-			mesh_connect_log_no_path(connect);
-			connect_fail(connect, -ENETUNREACH);
-			return;
-		}
-		mesh_connect_log_away(connect, now_ms); /* until the deadline */
-	} else if (!connect->num_dials) {
-		mesh_connect_relay_log_slow(connect, now_ms);
+	if (is_lonely(connect, now_ms)) {
+		mesh_connect_log_no_path(connect);
+		connect_fail(connect, -ENETUNREACH);
+		return;
 	}
+	if (!connect->num_dials)
+		mesh_connect_log_slow(connect, now_ms);
 	if (connect->num_dials && !mesh_connect_relays_are_due(connect, now_ms))
 		return; /* they were begun while none had a carrier */
 	if (!mesh_relay_try_is_ready(connect->relay, now_ms))

@@ -20,7 +20,6 @@
 #define SKIPPED_TEXT_MAX 512
 #define END_TEXT_MAX MESH_LOG_LINE_MAX
 #define RELAY_TEXT_MAX 512
-#define ROUTE_TEXT_MAX (IF_NAMESIZE + 2 * MESH_ADDR_TEXT_MAX + 16)
 
 /* The listener's addresses, and how many more it has that this node does not know. */
 static void remote_text(const struct mesh_handle *handle, char *text, size_t size)
@@ -67,21 +66,28 @@ static const char *advice_text(const struct mesh_connect *connect, char *text, s
 	return text;
 }
 
-/*
- * Logs every address on both sides, so that the reader sees which cable is missing.
- *
- * @relays: why no relay helps, "" if none was asked
- */
+/* Why no relay helps; "" if none was asked. */
 MESH_HOLDS(process)
-static void no_path_log(const struct mesh_connect *connect, const char *relays)
+static const char *relays_text(const struct mesh_connect *connect, char *text)
+{
+	char why[RELAY_TEXT_MAX - 32];
+
+	*text = '\0';
+	if (connect->relay)
+		snprintf(text, RELAY_TEXT_MAX, "; no neighbour relays: %s",
+			 mesh_relay_try_text(connect->relay, why, sizeof(why)));
+	return text;
+}
+
+/* Logs every address on both sides, so that the reader sees which cable is missing. */
+MESH_HOLDS(process)
+static void no_path_log(const struct mesh_connect *connect, const char *node, const char *relays)
 {
 	struct mesh_process *process = connect->net->process;
 	const struct mesh_handle *handle = &connect->handle;
 	const struct mesh_path_choice *choice = &connect->choice;
 	char local[ENDPOINTS_TEXT_MAX], remote[ENDPOINTS_TEXT_MAX], advice[END_TEXT_MAX];
-	char node[MESH_HANDLE_NODE_TEXT_MAX];
 
-	mesh_handle_node_text(handle, node);
 	mesh_endpoints_text(process->endpoints, process->num_endpoints, process, local,
 			    sizeof(local));
 	remote_text(handle, remote, sizeof(remote));
@@ -103,89 +109,39 @@ static void no_path_log(const struct mesh_connect *connect, const char *relays)
 			advice_text(connect, advice, sizeof(advice)));
 }
 
-/* NICs lead there by their addresses or routes, and libfabric cannot open any of them. */
-MESH_HOLDS(process)
-static void unopened_log(const struct mesh_connect *connect, const char *relays)
-{
-	const struct mesh_process *process = connect->net->process;
-	char node[MESH_HANDLE_NODE_TEXT_MAX];
-
-	mesh_warn("node %s cannot connect to node %s: libfabric cannot open %s, which leads "
-		  "there%s. An earlier line has the cause",
-		  process->name, mesh_handle_node_text(&connect->handle, node),
-		  process->nics[connect->unopened - 1]->netdev, relays);
-}
-
-/* There is no candidate. @relays: see no_path_log() */
-MESH_HOLDS(process)
-static void no_candidate_log(const struct mesh_connect *connect, const char *relays)
-{
-	if (connect->unopened)
-		unopened_log(connect, relays);
-	else
-		no_path_log(connect, relays);
-}
-
-/* What a guest says: its user knows the rest, and there is little room for it. */
-MESH_HOLDS(process)
-static void guest_log(const struct mesh_connect *connect)
-{
-	char why[RELAY_TEXT_MAX];
-
-	mesh_warn("no relay leads to node %s: %s", connect->handle.node,
-		  connect->relay ? mesh_relay_try_text(connect->relay, why, sizeof(why))
-				 : "none may be asked");
-}
-
 void mesh_connect_log_no_path(const struct mesh_connect *connect)
 {
+	const struct mesh_process *process = connect->net->process;
+	char node[MESH_HANDLE_NODE_TEXT_MAX], relays[RELAY_TEXT_MAX];
+
 	if (connect->handle.foreign)
-		return; /* the line about the handle says enough */
-	if (connect->net->process->role == MESH_PROCESS_GUEST)
-		guest_log(connect);
-	else
-		no_candidate_log(connect, "");
-}
-
-/* Why no relay helps, if relays were asked until the deadline; else "". */
-MESH_HOLDS(process)
-static const char *relays_text(const struct mesh_connect *connect, uint64_t now_ms, char *text,
-			       size_t size)
-{
-	char why[RELAY_TEXT_MAX];
-
-	*text = '\0';
-	if (connect->relay)
-		snprintf(text, size, "; no neighbour relays, asked for %llu ms (%s)",
-			 (unsigned long long)(now_ms - connect->started_ms),
-			 mesh_relay_try_text(connect->relay, why, sizeof(why)));
-	return text;
-}
-
-/* Until the connection is given up. */
-static unsigned long long seconds_left(const struct mesh_connect *connect, uint64_t now_ms)
-{
-	return now_ms < connect->deadline_ms ? (connect->deadline_ms - now_ms) / 1000 : 0;
-}
-
-void mesh_connect_relay_log_slow(struct mesh_connect *connect, uint64_t now_ms)
-{
-	char node[MESH_HANDLE_NODE_TEXT_MAX], why[RELAY_TEXT_MAX];
-
-	if (connect->slow_warned || now_ms - connect->started_ms < MESH_CONNECT_SLOW_MS)
+		return;				   /* the line about the handle says enough */
+	if (process->role == MESH_PROCESS_GUEST) { /* its user has little room for it */
+		mesh_warn("no relay leads to node %s: %s", connect->handle.node,
+			  connect->relay
+				  ? mesh_relay_try_text(connect->relay, relays, sizeof(relays))
+				  : "none may be asked");
 		return;
-	connect->slow_warned = true;
-	mesh_warn("still connecting to node %s through neighbours (%s); giving up in %llu s",
-		  mesh_handle_node_text(&connect->handle, node),
-		  mesh_relay_try_text(connect->relay, why, sizeof(why)),
-		  seconds_left(connect, now_ms));
+	}
+	mesh_handle_node_text(&connect->handle, node);
+	relays_text(connect, relays);
+	if (connect->unopened)
+		mesh_warn("node %s cannot connect to node %s: libfabric cannot open %s, which "
+			  "leads there%s. An earlier line has the cause",
+			  process->name, node, process->nics[connect->unopened - 1]->netdev,
+			  relays);
+	else
+		no_path_log(connect, node, relays);
 }
+
+/* ---- candidates of which none is up ---------------------------------------------------------- */
 
 /* What the user may do about a peer that TCP reaches and RDMA does not; "" for others. */
 MESH_HOLDS(process)
 static const char *rdma_advice(const struct mesh_peer *peer)
 {
-	if (peer->domain->provider != MESH_PROVIDER_VERBS_RXM || !peer->name[0] || peer->refusal)
+	if (!peer || peer->domain->provider != MESH_PROVIDER_VERBS_RXM || !peer->name[0] ||
+	    peer->refusal)
 		return "";
 	if (peer->routed)
 		return "The path is routed: does each router on the way pass UDP port 4791? "
@@ -195,158 +151,94 @@ static const char *rdma_advice(const struct mesh_peer *peer)
 	       "slower";
 }
 
-/* Why no relay helps either; "" if none was asked. */
-MESH_HOLDS(process)
-static const char *no_relay_text(const struct mesh_connect *connect, char *text, size_t size)
-{
-	const struct mesh_relay_try *relay = connect->relay;
-	char why[RELAY_TEXT_MAX / 2];
+/* An attempt that is not up, in words. */
+struct tried {
+	const struct mesh_peer *peer; /* that explains it best; NULL: no domain is open */
+	const struct mesh_nic *nic; /* of the peer, or of the best candidate; NULL: there is none */
+	char target[MESH_PEER_TEXT_MAX];
+	char why[MESH_PEER_REASON_MAX];
+	char relays[RELAY_TEXT_MAX];
+};
 
-	*text = '\0';
-	if (relay)
-		snprintf(text, size, "No relay has led there either (%s)",
-			 mesh_relay_try_text(relay, why, sizeof(why)));
-	return text;
-}
-
-/* Why this peer is not up. */
 MESH_HOLDS(process)
-static const char *peer_why(const struct mesh_peer *peer, char *why)
+static void why_fill(const struct mesh_peer *peer, const struct mesh_nic *nic, char *why)
 {
-	if (peer->state == MESH_PEER_CONNECTING && !peer->reason[0])
+	if (peer && peer->state == MESH_PEER_CONNECTING && !peer->reason[0])
 		snprintf(why, MESH_PEER_REASON_MAX,
 			 "no answer from TCP port %u: is the cable in, the peer's link up, and no "
 			 "firewall between?",
 			 peer->control_port);
-	else
+	else if (peer)
 		snprintf(why, MESH_PEER_REASON_MAX, "%.200s",
 			 peer->reason[0] ? peer->reason : "it does not answer our request");
-	return why;
+	else if (!nic)
+		snprintf(why, MESH_PEER_REASON_MAX, "no link or route leads there");
+	else if (mesh_carrier_is_up(nic))
+		snprintf(why, MESH_PEER_REASON_MAX,
+			 "libfabric has not opened %s: is this node short of CPU time or memory?",
+			 nic->netdev);
+	else
+		snprintf(why, MESH_PEER_REASON_MAX,
+			 "%s has no carrier: is its cable plugged in at both ends?", nic->netdev);
 }
 
-/* "from ab (10.7.1.1) to 10.7.2.2" */
 MESH_HOLDS(process)
-static const char *route_text(const struct mesh_connect *connect,
-			      const struct mesh_path_candidate *pair, char *text)
+static void tried_fill(const struct mesh_connect *connect, struct tried *tried)
 {
 	const struct mesh_process *process = connect->net->process;
-	const struct mesh_nic *nic = process->nics[process->endpoints[pair->local].nic];
-	char local[MESH_ADDR_TEXT_MAX], remote[MESH_ADDR_TEXT_MAX];
-
-	snprintf(text, ROUTE_TEXT_MAX, "from %s (%s) to %s", nic->netdev,
-		 mesh_addr_text(&nic->source, local),
-		 mesh_addr_text(&connect->handle.endpoints[pair->remote].addr, remote));
-	return text;
-}
-
-/* The candidates let nothing through, and relays lead nowhere. */
-MESH_HOLDS(process)
-static void dead_log_timeout(const struct mesh_connect *connect, uint64_t now_ms)
-{
-	char node[MESH_HANDLE_NODE_TEXT_MAX], route[ROUTE_TEXT_MAX], relays[RELAY_TEXT_MAX];
-
-	mesh_warn("node %s gave up connecting to node %s after %llu ms: the %s let nothing "
-		  "through, as %s. %s",
-		  connect->net->process->name, mesh_handle_node_text(&connect->handle, node),
-		  (unsigned long long)(now_ms - connect->started_ms),
-		  mesh_path_class_is_routed(connect->choice.candidates[0].class) ? "routes"
-										 : "links",
-		  route_text(connect, &connect->choice.candidates[0], route),
-		  no_relay_text(connect, relays, sizeof(relays)));
-}
-
-MESH_HOLDS(process)
-static void direct_log_timeout(const struct mesh_connect *connect, const struct mesh_peer *peer,
-			       uint64_t now_ms)
-{
-	struct mesh_process *process = connect->net->process;
-	char local[MESH_ADDR_TEXT_MAX], text[MESH_PEER_TEXT_MAX], why[MESH_PEER_REASON_MAX];
-	char neighbours[MESH_NEIGHBOUR_HINT_MAX], end[END_TEXT_MAX], relays[RELAY_TEXT_MAX];
-	const struct mesh_domain *domain = peer->domain;
-
-	snprintf(end, sizeof(end), "%s", peer_why(peer, why));
-	sentence_add(end, sizeof(end), rdma_advice(peer));
-	sentence_add(end, sizeof(end), no_relay_text(connect, relays, sizeof(relays)));
-	sentence_add(end, sizeof(end),
-		     mesh_neighbour_hints_text(process, neighbours, sizeof(neighbours)));
-	mesh_warn("node %s gave up connecting from %s (%s) to %s after %llu ms (%d path%s tried): "
-		  "%s",
-		  process->name, domain->nic->netdev, mesh_addr_text(&domain->nic->source, local),
-		  mesh_peer_text(peer, text), (unsigned long long)(now_ms - connect->started_ms),
-		  connect->choice.num_candidates, connect->choice.num_candidates == 1 ? "" : "s",
-		  end);
-}
-
-/* The NIC of the best candidate. */
-MESH_HOLDS(process)
-static const struct mesh_nic *best_nic(const struct mesh_connect *connect)
-{
-	const struct mesh_process *process = connect->net->process;
-
-	return process->nics[process->endpoints[connect->choice.candidates[0].local].nic];
-}
-
-void mesh_connect_log_away(struct mesh_connect *connect, uint64_t now_ms)
-{
+	const struct mesh_path_choice *choice = &connect->choice;
 	char node[MESH_HANDLE_NODE_TEXT_MAX];
 
-	if (connect->away_warned || mesh_carrier_is_up(best_nic(connect)))
-		return;
-	connect->away_warned = true;
-	mesh_warn("still connecting from %s to node %s (%s has no carrier: is its cable plugged in "
-		  "at both ends?); giving up in %llu s",
-		  best_nic(connect)->netdev, mesh_handle_node_text(&connect->handle, node),
-		  best_nic(connect)->netdev, seconds_left(connect, now_ms));
-}
-
-/* No domain of a candidate is open. @relays: see relays_text() */
-MESH_HOLDS(process)
-static void unopened_log_timeout(const struct mesh_connect *connect, uint64_t now_ms,
-				 const char *relays)
-{
-	char node[MESH_HANDLE_NODE_TEXT_MAX];
-	const struct mesh_nic *nic = best_nic(connect);
-
-	mesh_warn("node %s gave up connecting to node %s after %llu ms: libfabric has not opened "
-		  "%s, which leads there%s. %s",
-		  connect->net->process->name, mesh_handle_node_text(&connect->handle, node),
-		  (unsigned long long)(now_ms - connect->started_ms), nic->netdev, relays,
-		  mesh_carrier_is_up(nic) ? "Is this node short of CPU time or memory?"
-					  : "The NIC has no carrier: is its cable plugged in?");
+	tried->peer = mesh_connect_try_informative(connect);
+	tried->nic = NULL;
+	if (tried->peer)
+		tried->nic = tried->peer->domain->nic;
+	else if (choice->num_candidates)
+		tried->nic = process->nics[process->endpoints[choice->candidates[0].local].nic];
+	if (tried->peer)
+		mesh_peer_text(tried->peer, tried->target);
+	else
+		snprintf(tried->target, sizeof(tried->target), "node %s",
+			 mesh_handle_node_text(&connect->handle, node));
+	why_fill(tried->peer, tried->nic, tried->why);
+	relays_text(connect, tried->relays);
 }
 
 void mesh_connect_log_timeout(const struct mesh_connect *connect, uint64_t now_ms)
 {
-	const struct mesh_peer *tried = mesh_connect_try_informative(connect);
-	char relays[RELAY_TEXT_MAX + 64];
+	struct mesh_process *process = connect->net->process;
+	char local[MESH_ADDR_TEXT_MAX], words[MESH_NEIGHBOUR_HINT_MAX], end[END_TEXT_MAX];
+	struct tried tried;
 
-	if (connect->handle.foreign)
+	if (connect->handle.foreign || !connect->choice.num_candidates) {
+		mesh_connect_log_no_path(connect);
 		return;
-	relays_text(connect, now_ms, relays, sizeof(relays));
-	if (connect->net->process->role == MESH_PROCESS_GUEST)
-		guest_log(connect);
-	else if (!connect->choice.num_candidates)
-		no_candidate_log(connect, relays);
-	else if (connect->state == MESH_CONNECT_OPEN_SENT && connect->num_dials)
-		dead_log_timeout(connect, now_ms);
-	else if (!tried)
-		unopened_log_timeout(connect, now_ms, relays);
-	else
-		direct_log_timeout(connect, tried, now_ms);
+	}
+	tried_fill(connect, &tried);
+	snprintf(end, sizeof(end), "%s", tried.why);
+	sentence_add(end, sizeof(end), rdma_advice(tried.peer));
+	sentence_add(end, sizeof(end), mesh_neighbour_hints_text(process, words, sizeof(words)));
+	mesh_warn("node %s gave up connecting from %s (%s) to %s after %llu ms (%d path%s "
+		  "tried%s): %s",
+		  process->name, tried.nic->netdev, mesh_addr_text(&tried.nic->source, local),
+		  tried.target, (unsigned long long)(now_ms - connect->started_ms),
+		  connect->choice.num_candidates, connect->choice.num_candidates == 1 ? "" : "s",
+		  tried.relays, end);
 }
 
 void mesh_connect_log_slow(struct mesh_connect *connect, uint64_t now_ms)
 {
-	const struct mesh_peer *peer = mesh_connect_try_informative(connect);
-	char text[MESH_PEER_TEXT_MAX];
+	uint64_t left_ms = mesh_clock_elapsed_ms(now_ms, connect->deadline_ms);
+	struct tried tried;
 
-	if (connect->slow_warned || !peer || now_ms - connect->started_ms < MESH_CONNECT_SLOW_MS)
+	if (connect->slow_warned || now_ms - connect->started_ms < MESH_CONNECT_SLOW_MS)
 		return;
 	connect->slow_warned = true;
 	mesh_neighbour_hints_look(connect->net->process);
-	mesh_warn("still connecting from %s to %s (%s); giving up in %llu s",
-		  peer->domain->nic->netdev, mesh_peer_text(peer, text),
-		  peer->reason[0] ? peer->reason : "no answer yet", seconds_left(connect, now_ms));
+	tried_fill(connect, &tried);
+	mesh_warn("still connecting%s%s to %s (%s%s); giving up in %llu s",
+		  tried.nic ? " from " : "", tried.nic ? tried.nic->netdev : "", tried.target,
+		  tried.why, tried.relays, (unsigned long long)left_ms / 1000);
 }
 
 void mesh_connect_log_relays(const struct mesh_connect *connect, uint64_t now_ms)

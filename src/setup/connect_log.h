@@ -11,21 +11,16 @@
 MESH_HOLDS(process)
 void mesh_connect_log_no_path(const struct mesh_connect *connect);
 
-/** WARN, once: no NIC that leads to the node has a carrier, and the connection waits for one. */
-MESH_HOLDS(process)
-void mesh_connect_log_away(struct mesh_connect *connect, uint64_t now_ms);
-
 /** Logs that the connection was given up, and the most informative reason. */
 MESH_HOLDS(process)
 void mesh_connect_log_timeout(const struct mesh_connect *connect, uint64_t now_ms);
 
-/** Logs once that the connection takes long, and asks the neighbours: the error names them. */
+/**
+ * Logs once that the connection takes long, with the reason so far, and asks the neighbours: the
+ * error names them.
+ */
 MESH_HOLDS(process)
 void mesh_connect_log_slow(struct mesh_connect *connect, uint64_t now_ms);
-
-/** The same as mesh_connect_log_slow() for a connection through relays. */
-MESH_HOLDS(process)
-void mesh_connect_relay_log_slow(struct mesh_connect *connect, uint64_t now_ms);
 
 /** Logs that the candidates have let nothing through, and relays lead there. */
 MESH_HOLDS(process)

@@ -70,7 +70,6 @@ struct mesh_connect {
 	uint64_t started_ms, deadline_ms;
 	uint64_t refused_ms; /* since when every candidate is refused; 0 if one is not */
 	bool slow_warned;    /* a WARN reported that it takes long */
-	bool away_warned;    /* a WARN reported that it waits for a carrier */
 	int error;	     /* FAILED: negative errno */
 };
 

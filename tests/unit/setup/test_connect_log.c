@@ -92,13 +92,6 @@ static void attempt_change(unsigned int how)
 	attempt.deadline_ms = 61000;
 }
 
-/* The beginning of a line that says two things. */
-#define ROUTES                                                                                     \
-	"node a gave up connecting to node c",                                                     \
-		"after 60000 ms: the routes let nothing through, as from lo (10.7.1.1) to "        \
-		"10.7.2.2",                                                                        \
-		"No relay has led there either (node b: "
-
 static const struct {
 	const char *name;
 	unsigned int how;
@@ -113,37 +106,45 @@ static const struct {
 	{"circuit",
 	 OPEN_SENT | RELAY | DIALS,
 	 TIMEOUT,
-	 {ROUTES, "!no common subnet", "!has not opened"}},
+	 {"node a gave up connecting from lo (10.7.1.1) to node c",
+	  "after 60000 ms (1 path tried; no neighbour relays: node b: ",
+	  "): no answer from TCP port 7: is the cable in", "!no common subnet", "!has not opened"}},
 	/* The relay has refused a moment ago: the reason of the candidates counts as well. */
 	{"relay refused",
 	 RELAY | DIALS | RETRY,
 	 TIMEOUT,
 	 {"gave up connecting from lo (10.7.1.1) to node c",
-	  "it does not answer on port 7. No relay has led there either (node b: "}},
+	  "; no neighbour relays: node b: ", "): it does not answer on port 7"}},
 	/* The same, and no candidate can begin. */
 	{"relay refused alone",
 	 RELAY,
 	 TIMEOUT,
-	 {"libfabric has not opened lo, which leads there; no neighbour relays, asked for 60000 ms "
-	  "(node b: "}},
+	 {"gave up connecting from lo (10.7.1.1) to node c",
+	  "after 60000 ms (1 path tried; no neighbour relays: node b: ",
+	  "): libfabric has not opened lo: "}},
 	/* The NIC failed to open: there is a route, and there are cables. */
 	{"unopened",
 	 UNOPENED | RELAY,
 	 TIMEOUT,
 	 {"node a cannot connect to node c",
-	  "libfabric cannot open lo, which leads there; no neighbour relays, asked for 60000 ms "
-	  "(node b: ",
+	  "libfabric cannot open lo, which leads there; no neighbour relays: node b: ",
 	  "!no common subnet"}},
-	/* The same before the deadline, where no neighbour runs a rank. */
-	{"unopened alone",
-	 UNOPENED | RELAY,
-	 NO_PATH,
-	 {"libfabric cannot open lo, which leads there."}},
+	/* The same before the deadline, without relays. */
+	{"unopened alone", UNOPENED, NO_PATH, {"libfabric cannot open lo, which leads there."}},
 	{"opening",
 	 0,
 	 TIMEOUT,
-	 {"libfabric has not opened lo, which leads there. Is this node short of CPU time"}},
-	{"slow candidate", RELAY | DIALS, SLOW, {"(no answer yet); giving up in 55 s"}},
+	 {"libfabric has not opened lo: is this node short of CPU time", "!relay"}},
+	{"slow candidate",
+	 RELAY | DIALS,
+	 SLOW,
+	 {"still connecting from lo to node c", "(no answer from TCP port 7: ",
+	  "; no neighbour relays: node b: ", "); giving up in 55 s"}},
+	{"slow relay",
+	 RELAY | UNOPENED,
+	 SLOW,
+	 {"still connecting to node c",
+	  "(no link or route leads there; no neighbour relays: node b: ", "); giving up in 55 s"}},
 };
 
 /* One line, with all that it should say, and nothing about a NIC or a cable that is well. */
