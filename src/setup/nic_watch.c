@@ -16,10 +16,10 @@
 #include "control/link.h"
 #include "control/peer_end.h"
 #include "fabric/provider.h"
+#include "neighbours/neighbours.h"
 #include "nic/nic.h"
 #include "relay/circuits.h"
 #include "setup/connecting.h"
-#include "setup/nic_neighbours.h"
 #include "setup/nic_watch.h"
 #include "setup/openings.h"
 #include "setup/reroutes.h"
@@ -36,23 +36,27 @@
 
 /* ---- NICs that could not be used at init, and can now ---------------------------------------- */
 
-/*
- * Sets @found for each dev that is bound to this address: the sockets below it depend on nothing
- * else. Returns the first of them, or -1.
- */
-static int devs_find(const struct mesh_process *process, const struct mesh_addr *source,
-		     bool *found)
+/* The first dev that is bound to this address, or -1: the sockets below depend on nothing else. */
+static int dev_find(const struct mesh_process *process, const struct mesh_addr *source)
 {
-	int dev, first = -1;
+	int dev;
 
 	for (dev = 0; dev < process->num_devs; dev++) {
-		if (!mesh_addr_equal(&process->nics[dev]->source, source))
-			continue;
-		found[dev] = true;
-		if (first < 0)
-			first = dev;
+		if (mesh_addr_equal(&process->nics[dev]->source, source))
+			return dev;
 	}
-	return first;
+	return -1;
+}
+
+static bool is_taken(const struct mesh_nic_table *table, const struct mesh_addr *source)
+{
+	int i;
+
+	for (i = 0; i < table->num_taken; i++) {
+		if (mesh_addr_equal(&table->nics[i].source, source))
+			return true;
+	}
+	return false;
 }
 
 MESH_HOLDS(process)
@@ -118,16 +122,17 @@ static bool nic_join(struct mesh_process *process, struct mesh_nic_table *table,
 }
 
 /* What a comm has over a NIC that has become a reserve, or is none any longer, counts anew. */
-static void reserves_set(struct mesh_process *process, const bool *taken)
+static void reserves_set(struct mesh_process *process, const struct mesh_nic_table *table)
 {
+	bool reserve, changed = false;
 	struct mesh_comm *comm;
-	bool changed = false;
 	int dev;
 
 	mesh_process_lock(process);
 	for (dev = 0; dev < process->num_devs; dev++) {
-		changed |= process->dev_reserves[dev] == taken[dev];
-		process->dev_reserves[dev] = !taken[dev];
+		reserve = !is_taken(table, &process->nics[dev]->source);
+		changed |= process->dev_reserves[dev] != reserve;
+		process->dev_reserves[dev] = reserve;
 	}
 	for (comm = changed ? LIST_FIRST(&process->comms) : NULL; comm;
 	     comm = LIST_NEXT(comm, entry))
@@ -143,22 +148,19 @@ static void reserves_set(struct mesh_process *process, const bool *taken)
 MESH_EXCLUDES(process)
 static void nics_join(struct mesh_process *process, struct mesh_nic_table *table)
 {
-	bool taken[MESH_NICS_MAX] = {false};
 	int i = 0, dev;
 
 	while (i < table->num_taken) {
-		dev = devs_find(process, &table->nics[i].source, taken);
+		dev = dev_find(process, &table->nics[i].source);
 		if (dev < 0 && !nic_join(process, table, i))
 			continue;
-		if (dev < 0)
-			devs_find(process, &table->nics[i].source, taken);
 		mesh_process_lock(process);
 		if (dev >= 0 && process->dev_states[dev] == MESH_DEV_FAILED)
 			dev_open(process, dev);
 		mesh_process_unlock(process);
 		i++;
 	}
-	reserves_set(process, taken);
+	reserves_set(process, table);
 }
 
 void mesh_nics_forget(struct mesh_process *process)
@@ -247,6 +249,109 @@ static void carriers_check(struct mesh_process *process)
 		}
 	}
 	mesh_connects_hasten(process);
+}
+
+/* ---- what neighbours learn ------------------------------------------------------------------- */
+
+const struct mesh_nic_table *mesh_nic_watch_table(struct mesh_process *process)
+{
+	struct mesh_nic_watch *watch = mesh_setup_of(process)->nic_watch;
+
+	mesh_process_assert_locked(process);
+	return watch && watch->table.num_nics ? &watch->table : &process->table;
+}
+
+/* As the kernel lists it now; NULL: it is gone, or nothing has been read yet. */
+MESH_HOLDS(process)
+static const struct mesh_nic *present_find(const struct mesh_nic_watch *watch, unsigned int ifindex)
+{
+	return watch ? mesh_nic_find(watch->links, watch->num_links, ifindex) : NULL;
+}
+
+/* What was read of a NIC that is in use; NULL if it cannot be used now. */
+MESH_HOLDS(process)
+static const struct mesh_nic *nic_now(const struct mesh_nic_watch *watch,
+				      const struct mesh_nic *nic,
+				      const struct mesh_nic_table *table)
+{
+	const struct mesh_nic *found = present_find(watch, nic->ifindex);
+
+	if (nic->kind == MESH_NIC_LOOPBACK)
+		return NULL; /* it has no other end */
+	if (watch && watch->num_links && (!found || !mesh_nic_is_usable(found)))
+		return NULL;
+	found = mesh_nic_find(table->nics, table->num_nics, nic->ifindex);
+	return found ? found : nic;
+}
+
+/* A NIC whose address has changed is more than one device: the first one counts. */
+static bool is_listed(const struct mesh_neighbour_link *links, int num_links, unsigned int ifindex)
+{
+	int i;
+
+	for (i = 0; i < num_links; i++) {
+		if (links[i].ifindex == ifindex)
+			return true;
+	}
+	return false;
+}
+
+/*
+ * The NICs whose link is down. @table judges those that this process has as it did when they could
+ * be used; the present state shows these.
+ */
+MESH_HOLDS(process)
+static int down_list(const struct mesh_nic_watch *watch, const struct mesh_nic_table *table,
+		     const struct mesh_nic **down)
+{
+	const struct mesh_nic *nic, *now;
+	int i, num = 0;
+
+	for (i = 0; i < table->num_nics && num < MESH_NICS_MAX; i++) {
+		nic = &table->nics[i];
+		now = present_find(watch, nic->ifindex);
+		if (nic->verdict == MESH_NIC_LINK_DOWN ||
+		    (mesh_nic_is_taken(nic) && nic->kind != MESH_NIC_LOOPBACK && now &&
+		     !mesh_nic_has_carrier(now)))
+			down[num++] = nic;
+	}
+	return num;
+}
+
+/* A bit for each. */
+static uint8_t providers_of(const struct mesh_process *process, int dev)
+{
+	return (uint8_t)(1u << process->providers[dev] |
+			 (process->also_tcp[dev] ? 1u << MESH_PROVIDER_TCP : 0));
+}
+
+void mesh_nic_watch_publish(struct mesh_process *process)
+{
+	struct mesh_neighbours *neighbours = mesh_setup_of(process)->neighbours;
+	const struct mesh_nic_watch *watch = mesh_setup_of(process)->nic_watch;
+	const struct mesh_nic_table *table = mesh_nic_watch_table(process);
+	struct mesh_neighbour_link links[MESH_NICS_MAX];
+	const struct mesh_nic *nic, *down[MESH_NICS_MAX];
+	int dev, num_links = 0;
+
+	mesh_process_assert_locked(process);
+	if (!neighbours)
+		return;
+	for (dev = 0; dev < process->num_devs; dev++) {
+		nic = nic_now(watch, process->nics[dev], table);
+		if (!nic || process->dev_reserves[dev] ||
+		    process->dev_states[dev] == MESH_DEV_FAILED ||
+		    is_listed(links, num_links, nic->ifindex))
+			continue;
+		mesh_neighbour_link_describe(&neighbours->self, nic, dev,
+					     providers_of(process, dev), &links[num_links]);
+		if (mesh_process_is_drained(process, dev))
+			links[num_links].about.flags = MESH_NEIGHBOUR_DRAINED;
+		num_links++;
+	}
+	mesh_neighbours_links_set(neighbours, links, num_links, true);
+	mesh_reporting_down_set(&neighbours->answering.reporting, down,
+				down_list(watch, table, down));
 }
 
 /* ---- reading, in a thread ------------------------------------------------------------------ */
@@ -381,21 +486,4 @@ void mesh_nic_watch_close(struct mesh_process *process)
 	mesh_nic_table_free(&watch->table);
 	free(watch->links);
 	free(watch);
-}
-
-const struct mesh_nic_table *mesh_nic_watch_table(struct mesh_process *process)
-{
-	struct mesh_nic_watch *watch = mesh_setup_of(process)->nic_watch;
-
-	mesh_process_assert_locked(process);
-	return watch && watch->table.num_nics ? &watch->table : &process->table;
-}
-
-void mesh_nic_watch_publish(struct mesh_process *process)
-{
-	const struct mesh_nic_watch *watch = mesh_setup_of(process)->nic_watch;
-
-	mesh_process_assert_locked(process);
-	mesh_nic_neighbours_refresh(process, mesh_nic_watch_table(process),
-				    watch ? watch->links : NULL, watch ? watch->num_links : 0);
 }

@@ -4,6 +4,7 @@
  * plugin's own thread, with the work of all objects that is due.
  */
 #include <errno.h>
+#include <string.h>
 #include <time.h>
 
 #include "base/clock.h"
@@ -16,16 +17,17 @@
 #include "fabric/domain_open.h"
 #include "fabric/endpoint.h"
 #include "fabric/poll.h"
+#include "neighbours/neighbours.h"
 #include "relay/circuits.h"
 #include "relay/relay.h"
 #include "setup/drain.h"
 #include "setup/late_nics.h"
-#include "setup/nic_neighbours.h"
 #include "setup/nic_watch.h"
 #include "setup/openings.h"
 #include "setup/reroutes.h"
 #include "setup/setup.h"
 #include "setup/start.h"
+#include "system/this_process.h"
 #include "transport/comm_end.h"
 #include "transport/recovery.h"
 #include "transport/rejoin.h"
@@ -179,6 +181,49 @@ static void domains_close(struct mesh_process *process)
 	process->nics_away = 0;
 }
 
+MESH_HOLDS(process)
+static void self_fill(struct mesh_process *process, struct mesh_neighbour_self *self)
+{
+	const struct mesh_setup *setup = mesh_setup_of(process);
+
+	memset(self, 0, sizeof(*self));
+	self->node_id = process->node_id;
+	memcpy(self->node, process->name, sizeof(self->node));
+	mesh_neighbour_site_set(self, process->config.site);
+	self->job = setup->job;
+	self->process = (struct mesh_neighbour_process){
+		.process_id = process->process_id,
+		.job = self->job,
+		.control_port = process->control_port,
+		.protocol = MESH_PROTOCOL_VERSION,
+		.role = process->role == MESH_PROCESS_RANK ? MESH_NEIGHBOUR_RANK
+							   : MESH_NEIGHBOUR_SERVICE,
+	};
+	if (process->role == MESH_PROCESS_GUEST || process->role == MESH_PROCESS_PROBE)
+		self->process.job = self->process.control_port = 0; /* it relays for none */
+	if (process->role == MESH_PROCESS_RANK && setup->rank.size)
+		self->process.rank = setup->rank.rank + 1;
+	if (strcmp(process->config.relay, "any") != 0)
+		return;
+	self->job = 0; /* processes of all jobs may relay for this one */
+	if (process->role == MESH_PROCESS_SERVICE)
+		self->process.job = 0;
+}
+
+/* Answers neighbours, and asks once on each NIC. */
+MESH_HOLDS(process)
+static void neighbours_open(struct mesh_process *process)
+{
+	struct mesh_neighbour_self self;
+
+	if (!process->config.neighbours)
+		return;
+	self_fill(process, &self);
+	mesh_setup_of(process)->opened_ms = mesh_clock_ms();
+	mesh_setup_of(process)->neighbours = mesh_neighbours_open(&process->engine, &self);
+	mesh_nic_watch_publish(process);
+}
+
 /* Without it, other nodes find no way through this one. */
 MESH_HOLDS(process)
 static void relay_open(struct mesh_process *process)
@@ -199,7 +244,7 @@ static void start_expired(struct mesh_timer *timer, uint64_t now_ms)
 	(void)now_ms;
 	mesh_drain_open(process);
 	mesh_nic_watch_start(process);
-	mesh_nic_neighbours_open(process);
+	neighbours_open(process);
 	relay_open(process);
 }
 
@@ -288,7 +333,8 @@ void mesh_setup_stop(struct mesh_process *process)
 		while ((peer = LIST_FIRST(&process->peers)))
 			mesh_peer_free(peer);
 		mesh_process_sockets_free(process);
-		mesh_nic_neighbours_close(process);
+		mesh_neighbours_close(mesh_setup_of(process)->neighbours);
+		mesh_setup_of(process)->neighbours = NULL;
 		mesh_controls_close(process);
 		mesh_drain_close(process);
 		mesh_engine_close(&process->engine);
