@@ -11,12 +11,11 @@
 #include "setup/setup.h"
 
 /*
- * Answers are waited for until each NIC has one, or for so long after the first question: if the
- * node has answered on another NIC, and if it has not. The listener answers as soon as there is a
+ * The node is waited for for so long, until it has answered on each NIC. If it has on one, those of
+ * its other NICs follow within MESH_ASKING_SETTLE_MS. The listener answers as soon as there is a
  * handle: within a millisecond of a question, unless the processor is busy.
  */
-#define FOUND_MS 100
-#define MISSING_MS 300
+#define ANSWERS_MS 300
 
 /* What our NIC @dev has heard, or NULL. */
 MESH_HOLDS(process)
@@ -80,29 +79,8 @@ static bool is_found(struct mesh_process *process, const struct mesh_handle *han
 }
 
 /*
- * The next NIC of ours that may lead to the listener, for all that its addresses say: with guesses,
- * those of the guesses, else all. @next: 0 at first. Returns NULL after the last one.
- */
-MESH_HOLDS(process)
-static const struct mesh_asked *guess_next(struct mesh_process *process,
-					   const struct mesh_path_choice *choice, int *next)
-{
-	const struct mesh_asking *asking = &mesh_setup_of(process)->neighbours->asking;
-	const struct mesh_endpoint_addr *local;
-	const struct mesh_asked *asked;
-
-	while (*next < choice->num_candidates) {
-		local = &process->endpoints[choice->candidates[(*next)++].local];
-		asked = asked_of(process, local->nic);
-		if (asked && mesh_addr_is_link_local(&local->addr))
-			return asked;
-	}
-	return !choice->num_candidates && *next < asking->num_links ? &asking->asked[(*next)++]
-								    : NULL;
-}
-
-/*
- * True if the node has answered on each NIC that may lead there.
+ * True if the node has answered on each NIC of ours that may lead there, for all that its addresses
+ * say: with guesses, those of the guesses, else all.
  *
  * @failed: also on those whose latest question could not be sent, so that they ask again
  */
@@ -110,11 +88,21 @@ MESH_HOLDS(process)
 static bool all_have_heard(struct mesh_process *process, const struct mesh_handle *handle,
 			   const struct mesh_path_choice *choice, bool failed)
 {
+	const struct mesh_asking *asking = &mesh_setup_of(process)->neighbours->asking;
+	int i, num = choice->num_candidates ? choice->num_candidates : asking->num_links;
+	const struct mesh_endpoint_addr *local;
 	const struct mesh_asked *asked;
-	int next = 0;
 
-	while ((asked = guess_next(process, choice, &next))) {
-		if ((failed || !asked->error) && !mesh_asked_has_heard(asked, handle->node_id))
+	for (i = 0; i < num; i++) {
+		asked = &asking->asked[i];
+		if (choice->num_candidates) {
+			local = &process->endpoints[choice->candidates[i].local];
+			asked = mesh_addr_is_link_local(&local->addr)
+					? asked_of(process, local->nic)
+					: NULL;
+		}
+		if (asked && (failed || !asked->error) &&
+		    !mesh_asked_has_heard(asked, handle->node_id))
 			return false;
 	}
 	return true;
@@ -176,7 +164,7 @@ bool mesh_neighbour_hints_ask(struct mesh_process *process, const struct mesh_ha
 		return false;
 	waited_ms = mesh_neighbours_waited_ms(neighbours, now_ms);
 	if (is_found(process, handle, choice))
-		return waited_ms < FOUND_MS;
+		return waited_ms < MESH_ASKING_SETTLE_MS;
 	/* Many connections in a row to a node that does not answer wait for one round. */
 	if (waited_ms == UINT64_MAX || neighbours->asking.sought != handle->node_id)
 		mesh_asking_seek(&neighbours->asking, handle->node_id, now_ms);
@@ -188,25 +176,16 @@ bool mesh_neighbour_hints_wait(struct mesh_process *process, const struct mesh_h
 			       uint64_t now_ms)
 {
 	const struct mesh_neighbours *neighbours = mesh_setup_of(process)->neighbours;
-	const struct mesh_asked *asked;
 	uint64_t waited_ms;
-	int next = 0;
 
 	mesh_process_assert_locked(process);
-	if (!neighbours || mesh_clock_elapsed_ms(since_ms, now_ms) >= MISSING_MS ||
+	if (!neighbours || mesh_clock_elapsed_ms(since_ms, now_ms) >= ANSWERS_MS ||
 	    all_have_heard(process, handle, choice, false))
 		return false;
 	/* On a switch another node may answer first, and on most NICs this one is not there. */
 	waited_ms = mesh_neighbours_waited_ms(neighbours, now_ms);
-	if (waited_ms < FOUND_MS)
-		return true;
-	if (waited_ms >= MISSING_MS || is_found(process, handle, choice))
-		return false;
-	while ((asked = guess_next(process, choice, &next))) {
-		if (!asked->answered && !asked->error)
-			return true;
-	}
-	return false;
+	return waited_ms < MESH_ASKING_SETTLE_MS ||
+	       (waited_ms < ANSWERS_MS && !is_found(process, handle, choice));
 }
 
 void mesh_neighbour_hints_order(struct mesh_process *process, const struct mesh_handle *handle,

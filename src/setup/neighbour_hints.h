@@ -30,7 +30,7 @@ bool mesh_neighbour_hints_ask(struct mesh_process *process, const struct mesh_ha
 
 /**
  * True while answers may still come that decide where that node is: in the first 0.1 s of a round,
- * until each NIC has heard it; for 0.3 s while a NIC has heard nobody.
+ * until each NIC has heard it; for 0.3 s while none has.
  *
  * @since_ms: when the connection began; it waits for 0.3 s at most, however many others ask
  */
