@@ -140,28 +140,6 @@ static int narrowest(const struct walk *walk, uint64_t nodes)
 	return found;
 }
 
-/*
- * True if a node that is not in the order yet can no longer be passed: it has too few neighbours
- * among the other such nodes, the order's last node, and, in a ring, the first.
- */
-static bool is_dead_end(const struct walk *walk, int last)
-{
-	uint64_t open = walk->left | UINT64_C(1) << last;
-	int i, need, ends = 0;
-
-	if (walk->closes)
-		open |= UINT64_C(1) << walk->order[0];
-	for (i = 0; i < walk->ring->num; i++) {
-		if (!(walk->left >> i & 1))
-			continue;
-		need = __builtin_popcountll(walk->ring->joined[i] & open);
-		ends += need == 1;
-		if (!need || (walk->closes ? need < 2 : ends > 1))
-			return true;
-	}
-	return false;
-}
-
 /* Appends what is left to the first @length nodes of the order; takes back what leads nowhere. */
 static bool walk_on(struct walk *walk, int length)
 {
@@ -170,8 +148,6 @@ static bool walk_on(struct walk *walk, int length)
 
 	if (length == walk->ring->num)
 		return !walk->closes || are_joined(walk->ring, node, walk->order[0]);
-	if (is_dead_end(walk, node))
-		return false;
 	while (untried && walk->steps-- > 0) {
 		next = narrowest(walk, untried);
 		untried &= ~(UINT64_C(1) << next);
