@@ -214,15 +214,22 @@ free_node:
 
 /*
  * Other nodes of the job may need this one before its NCCL listens or connects. If it does not
- * start, the first of these calls reports why.
+ * start, the first of these calls reports why. A process without NCCL has no such calls.
  */
-MESH_HOLDS(process)
-static void relay_start(struct mesh_process *process)
+static int start_early(struct mesh_process *process)
 {
-	bool serves = !strcmp(process->config.relay, "any") || mesh_setup_of(process)->job;
+	const struct mesh_config *config = &process->config;
+	bool serves = !strcmp(config->relay, "any") || mesh_setup_of(process)->job;
+	bool is_rank = process->role == MESH_PROCESS_RANK;
+	int ret = 0;
 
-	if (serves && strcmp(process->config.relay, "off") != 0 && process->config.neighbours)
-		mesh_setup_start(process);
+	mesh_process_lock(process);
+	if (!is_rank || (serves && strcmp(config->relay, "off") != 0 && config->neighbours))
+		ret = mesh_setup_start(process);
+	if (is_rank)
+		mesh_openings_early(process);
+	mesh_process_unlock(process);
+	return is_rank ? 0 : ret;
 }
 
 /* ---- the end of it ------------------------------------------------------------------------- */
@@ -296,15 +303,15 @@ static int net_open(const struct opening *opening, struct mesh_net **net)
 	setup->users++;
 	opened->setup = setup;
 	opened->process = &setup->process;
-	mesh_process_lock(&setup->process);
-	relay_start(&setup->process);
-	if (opening->role == MESH_PROCESS_RANK)
-		mesh_openings_early(&setup->process);
-	mesh_process_unlock(&setup->process);
 unlock:
 	pthread_mutex_unlock(&setup_mutex);
-	if (ret)
+	if (ret) {
 		free(opened);
+		return ret;
+	}
+	ret = start_early(opened->process);
+	if (ret)
+		mesh_net_close(opened);
 	else
 		*net = opened;
 	return ret;
@@ -317,27 +324,11 @@ int mesh_net_open(struct mesh_net **net)
 	return net_open(&opening, net);
 }
 
-/* For processes without NCCL, which start at once. */
-static int other_open(const struct opening *opening, struct mesh_net **net)
-{
-	int ret = net_open(opening, net);
-
-	if (ret)
-		return ret;
-	/* Again, for its error: with one, what was opened has not started. */
-	mesh_process_lock((*net)->process);
-	ret = mesh_setup_start((*net)->process);
-	mesh_process_unlock((*net)->process);
-	if (ret)
-		mesh_net_close(*net);
-	return ret;
-}
-
 int mesh_net_relay_open(struct mesh_net **net)
 {
 	const struct opening opening = {.role = MESH_PROCESS_SERVICE};
 
-	return other_open(&opening, net);
+	return net_open(&opening, net);
 }
 
 int mesh_net_guest_open(const char *nic, uint64_t job, uint32_t connect_s, struct mesh_net **net)
@@ -349,7 +340,7 @@ int mesh_net_guest_open(const char *nic, uint64_t job, uint32_t connect_s, struc
 		.connect_s = connect_s,
 	};
 
-	return other_open(&opening, net);
+	return net_open(&opening, net);
 }
 
 bool mesh_net_relays_all(const struct mesh_net *net)
