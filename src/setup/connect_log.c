@@ -115,8 +115,9 @@ void mesh_connect_log_no_path(const struct mesh_connect *connect)
 	char node[MESH_HANDLE_NODE_TEXT_MAX], relays[RELAY_TEXT_MAX];
 
 	if (connect->handle.foreign)
-		return;				   /* the line about the handle says enough */
-	if (process->role == MESH_PROCESS_GUEST) { /* its user has little room for it */
+		return; /* the line about the handle says enough */
+	/* Its user has little room for it. */
+	if (process->role == MESH_PROCESS_GUEST) {
 		mesh_warn("no relay leads to node %s: %s", connect->handle.node,
 			  connect->relay
 				  ? mesh_relay_try_text(connect->relay, relays, sizeof(relays))
@@ -228,13 +229,15 @@ void mesh_connect_log_timeout(const struct mesh_connect *connect, uint64_t now_m
 
 void mesh_connect_log_slow(struct mesh_connect *connect, uint64_t now_ms)
 {
+	struct mesh_neighbours *neighbours = mesh_setup_of(connect->net->process)->neighbours;
 	uint64_t left_ms = mesh_clock_elapsed_ms(now_ms, connect->deadline_ms);
 	struct tried tried;
 
 	if (connect->slow_warned || now_ms - connect->started_ms < MESH_CONNECT_SLOW_MS)
 		return;
 	connect->slow_warned = true;
-	mesh_neighbour_hints_look(connect->net->process);
+	if (neighbours)
+		mesh_neighbours_ask(neighbours); /* an error that follows says what is there now */
 	tried_fill(connect, &tried);
 	mesh_warn("still connecting%s%s to %s (%s%s); giving up in %llu s",
 		  tried.nic ? " from " : "", tried.nic ? tried.nic->netdev : "", tried.target,

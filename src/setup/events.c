@@ -65,12 +65,6 @@ static void refuse_handle(struct mesh_peer *peer, const struct mesh_frame *frame
 		mesh_connect_refuse_handle(peer, frame);
 }
 
-MESH_HOLDS(process)
-static void withdraw_handle(struct mesh_peer *peer, const struct mesh_frame *frame)
-{
-	mesh_listener_withdrawn(peer, &frame->withdraw);
-}
-
 /* A frame about a comm: of an end that is here, or of a circuit. */
 MESH_HOLDS(process)
 static void comm_handle(struct mesh_peer *peer, const struct mesh_frame *frame)
@@ -111,7 +105,7 @@ const struct mesh_peer_events mesh_setup_events = {
 			[MESH_FRAME_CLOSE] = comm_handle,
 			[MESH_FRAME_CLOSED] = comm_handle,
 			[MESH_FRAME_ASK] = comm_handle,
-			[MESH_FRAME_WITHDRAW] = withdraw_handle,
+			[MESH_FRAME_WITHDRAW] = mesh_listener_withdrawn,
 			[MESH_FRAME_RESUME] = comm_handle,
 			[MESH_FRAME_HAVE] = comm_handle,
 			[MESH_FRAME_OPEN] = mesh_circuit_open_came,

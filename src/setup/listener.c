@@ -213,8 +213,9 @@ static bool waiting_find_drop(struct mesh_listener *listener, const struct mesh_
 	return false;
 }
 
-void mesh_listener_withdrawn(struct mesh_peer *peer, const struct mesh_frame_withdraw *withdraw)
+void mesh_listener_withdrawn(struct mesh_peer *peer, const struct mesh_frame *frame)
 {
+	const struct mesh_frame_withdraw *withdraw = &frame->withdraw;
 	const struct mesh_frame_closed nothing = {0};
 	struct mesh_listener *listener;
 	struct mesh_comm *comm;

@@ -35,7 +35,7 @@ void mesh_listener_connect(struct mesh_peer *peer, const struct mesh_frame_conne
  * held.
  */
 MESH_HOLDS(process)
-void mesh_listener_withdrawn(struct mesh_peer *peer, const struct mesh_frame_withdraw *withdraw);
+void mesh_listener_withdrawn(struct mesh_peer *peer, const struct mesh_frame *frame);
 
 /** The functions of struct mesh_peer_events. */
 MESH_HOLDS(process)

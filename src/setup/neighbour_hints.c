@@ -11,7 +11,7 @@
 #include "setup/setup.h"
 
 /*
- * The node is waited for for so long, until it has answered on each NIC. If it has on one, those of
+ * The longest wait for the node to answer on each NIC. If it has on one, those of
  * its other NICs follow within MESH_ASKING_SETTLE_MS. The listener answers as soon as there is a
  * handle: within a millisecond of a question, unless the processor is busy.
  */
@@ -249,15 +249,6 @@ const char *mesh_neighbour_hints_route_text(struct mesh_process *process,
 }
 
 /* ---- words --------------------------------------------------------------------------------- */
-
-void mesh_neighbour_hints_look(struct mesh_process *process)
-{
-	struct mesh_neighbours *neighbours = mesh_setup_of(process)->neighbours;
-
-	mesh_process_assert_locked(process);
-	if (neighbours)
-		mesh_neighbours_ask(neighbours);
-}
 
 const char *mesh_neighbour_hints_text(struct mesh_process *process, char *text, size_t size)
 {

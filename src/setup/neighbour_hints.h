@@ -71,10 +71,6 @@ MESH_HOLDS(process)
 void mesh_neighbour_hints_order(struct mesh_process *process, const struct mesh_handle *handle,
 				struct mesh_path_choice *choice);
 
-/** Asks on all NICs, so that a message that may follow in some seconds has what is there now. */
-MESH_HOLDS(process)
-void mesh_neighbour_hints_look(struct mesh_process *process);
-
 /**
  * Writes what is at the other ends of our NICs into @text, of @size bytes: "Neighbours: ab leads
  * to node c (ca); ac has no answer", or "" if no question was asked. Returns @text.
