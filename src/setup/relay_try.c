@@ -138,7 +138,7 @@ void mesh_relay_try_again(struct mesh_relay_try *relay)
 {
 	mesh_relay_try_end(relay);
 	relay->asked = false;
-	relay->is_better = false;
+	relay->better = MESH_BETTER_NONE;
 	relay->vain = false;
 	relay->found_ms = 0;
 }
@@ -224,8 +224,7 @@ static void first_hop_dial(struct mesh_relay_try *relay, const struct mesh_route
 	struct mesh_process *process = relay->process;
 	struct mesh_next nexts[MESH_NEXTS_MAX];
 	uint32_t unusable = 0, later = 0;
-	bool drained, only = relay->rdma_only ||
-			     (relay->is_better && relay->beside.better == MESH_BETTER_RDMA);
+	bool drained, only = relay->rdma_only || relay->better == MESH_BETTER_RDMA;
 	int i, num;
 
 	if (now_ms < refused_ms(&relay->tried, route))
@@ -302,11 +301,11 @@ static struct allowance allowance_of(const struct mesh_relay_try *relay,
 static struct allowance allowance_beside(const struct mesh_relay_try *relay)
 {
 	const struct mesh_beside *beside = &relay->beside;
-	bool any = relay->is_better && beside->better == MESH_BETTER_ANY;
+	bool any = relay->better == MESH_BETTER_ANY;
 
 	return (struct allowance){
-		.tcp = any || (!relay->is_better && !beside->rdma),
-		.leave = any || beside->leaves,
+		.tcp = any || (relay->better != MESH_BETTER_RDMA && !beside->rdma),
+		.leave = any || (relay->better != MESH_BETTER_RDMA && beside->leaves),
 	};
 }
 
@@ -370,6 +369,24 @@ static void refused_last(const struct mesh_relay_try *relay, struct mesh_route *
 	}
 }
 
+/* Dials the first relays of the best routes over at most so many, if they are better. */
+MESH_HOLDS(process)
+static void better_take(struct mesh_relay_try *relay, enum mesh_better better, int relays_max,
+			uint64_t now_ms)
+{
+	struct mesh_route routes[MESH_ROUTES_MAX];
+	int num = 0;
+
+	relay->better = better;
+	if (better)
+		num = mesh_neighbours_routes(relay->process->relay->neighbours,
+					     relay->handle->node_id, relays_max, routes,
+					     MESH_ROUTES_MAX);
+	routes_take(relay, routes, num, relay->most, now_ms);
+	if (!relay->num_dials)
+		relay->better = MESH_BETTER_NONE;
+}
+
 /*
  * A comm that goes on over other paths needs none at once: it looks again when it likes, and asks
  * no neighbour without a route. What is better than its paths comes before what is beside its
@@ -384,13 +401,9 @@ static void beside_begin(struct mesh_relay_try *relay, uint64_t now_ms)
 	struct mesh_route routes[MESH_ROUTES_MAX];
 	int num;
 
-	relay->is_better = beside->better;
-	if (relay->is_better) {
-		num = mesh_neighbours_routes(neighbours, target, MESH_RELAYS_MAX, routes,
-					     MESH_ROUTES_MAX);
-		routes_take(relay, routes, num, relay->most, now_ms);
-		relay->is_better = relay->num_dials;
-	}
+	better_take(relay, beside->better, MESH_RELAYS_MAX, now_ms);
+	if (!relay->num_dials && beside->longest > 1)
+		better_take(relay, MESH_BETTER_SHORTER, beside->longest - 1, now_ms);
 	if (!relay->num_dials && beside->num) {
 		num = mesh_neighbours_routes_beside(neighbours, target, beside->longest,
 						    beside->relays, beside->num, routes,

@@ -41,7 +41,8 @@ struct mesh_path;
 /* Routes that go before what a comm has. */
 enum mesh_better {
 	MESH_BETTER_NONE,
-	MESH_BETTER_RDMA, /* those with RDMA on each hop, inside the site */
+	MESH_BETTER_RDMA,    /* those with RDMA on each hop, inside the site */
+	MESH_BETTER_SHORTER, /* of the kind of its own, over fewer relays */
 	MESH_BETTER_ANY,
 };
 
@@ -50,13 +51,13 @@ enum mesh_better {
  * not over a hop that has failed.
  */
 struct mesh_beside {
-	bool goes_on; /* else it has no path, and all routes fit */
-	enum mesh_better better;
+	bool goes_on;		 /* else it has no path, and all routes fit */
+	enum mesh_better better; /* NONE, RDMA or ANY; shorter ones always are */
 	uint64_t relays[MESH_PATHS_MAX * MESH_RELAYS_MAX]; /* node ids: none is used twice */
-	int num;					   /* of them; 0: it has no route */
-	int longest;					   /* relays of a route */
-	bool leaves;					   /* one of them is over another site */
-	bool rdma;					   /* one has RDMA on each hop */
+	int num;     /* of them; 0: none of its routes is to be replaced */
+	int longest; /* relays of a route; 0: it has none */
+	bool leaves; /* one of them is over another site */
+	bool rdma;   /* one has RDMA on each hop */
 };
 
 /* process->lock covers it. */
@@ -68,7 +69,7 @@ struct mesh_relay_try {
 	bool rdma_only;
 	bool asked; /* the mesh was searched for it */
 	struct mesh_beside beside;
-	bool is_better; /* what is tried now: it need not be beside the comm's own routes */
+	enum mesh_better better; /* what is tried now: it need not be beside its own routes */
 	/* No route is beside those, or better: mesh_relay_try_again() begins another search. */
 	bool vain;
 	uint64_t found_ms; /* since when the mesh is known, and its routes are used; 0: it is not */

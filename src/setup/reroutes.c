@@ -133,7 +133,7 @@ MESH_HOLDS(process)
 static int path_begin(struct mesh_reroute *reroute, struct mesh_comm *comm, uint64_t now_ms)
 {
 	struct mesh_peer *relay = reroute->relay->dials[0].peer;
-	bool has_one = false, better = reroute->relay->is_better;
+	bool has_one = false, better = reroute->relay->better;
 	struct mesh_path *path;
 	int i, ret;
 
@@ -242,13 +242,12 @@ MESH_HOLDS(process)
 static void beside_learn(const struct mesh_comm *comm, struct mesh_beside *beside)
 {
 	const struct mesh_route *route;
-	int i, k, num = one_rests(comm) ? comm->num_paths : 0;
+	int i, k;
 
 	memset(beside, 0, sizeof(*beside));
 	beside->goes_on = true;
-	for (i = 0; i < num; i++) {
-		if (!mesh_path_is(&comm->paths[i], MESH_PATH_UP) ||
-		    !mesh_path_has_relay(&comm->paths[i]))
+	for (i = 0; i < comm->num_paths; i++) {
+		if (!mesh_path_num_relays(&comm->paths[i]))
 			continue;
 		route = mesh_path_relayed_route(&comm->paths[i]);
 		for (k = 0; k < route->num_relays; k++)
@@ -258,6 +257,8 @@ static void beside_learn(const struct mesh_comm *comm, struct mesh_beside *besid
 		beside->leaves |= route->leaves;
 		beside->rdma |= comm->paths[i].rdma_hops;
 	}
+	if (!one_rests(comm))
+		beside->num = 0;
 }
 
 /* No route is there now: the next look is later. */
@@ -296,7 +297,7 @@ static uint64_t beside_look(struct mesh_reroute *reroute, struct mesh_comm *comm
 	}
 	beside_learn(comm, beside);
 	beside->better = better_for(comm, tier);
-	wanted = beside->better || beside->num;
+	wanted = beside->better || beside->num || beside->longest > 1;
 	if (wanted)
 		attempt_begin(reroute, comm, now_ms);
 	if (!reroute->path && reroute->look_ms &&

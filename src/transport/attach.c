@@ -102,15 +102,35 @@ static void route_log(const struct mesh_path *path, bool alone)
 			 alone ? " now" : ", too", mesh_path_describe(path).via_text, more);
 }
 
+/* Relays of the shortest route of this tier. */
+MESH_HOLDS(process)
+static int relays_fewest(const struct mesh_comm *comm, enum mesh_path_tier tier)
+{
+	int i, relays, fewest = MESH_RELAYS_MAX;
+
+	for (i = 0; i < comm->num_paths; i++) {
+		relays = mesh_path_num_relays(&comm->paths[i]);
+		if (relays && relays < fewest && comm->paths[i].tier == tier)
+			fewest = relays;
+	}
+	return fewest;
+}
+
 void mesh_attach_relays_leave(struct mesh_comm *comm)
 {
 	enum mesh_path_tier tier = mesh_comm_tier(comm);
 	struct mesh_path *path;
+	int i, relays, fewest;
 
 	mesh_process_assert_locked(comm->process);
-	for (path = comm->paths; path < comm->paths + comm->num_paths && comm->sending; path++) {
-		if (mesh_path_has_relay(path) && mesh_path_is(path, MESH_PATH_UP) &&
-		    path->tier > tier && path->tier != MESH_TIER_DRAINED)
+	if (!comm->sending)
+		return;
+	fewest = relays_fewest(comm, tier);
+	for (i = 0; i < comm->num_paths; i++) {
+		path = &comm->paths[i];
+		relays = mesh_path_num_relays(path);
+		if (relays && path->tier != MESH_TIER_DRAINED &&
+		    (path->tier > tier || relays > fewest))
 			mesh_path_leave(path);
 	}
 }

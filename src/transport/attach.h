@@ -52,8 +52,9 @@ MESH_HOLDS(process)
 bool mesh_attach_refused(struct mesh_peer *peer, const struct mesh_frame_refuse *refuse);
 
 /**
- * A sending comm leaves its paths over relays for those of a better tier that are up. What they had
- * in flight is asked for, and sent again if need be, as after a loss. Takes comm->lock.
+ * A sending comm leaves its paths over relays for those of a better tier that are up, or over fewer
+ * relays. What they had in flight is asked for, and sent again if need be, as after a loss. Takes
+ * comm->lock.
  */
 MESH_HOLDS(process)
 void mesh_attach_relays_leave(struct mesh_comm *comm);

@@ -432,6 +432,14 @@ const struct mesh_route *mesh_path_relayed_route(const struct mesh_path *path)
 	return &path->relayed->route;
 }
 
+int mesh_path_num_relays(const struct mesh_path *path)
+{
+	mesh_process_assert_locked(path->comm->process);
+	return mesh_path_has_relay(path) && mesh_path_is(path, MESH_PATH_UP)
+		       ? path->relayed->route.num_relays
+		       : 0;
+}
+
 void mesh_path_relayed_route_set(struct mesh_path *path, const struct mesh_route *route, bool rdma)
 {
 	mesh_process_assert_locked(path->comm->process);

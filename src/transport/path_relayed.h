@@ -54,6 +54,9 @@ struct mesh_retry *mesh_path_retry_of(const struct mesh_path *path);
 /** The route that its circuit was asked for. No relays: none was yet. process->lock held. */
 MESH_HOLDS(process)
 const struct mesh_route *mesh_path_relayed_route(const struct mesh_path *path);
+/** How many relays a path of a sending comm leads over now; 0: none, or it is not up. */
+MESH_HOLDS(process)
+int mesh_path_num_relays(const struct mesh_path *path);
 MESH_HOLDS(process)
 void mesh_path_relayed_route_set(struct mesh_path *path, const struct mesh_route *route, bool rdma);
 

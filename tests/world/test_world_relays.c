@@ -64,6 +64,10 @@ static const struct test_case cases[] = {
 	 .events = {DOWN(1000, 1), UP(6000, 1), ENDS(7000)}},
 	/* A cable between the two, later: a stream that goes over a relay does not move to it. */
 	{"cable-added", "line", 2000, .events = {PLUGGED(1000, 0, 2), ENDS(8000)}},
+	/* One relay is better than two: the stream moves when a cable of other nodes comes. */
+	{"shorter", "detour", 2000, .absent = 1u << 1,
+	 .events = {UP(1000, 1), IS_USED(16000, 1), IS_QUIET(17000, 3), DOWN(17000, 1),
+		    IS_USED(20000, 3), UP(20000, 1), IS_USED(50000, 1), ENDS(51000)}},
 	/* The only cable between the two is pulled: a relay carries them until it is back. */
 	{"pulled", "triangle", 350, .events = {DOWN(1000, 0), UP(20000, 0), ENDS(24000)}},
 	{"hole", "triangle", 1200, .events = {HOLE(1000, 0), UP(20000, 0), ENDS(24000)}},
