@@ -204,7 +204,7 @@ struct mesh_peer {
 	char name[MESH_NODE_NAME_MAX]; /* its node's; "" until known */
 	struct mesh_remote *remote;
 
-	struct mesh_sink sink; /* for GREET and GREET_REPLY */
+	struct mesh_sink sink; /* for GREET */
 	/* Set by the poller, with domain->lock held. */
 	_Atomic(bool) greeted;
 	_Atomic(int) greet_error; /* a greeting could not be sent: negative errno */

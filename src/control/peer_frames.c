@@ -40,7 +40,7 @@ void mesh_peer_greeting_arrived(struct mesh_sink *sink, const struct mesh_messag
 	struct mesh_peer *peer = mesh_container_of(sink, struct mesh_peer, sink);
 
 	(void)payload;
-	if (header->type != (peer->incoming ? MESH_MESSAGE_GREET : MESH_MESSAGE_GREET_REPLY))
+	if (header->type != MESH_MESSAGE_GREET)
 		return;
 	atomic_store(&peer->greeted, true); /* mesh_peer_tick() looks each millisecond */
 }
@@ -58,13 +58,13 @@ static void greeting_sent(struct mesh_buffer *buffer, int error)
 	atomic_fetch_sub(&peer->greetings, 1); /* last: now the peer may be freed */
 }
 
-/* Sends GREET, or its reply. Returns 0, or -EAGAIN if no buffer is free now. */
+/* Sends GREET, or the answer to it. Returns 0, or -EAGAIN if no buffer is free now. */
 MESH_HOLDS(process)
 static int greeting_send(struct mesh_peer *peer)
 {
 	struct mesh_buffer *buffer = mesh_remote_buffer_get(peer->domain, peer->remote);
 	struct mesh_message_header header = {
-		.type = peer->incoming ? MESH_MESSAGE_GREET_REPLY : MESH_MESSAGE_GREET,
+		.type = MESH_MESSAGE_GREET,
 		.comm = peer->remote_id,
 		.token = peer->remote_token,
 	};

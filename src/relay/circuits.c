@@ -349,7 +349,7 @@ bool mesh_circuit_frame_pass(struct mesh_peer *peer, const struct mesh_frame *fr
 	if (!side)
 		return false;
 	/* Its process may end before the connecting end shuts the circuit. */
-	if (frame->header.type == MESH_FRAME_CLOSED)
+	if (frame->header.type == MESH_FRAME_CLOSE && frame->close.closed)
 		mesh_circuit_side_set(side, MESH_SIDE_CLOSED);
 	to = side->other;
 	if (!to->peer || to->lost || !to->known)

@@ -103,7 +103,6 @@ const struct mesh_peer_events mesh_setup_events = {
 			[MESH_FRAME_CONNECT] = connect_handle,
 			[MESH_FRAME_ACCEPT] = accept_handle,
 			[MESH_FRAME_CLOSE] = comm_handle,
-			[MESH_FRAME_CLOSED] = comm_handle,
 			[MESH_FRAME_ASK] = comm_handle,
 			[MESH_FRAME_WITHDRAW] = mesh_listener_withdrawn,
 			[MESH_FRAME_RESUME] = comm_handle,

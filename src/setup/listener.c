@@ -216,7 +216,7 @@ static bool waiting_find_drop(struct mesh_listener *listener, const struct mesh_
 void mesh_listener_withdrawn(struct mesh_peer *peer, const struct mesh_frame *frame)
 {
 	const struct mesh_frame_withdraw *withdraw = &frame->withdraw;
-	const struct mesh_frame_closed nothing = {0};
+	const struct mesh_frame_close nothing = {.closed = 1};
 	struct mesh_listener *listener;
 	struct mesh_comm *comm;
 

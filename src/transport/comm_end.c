@@ -82,26 +82,25 @@ bool mesh_comm_end(struct mesh_comm *comm, int error, const char *why)
 
 /* ---- our own end --------------------------------------------------------------------------- */
 
-/* Sends the frame about @state of our end. CLOSED and UNCLEAN travel in the same frame. */
+/* Sends the frame about @state of our end. */
 MESH_HOLDS(process)
 static void end_send(struct mesh_comm *comm, enum mesh_end state)
 {
-	struct mesh_frame frame = {0};
+	struct mesh_frame frame = {.close = {.closed = state != MESH_END_CLOSING}};
 
 	mesh_comm_lock(comm);
 	if (!comm->sending && state != MESH_END_CLOSING)
-		frame.closed.sent = mesh_requests_done(comm);
+		frame.close.sent = mesh_requests_done(comm);
 	if (comm->sending && state != MESH_END_CLOSING) {
-		frame.closed.sent = mesh_send_count(comm);
-		frame.closed.writes = comm->send.writes;
-		frame.closed.unclean = state == MESH_END_UNCLEAN ||
-				       mesh_send_is_in_doubt(comm, false) ||
-				       (comm->send.num_unacked && comm->send.round);
-		frame.closed.unacked = comm->send.num_unacked != 0;
+		frame.close.sent = mesh_send_count(comm);
+		frame.close.writes = comm->send.writes;
+		frame.close.unclean = state == MESH_END_UNCLEAN ||
+				      mesh_send_is_in_doubt(comm, false) ||
+				      (comm->send.num_unacked && comm->send.round);
+		frame.close.unacked = comm->send.num_unacked != 0;
 	}
 	mesh_comm_unlock(comm);
-	mesh_comm_frame_send(comm, &frame,
-			     state == MESH_END_CLOSING ? MESH_FRAME_CLOSE : MESH_FRAME_CLOSED);
+	mesh_comm_frame_send(comm, &frame, MESH_FRAME_CLOSE);
 }
 
 void mesh_comm_end_step(struct mesh_comm *comm, enum mesh_end state)
@@ -141,9 +140,9 @@ void mesh_comm_end_repeat(struct mesh_comm *comm)
 
 void mesh_comm_refuse(const struct mesh_comm *comm)
 {
-	struct mesh_frame frame = {.closed = {.sent = 0}};
+	struct mesh_frame frame = {.close = {.closed = 1}};
 
-	mesh_comm_frame_send(comm, &frame, MESH_FRAME_CLOSED);
+	mesh_comm_frame_send(comm, &frame, MESH_FRAME_CLOSE);
 }
 
 /* ---- the peer closes ----------------------------------------------------------------------- */
@@ -304,7 +303,7 @@ void mesh_comm_asked_set(struct mesh_comm *comm, bool asked)
 
 /* Learns what CLOSED says: only the first counts are used. */
 MESH_HOLDS(comm)
-static void closed_learn(struct mesh_comm *comm, const struct mesh_frame_closed *frame)
+static void closed_learn(struct mesh_comm *comm, const struct mesh_frame_close *frame)
 {
 	if (!mesh_comm_peer_is_over(comm)) {
 		comm->peer_said = frame->unacked ? MESH_SAID_CLOSED_UNACKED : MESH_SAID_CLOSED;
@@ -316,19 +315,19 @@ static void closed_learn(struct mesh_comm *comm, const struct mesh_frame_closed 
 	mesh_comm_peer_end_learn(comm, frame->unclean ? MESH_END_UNCLEAN : MESH_END_CLOSED);
 }
 
-void mesh_comm_close_came(struct mesh_comm *comm, const struct mesh_frame_closed *closed)
+void mesh_comm_close_came(struct mesh_comm *comm, const struct mesh_frame_close *frame)
 {
 	mesh_comm_lock(comm);
 	if (!comm->peer_said)
 		comm->peer_said = MESH_SAID_CLOSE;
-	if (closed)
-		closed_learn(comm, closed);
+	if (frame->closed)
+		closed_learn(comm, frame);
 	else
 		mesh_comm_peer_end_learn(comm, MESH_END_CLOSING);
 	mesh_comm_unlock(comm);
 	peer_answered(mesh_comm_frame_peer(comm));
 	comm_tick(comm);
-	if (closed)
+	if (frame->closed)
 		mesh_comm_end_repeat(comm);
 	/*
 	 * The answer is CLOSE, because our operations in flight may take long: it proves that this

@@ -46,9 +46,9 @@ void mesh_comm_end_step(struct mesh_comm *comm, enum mesh_end state);
 MESH_HOLDS(process)
 void mesh_comm_end_repeat(struct mesh_comm *comm);
 
-/** CLOSE came from the comm's peer, or @closed. process->lock held. */
+/** CLOSE came from the comm's peer. process->lock held. */
 MESH_HOLDS(process)
-void mesh_comm_close_came(struct mesh_comm *comm, const struct mesh_frame_closed *closed);
+void mesh_comm_close_came(struct mesh_comm *comm, const struct mesh_frame_close *frame);
 
 /**
  * If the comm has failed: closes our end towards the peer, whose NCCL must not wait until ours has

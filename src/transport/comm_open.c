@@ -418,12 +418,13 @@ static void stray_handle(struct mesh_peer *peer, const struct mesh_frame *frame)
 		mesh_count_event(&peer->process->counters->refused);
 	if (peer->state != MESH_PEER_UP)
 		return;
-	if (frame->header.type == MESH_FRAME_CLOSE) {
+	if (frame->header.type != MESH_FRAME_CLOSE)
+		return;
+	if (!frame->close.closed)
 		mesh_peer_drain(peer, frame->to_comm,
 				mesh_clock_ms() + peer->process->config.dead_peer_timeout_s * 1000);
-	} else if (frame->header.type == MESH_FRAME_CLOSED && peer->stray == frame->to_comm) {
+	else if (peer->stray == frame->to_comm)
 		mesh_peer_drain(peer, 0, 0);
-	}
 }
 
 /* A frame may come over each path of the comm, and names the comm by the id that it has there. */
@@ -437,11 +438,9 @@ void mesh_comm_frame_handle(struct mesh_peer *peer, const struct mesh_frame *fra
 	}
 	switch ((enum mesh_frame_type)frame->header.type) {
 	case MESH_FRAME_CLOSE:
-		mesh_comm_close_came(over->comm, NULL);
-		break;
-	case MESH_FRAME_CLOSED:
-		mesh_comm_close_came(over->comm, &frame->closed);
-		linger_check(over->comm); /* may free it */
+		mesh_comm_close_came(over->comm, &frame->close);
+		if (frame->close.closed)
+			linger_check(over->comm); /* may free it */
 		break;
 	case MESH_FRAME_ASK:
 		mesh_stall_asked(over->comm, &frame->ask);

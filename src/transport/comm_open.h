@@ -63,7 +63,7 @@ void mesh_comm_memory_free(struct mesh_comm *comm);
  */
 void mesh_comm_close(struct mesh_comm *comm);
 
-/** A frame of the control connection that is for a comm: CLOSE, CLOSED, ASK, RESUME or HAVE. */
+/** A frame of the control connection that is for a comm: CLOSE, ASK, RESUME or HAVE. */
 MESH_HOLDS(process)
 void mesh_comm_frame_handle(struct mesh_peer *peer, const struct mesh_frame *frame);
 

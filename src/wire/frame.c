@@ -138,7 +138,6 @@ static const struct frame_rule {
 	[MESH_FRAME_WITHDRAW] = {.size = SIZE_OF(withdraw)},
 	[MESH_FRAME_ACCEPT] = {.size = SIZE_OF(accept)},
 	[MESH_FRAME_CLOSE] = {.size = SIZE_OF(close)},
-	[MESH_FRAME_CLOSED] = {.size = SIZE_OF(closed)},
 	[MESH_FRAME_ASK] = {.size = SIZE_OF(ask)},
 	[MESH_FRAME_PORT] = {.size = SIZE_OF(port)},
 	[MESH_FRAME_RESUME] = {.size = SIZE_OF(resume)},

@@ -17,17 +17,16 @@ enum mesh_frame_type {
 	MESH_FRAME_REFUSE,    /* HELLO or CONNECT is refused, with the reason */
 	MESH_FRAME_CONNECT,   /* connector: open a comm, or a path of it; a path's next life */
 	MESH_FRAME_ACCEPT,    /* listener: the path is accepted; carries the path's id */
-	MESH_FRAME_CLOSE,    /* the sender's end of this comm closes: start nothing new, and poll */
-	MESH_FRAME_CLOSED,   /* the sender's end is closed: it has nothing in flight */
-	MESH_FRAME_ASK,	     /* either end: this message has been pending for long */
-	MESH_FRAME_PORT,     /* connector: the TCP port that its provider connected from */
-	MESH_FRAME_WITHDRAW, /* connector: it drops a comm that its NCCL never had, or gives up */
-	MESH_FRAME_RESUME,   /* sending end: fence what is lost, then say what you have */
-	MESH_FRAME_HAVE,     /* receiving end: the answer */
-	MESH_FRAME_OPEN,     /* towards the listener: open a circuit through this relay */
-	MESH_FRAME_OPENED,   /* relay: the answer, once the listener has accepted */
-	MESH_FRAME_CIRCUIT,  /* an end or a relay of a circuit: it has ended, or is broken */
-	MESH_FRAME_NICS,     /* either end: other NICs than in its HELLO, or one is drained */
+	MESH_FRAME_CLOSE,     /* the sender's end of this comm closes, or is closed */
+	MESH_FRAME_ASK,	      /* either end: this message has been pending for long */
+	MESH_FRAME_PORT,      /* connector: the TCP port that its provider connected from */
+	MESH_FRAME_WITHDRAW,  /* connector: it drops a comm that its NCCL never had, or gives up */
+	MESH_FRAME_RESUME,    /* sending end: fence what is lost, then say what you have */
+	MESH_FRAME_HAVE,      /* receiving end: the answer */
+	MESH_FRAME_OPEN,      /* towards the listener: open a circuit through this relay */
+	MESH_FRAME_OPENED,    /* relay: the answer, once the listener has accepted */
+	MESH_FRAME_CIRCUIT,   /* an end or a relay of a circuit: it has ended, or is broken */
+	MESH_FRAME_NICS,      /* either end: other NICs than in its HELLO, or one is drained */
 	MESH_FRAME_TYPES
 };
 
@@ -212,25 +211,21 @@ struct mesh_frame_accept {
 };
 _Static_assert(sizeof(struct mesh_frame_accept) == 16, "wire format");
 
+/*
+ * While an end is not closed yet the other one starts nothing new, and polls. The counts are those
+ * of a sending comm. A receiving comm sends in their place how many messages are complete, from the
+ * first on, and zeros.
+ */
 struct mesh_frame_close {
 	uint32_t to_comm;
-	uint32_t reserved; /* 0 */
-};
-_Static_assert(sizeof(struct mesh_frame_close) == 8, "wire format");
-
-/*
- * The counts are those of a sending comm. A receiving comm sends in their place how many messages
- * are complete, from the first on, and zeros.
- */
-struct mesh_frame_closed {
-	uint32_t to_comm;
+	uint32_t closed;  /* 1: it has nothing in flight; 0: it may have, and the rest is 0 */
 	uint32_t sent;	  /* messages */
 	uint32_t writes;  /* RMA writes that were started */
 	uint32_t unclean; /* 1: some writes may still arrive; else 0 */
 	uint32_t unacked; /* 1: some writes may be on their way, and arrive; else 0 */
 };
-_Static_assert(offsetof(struct mesh_frame_closed, sent) == 4, "wire format");
-_Static_assert(sizeof(struct mesh_frame_closed) == 20, "wire format");
+_Static_assert(offsetof(struct mesh_frame_close, sent) == 8, "wire format");
+_Static_assert(sizeof(struct mesh_frame_close) == 24, "wire format");
 
 struct mesh_frame_ask {
 	uint32_t to_comm;
@@ -388,7 +383,6 @@ struct mesh_frame {
 		uint32_t to_comm; /* of those below, which are for a comm */
 		struct mesh_frame_accept accept;
 		struct mesh_frame_close close;
-		struct mesh_frame_closed closed;
 		struct mesh_frame_ask ask;
 		struct mesh_frame_resume resume;
 		struct mesh_frame_have have;
@@ -399,7 +393,6 @@ struct mesh_frame {
 };
 _Static_assert(offsetof(struct mesh_frame_accept, to_comm) == 0, "mesh_frame.to_comm");
 _Static_assert(offsetof(struct mesh_frame_close, to_comm) == 0, "mesh_frame.to_comm");
-_Static_assert(offsetof(struct mesh_frame_closed, to_comm) == 0, "mesh_frame.to_comm");
 _Static_assert(offsetof(struct mesh_frame_ask, to_comm) == 0, "mesh_frame.to_comm");
 _Static_assert(offsetof(struct mesh_frame_resume, to_comm) == 0, "mesh_frame.to_comm");
 _Static_assert(offsetof(struct mesh_frame_have, to_comm) == 0, "mesh_frame.to_comm");

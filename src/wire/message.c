@@ -69,7 +69,6 @@ static bool message_fits(const struct mesh_message_header *header)
 	case MESH_MESSAGE_POSTED:
 		return acked_fits(header) && !header->length;
 	case MESH_MESSAGE_GREET:
-	case MESH_MESSAGE_GREET_REPLY:
 	case MESH_MESSAGE_WANT:
 		return !header->length;
 	}

@@ -10,15 +10,15 @@
 #include "wire/protocol.h"
 
 enum mesh_message_type {
-	MESH_MESSAGE_GREET = 1,	  /* first message on a path: proves that the fabric works */
-	MESH_MESSAGE_GREET_REPLY, /* the answer to GREET */
-	MESH_MESSAGE_GRANT,	  /* receiver: where these receives may be written */
-	MESH_MESSAGE_POSTED,	  /* receiver: the number of posted receives; what is complete */
-	MESH_MESSAGE_WANT,	  /* sender: requests the grant of this sequence number */
-	MESH_MESSAGE_DATA,	  /* sender: a small message itself */
-	MESH_MESSAGE_WRITTEN,	  /* sender: a segment is written, if no immediate says all of it */
-	MESH_MESSAGE_RELAYED,	  /* to a relay: a segment is in its memory, to be written on */
-	MESH_MESSAGE_ARRIVED,	  /* from a relay: these segments have arrived at the receiver */
+	/* First message on a link, in both directions: proves that the fabric works. */
+	MESH_MESSAGE_GREET = 1,
+	MESH_MESSAGE_GRANT,   /* receiver: where these receives may be written */
+	MESH_MESSAGE_POSTED,  /* receiver: the number of posted receives; what is complete */
+	MESH_MESSAGE_WANT,    /* sender: requests the grant of this sequence number */
+	MESH_MESSAGE_DATA,    /* sender: a small message itself */
+	MESH_MESSAGE_WRITTEN, /* sender: a segment is written, if no immediate says all of it */
+	MESH_MESSAGE_RELAYED, /* to a relay: a segment is in its memory, to be written on */
+	MESH_MESSAGE_ARRIVED, /* from a relay: these segments have arrived at the receiver */
 };
 
 struct mesh_message_header {
@@ -29,8 +29,7 @@ struct mesh_message_header {
 	uint32_t length; /* bytes behind this header */
 	uint32_t comm;	 /* the receiver's comm id; GREET: peer id */
 	uint32_t token;	 /* the receiver's token */
-	/* Of the message; GRANT: of its first grant; POSTED: the number posted; GREET and its
-	 * reply: 0. */
+	/* Of the message; GRANT: of its first grant; POSTED: the number posted; GREET: 0. */
 	uint32_t seq;
 	union {
 		uint32_t size;	/* WRITTEN, RELAYED: bytes of the whole message */

@@ -92,10 +92,10 @@ static void sent(struct mesh_buffer *buffer, int error)
 	(void)error;
 }
 
-static void greeting_send(const struct simulated *peer, enum mesh_message_type type)
+static void greeting_send(const struct simulated *peer)
 {
 	const struct mesh_message_header header = {
-		.type = (uint8_t)type, .comm = peer->peer_id, .token = peer->peer_token};
+		.type = MESH_MESSAGE_GREET, .comm = peer->peer_id, .token = peer->peer_token};
 	struct mesh_buffer *buffer;
 
 	while (!(buffer = mesh_remote_buffer_get(sim.domain, sim.remote)))
@@ -130,10 +130,10 @@ static void greeting_arrived(struct mesh_sink *sink, const struct mesh_message_h
 	struct simulated *peer = mesh_container_of(sink, struct simulated, sink);
 
 	(void)payload;
-	if (header->type == MESH_MESSAGE_GREET)
-		greeting_send(peer, MESH_MESSAGE_GREET_REPLY);
-	else if (header->type == MESH_MESSAGE_GREET_REPLY)
+	if (header->type == MESH_MESSAGE_GREET && peer->dials)
 		comms_request(peer);
+	else if (header->type == MESH_MESSAGE_GREET)
+		greeting_send(peer);
 }
 
 static void hello_came(struct simulated *peer, const struct mesh_frame_hello *hello)
@@ -144,7 +144,7 @@ static void hello_came(struct simulated *peer, const struct mesh_frame_hello *he
 	    mesh_remote_open(sim.domain, hello->endpoint_name, hello->name_len, &sim.remote))
 		abort();
 	if (peer->dials)
-		greeting_send(peer, MESH_MESSAGE_GREET);
+		greeting_send(peer);
 	else
 		hello_send(peer);
 }
@@ -168,8 +168,9 @@ static void closed_answer(const struct simulated *peer, uint32_t comm)
 	struct mesh_frame frame;
 
 	memset(&frame, 0, sizeof(frame));
-	frame.closed.to_comm = peer->remote_comms[comm];
-	frame_send(peer, &frame, MESH_FRAME_CLOSED);
+	frame.close.to_comm = peer->remote_comms[comm];
+	frame.close.closed = 1;
+	frame_send(peer, &frame, MESH_FRAME_CLOSE);
 }
 
 static void closed_came(struct simulated *peer, uint32_t comm)
@@ -197,8 +198,9 @@ static void frame_came(struct simulated *peer, const struct mesh_frame *frame)
 	case MESH_FRAME_ACCEPT:
 		peer->remote_comms[frame->to_comm % SIMULATED_COMMS_MAX] = frame->accept.comm;
 		break;
-	case MESH_FRAME_CLOSED:
-		closed_came(peer, frame->to_comm);
+	case MESH_FRAME_CLOSE:
+		if (frame->close.closed)
+			closed_came(peer, frame->to_comm);
 		break;
 	default:
 		break;

@@ -94,9 +94,10 @@ static void end_is_read(enum end how)
 	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, ends), 0);
 	fixture.peers[1].watch.fd = ends[0];
 	frame.to_comm = comm->paths[1].sink.id;
-	frame.closed.writes = 5;
-	assert_int_equal(write(ends[1], &frame, mesh_frame_finish(&frame, MESH_FRAME_CLOSED)),
-			 sizeof(frame.header) + sizeof(frame.closed));
+	frame.close.closed = 1;
+	frame.close.writes = 5;
+	assert_int_equal(write(ends[1], &frame, mesh_frame_finish(&frame, MESH_FRAME_CLOSE)),
+			 sizeof(frame.header) + sizeof(frame.close));
 	close(ends[1]);
 	connection_end(how);
 	peer->watch.ready(&peer->watch, EPOLLIN | EPOLLHUP);

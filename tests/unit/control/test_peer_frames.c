@@ -66,8 +66,8 @@ static size_t frames_take(uint8_t *bytes, size_t size, uint32_t *count)
 
 	while (size && (taken = mesh_frame_decode(bytes, size, &frame)) != 0) {
 		assert_true(taken > 0);
-		assert_int_equal(frame.header.type, MESH_FRAME_CLOSED);
-		assert_int_equal(frame.closed.sent, (*count)++);
+		assert_int_equal(frame.header.type, MESH_FRAME_CLOSE);
+		assert_int_equal(frame.close.sent, (*count)++);
 		size -= (size_t)taken;
 		memmove(bytes, bytes + taken, size);
 	}
@@ -94,8 +94,8 @@ TEST(frames_wait_for_the_socket)
 			 0);
 	slow = LIST_FIRST(&fixture.setup.process.peers);
 	while (slow->out_size < 16384) {
-		frame = (struct mesh_frame){.closed = {.to_comm = 1, .sent = sent++}};
-		mesh_peer_send(slow, &frame, MESH_FRAME_CLOSED);
+		frame = (struct mesh_frame){.close = {.to_comm = 1, .sent = sent++}};
+		mesh_peer_send(slow, &frame, MESH_FRAME_CLOSE);
 	}
 	while (read < sent) {
 		n = recv(ends[1], bytes + have, sizeof(bytes) - have, 0);
@@ -105,7 +105,7 @@ TEST(frames_wait_for_the_socket)
 		}
 		assert_true(n > 0);
 		have = frames_take(bytes, have + (size_t)n, &read);
-		cut |= slow->out_size % (sizeof(frame.header) + sizeof(frame.closed)) != 0;
+		cut |= slow->out_size % (sizeof(frame.header) + sizeof(frame.close)) != 0;
 	}
 	assert_true(cut);
 	assert_int_equal(have + slow->out_size, 0);

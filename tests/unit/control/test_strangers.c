@@ -255,9 +255,9 @@ TEST(refusal_of_nothing)
 /* They have no comm and are dropped. */
 TEST(frames_for_no_comm)
 {
-	static const enum mesh_frame_type types[] = {MESH_FRAME_CLOSE,	MESH_FRAME_CLOSED,
-						     MESH_FRAME_ASK,	MESH_FRAME_PORT,
-						     MESH_FRAME_ACCEPT, MESH_FRAME_WITHDRAW};
+	static const enum mesh_frame_type types[] = {MESH_FRAME_CLOSE, MESH_FRAME_ASK,
+						     MESH_FRAME_PORT, MESH_FRAME_ACCEPT,
+						     MESH_FRAME_WITHDRAW};
 	struct mesh_frame frame;
 
 	FOR_EACH(i, types) {
@@ -339,7 +339,7 @@ TEST(listener_is_full)
 	mesh_listener_close(stranger.listener);
 	stranger.listener = NULL;
 	for (i = 0; i < MESH_LISTENER_QUEUE; i++)
-		assert_int_equal(stranger_frame_read(MESH_FRAME_CLOSED).to_comm, i + 1);
+		assert_int_equal(stranger_frame_read(MESH_FRAME_CLOSE).to_comm, i + 1);
 }
 
 void tests_begin(void)

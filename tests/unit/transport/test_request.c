@@ -130,14 +130,15 @@ TEST(quiet_failures)
 /* The peer aborts in mid-message, and its process ends before what it has sent is here. */
 TEST(process_ends_after_abort)
 {
-	struct mesh_frame_closed closed = {.sent = 1, .writes = 1, .unclean = 1};
+	struct mesh_frame_close closed = {.closed = 1, .sent = 1, .writes = 1, .unclean = 1};
+	struct mesh_frame_close closing = {.closed = 0};
 	struct mesh_request *request;
 
 	comm = fixture_open(MESH_PROVIDER_TCP, 1, false);
 	request = fixture_post(comm, LARGE);
 	fixture_sends_complete();
 	process_take();
-	mesh_comm_close_came(comm, NULL);
+	mesh_comm_close_came(comm, &closing);
 	mesh_comm_close_came(comm, &closed);
 	mesh_peer_process_ended(&fixture.peers[0], "its process has ended");
 	mesh_peer_bury(&fixture.peers[0]);

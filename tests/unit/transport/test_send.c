@@ -460,7 +460,7 @@ TEST(write_fails)
 	assert_int_equal(comm_path(comm, 0).counters->errors, 1);
 	assert_false(fixture_is_done(request));
 	fixture_comm_close(comm);
-	assert_int_equal(fixture_frame(MESH_FRAME_CLOSED).closed.unclean, 1);
+	assert_int_equal(fixture_frame(MESH_FRAME_CLOSE).close.unclean, 1);
 }
 
 TEST(message_fails)

@@ -97,9 +97,8 @@ TEST(frames)
 	struct mesh_frame frame;
 
 	ROUND_TRIP(frame.accept = ((struct mesh_frame_accept){1, 2, 3, 0}), MESH_FRAME_ACCEPT, 16);
-	ROUND_TRIP(frame.close = ((struct mesh_frame_close){1, 0}), MESH_FRAME_CLOSE, 8);
-	ROUND_TRIP(frame.closed = ((struct mesh_frame_closed){1, 2, 3, 1, 0}), MESH_FRAME_CLOSED,
-		   20);
+	ROUND_TRIP(frame.close = ((struct mesh_frame_close){1, 1, 2, 3, 1, 0}), MESH_FRAME_CLOSE,
+		   24);
 	ROUND_TRIP(frame.ask = ((struct mesh_frame_ask){1, UINT32_MAX, 1}), MESH_FRAME_ASK, 12);
 	ROUND_TRIP(frame.port = ((struct mesh_frame_port){UINT16_MAX, {0}}), MESH_FRAME_PORT, 8);
 	ROUND_TRIP(frame.refuse = ((struct mesh_frame_refuse){MESH_REFUSAL_VERSION, 1, 2, 0}),
@@ -230,11 +229,11 @@ TEST(frame_lengths)
 {
 	/* HELLO with two NICs; 0: not a type. */
 	static const uint16_t lengths[256] = {
-		[MESH_FRAME_HELLO] = 296,  [MESH_FRAME_REFUSE] = 16,   [MESH_FRAME_CONNECT] = 232,
-		[MESH_FRAME_ACCEPT] = 16,  [MESH_FRAME_CLOSE] = 8,     [MESH_FRAME_CLOSED] = 20,
-		[MESH_FRAME_ASK] = 12,	   [MESH_FRAME_PORT] = 8,      [MESH_FRAME_WITHDRAW] = 24,
-		[MESH_FRAME_RESUME] = 48,  [MESH_FRAME_HAVE] = 144,    [MESH_FRAME_OPEN] = 480,
-		[MESH_FRAME_OPENED] = 176, [MESH_FRAME_CIRCUIT] = 168, [MESH_FRAME_NICS] = 392,
+		[MESH_FRAME_HELLO] = 296,   [MESH_FRAME_REFUSE] = 16,	[MESH_FRAME_CONNECT] = 232,
+		[MESH_FRAME_ACCEPT] = 16,   [MESH_FRAME_CLOSE] = 24,	[MESH_FRAME_ASK] = 12,
+		[MESH_FRAME_PORT] = 8,	    [MESH_FRAME_WITHDRAW] = 24, [MESH_FRAME_RESUME] = 48,
+		[MESH_FRAME_HAVE] = 144,    [MESH_FRAME_OPEN] = 480,	[MESH_FRAME_OPENED] = 176,
+		[MESH_FRAME_CIRCUIT] = 168, [MESH_FRAME_NICS] = 392,
 	};
 	uint8_t bytes[8 + UINT16_MAX];
 	struct mesh_frame frame, got;

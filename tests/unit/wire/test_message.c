@@ -31,12 +31,11 @@ TEST(messages)
 		for (length = 0; length < 64; length++) {
 			struct mesh_message_header header = {
 				.type = (uint8_t)type, .length = length, .comm = 1};
-			bool legal =
-				type == MESH_MESSAGE_DATA ||
-				(type == MESH_MESSAGE_WRITTEN && length == 16) ||
-				((type == MESH_MESSAGE_GREET || type == MESH_MESSAGE_GREET_REPLY ||
-				  type == MESH_MESSAGE_POSTED || type == MESH_MESSAGE_WANT) &&
-				 length == 0);
+			bool legal = type == MESH_MESSAGE_DATA ||
+				     (type == MESH_MESSAGE_WRITTEN && length == 16) ||
+				     ((type == MESH_MESSAGE_GREET || type == MESH_MESSAGE_POSTED ||
+				       type == MESH_MESSAGE_WANT) &&
+				      length == 0);
 
 			assert_int_equal(message_check(header, 24 + length), legal ? 0 : -EPROTO);
 			/* Header and bytes must agree, one more or less is refused. */
