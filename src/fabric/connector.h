@@ -12,16 +12,15 @@
  * address, for up to 2 s if nothing answers, and holds the lock of its endpoint meanwhile, which
  * each send and each poll on that NIC need. So a thread that connects claims the endpoint before:
  * polls are skipped, sends wait in their backlogs, and no thread waits with a lock held. Only that
- * NIC stands still; the engine and set-up on other NICs go on. So that it does not stand still for
- * long, a message connects only once the kernel knows the peer's link address (remote.c). A fence's
- * write is posted in the same way (fence.c), but at once: as a rule the connection that it is to
- * end still exists.
+ * NIC stands still; the engine and set-up on other NICs go on. As a rule it does not for long: HELLO
+ * has come from that address over TCP before anything connects, so the kernel knows the peer's link
+ * address. A fence's write is posted in the same way (fence.c).
  */
 struct mesh_connector;
 
 /*
  * The longest that a NIC or a kernel that is there takes to answer: rdma_resolve_addr() waits so
- * long inside of libfabric, and we for a link address, and for the refusal of a fence's write.
+ * long inside of libfabric, and we for the refusal of a fence's write.
  */
 #define MESH_ANSWER_MS 2000
 

@@ -11,7 +11,6 @@
 #include "base/log.h"
 #include "fabric/connector.h"
 #include "fabric/remote.h"
-#include "system/route.h"
 
 /*
  * True if something still points to the remote: the connector, or an operation, which the NIC may
@@ -429,49 +428,25 @@ static struct mesh_buffer *message_take(struct mesh_domain *domain, struct mesh_
 	return message_first(domain, remote);
 }
 
-/*
- * Inside the provider the kernel would ask for the peer's link address, while the whole NIC stands
- * still. So it is asked before, and the NIC serves its other peers meanwhile. Returns 0 if the
- * address is known; -FI_EAGAIN: not yet; -FI_EHOSTUNREACH: nothing answers.
- */
-static int remote_resolve(struct mesh_domain *domain, struct mesh_remote *remote)
-{
-	const struct mesh_nic *nic = domain->nic;
-	uint64_t since_ms = remote->unresolved_ms, now_ms = mesh_clock_ms();
-	struct mesh_addr theirs = remote->flow->address;
-
-	remote->unresolved_ms = 0; /* after a failure the next message waits as long */
-	theirs.scope_id = nic->source.scope_id;
-	if (!mesh_link_address_find(&nic->source, nic->ifindex, &theirs))
-		return 0;
-	if (since_ms && now_ms - since_ms >= MESH_ANSWER_MS)
-		return -FI_EHOSTUNREACH;
-	remote->unresolved_ms = since_ms ? since_ms : now_ms;
-	return -FI_EAGAIN;
-}
-
 bool mesh_remote_connect_next(struct mesh_domain *domain)
 {
 	struct mesh_remote *remote = remote_take(domain);
-	struct mesh_buffer *message = NULL;
-	int known, ret;
+	struct mesh_buffer *message;
+	int ret = 0;
 
 	if (!remote)
 		return false;
-	known = ret = remote_resolve(domain, remote);
-	if (!known && !mesh_endpoint_claim(domain)) {
+	if (!mesh_endpoint_claim(domain)) {
 		mesh_transmit_lock(domain);
 		domain->at_work = NULL;
 		remote->wants_connection = true;
 		mesh_transmit_unlock(domain);
 		return false;
 	}
-	if (ret != -FI_EAGAIN)
-		message = message_take(domain, remote);
-	if (message && !known)
+	message = message_take(domain, remote);
+	if (message)
 		ret = buffer_post(domain, message);
 	remote_give_back(domain, remote, message, ret);
-	if (!known)
-		mesh_endpoint_release(domain);
+	mesh_endpoint_release(domain);
 	return true;
 }

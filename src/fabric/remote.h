@@ -23,8 +23,6 @@ struct mesh_remote {
 	bool wants_connection;
 	int connect_error; /* how that ended for the first of the backlog; 0: it did not fail */
 	uint64_t tried_ms; /* when it ended last */
-	uint64_t
-		unresolved_ms; /* since when it has no link address, or 0; the connector's thread */
 	/*
 	 * The TCP port from which the peer's provider connected, as the peer reported it; 0 if
 	 * unknown. It distinguishes the peer's socket from those of other processes at the same

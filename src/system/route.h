@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * route.h - asks the kernel by which interface a packet would leave, to which node it goes, and
- * whether the kernel knows that node's link address (by ARP, or NDP).
- */
+/* route.h - asks the kernel by which interface a packet would leave. */
 #ifndef MESH_SYSTEM_ROUTE_H
 #define MESH_SYSTEM_ROUTE_H
 
@@ -28,17 +25,5 @@ int mesh_route_find(const struct mesh_addr *source, const struct mesh_addr *dest
  */
 bool mesh_route_leads(const struct mesh_addr *source, unsigned int ifindex,
 		      const struct mesh_addr *destination);
-
-/**
- * Asks the kernel for the link address to which a packet from @source, an address of the NIC
- * @ifindex, to @destination goes by that NIC: the gateway's if the route has one. If it does not
- * know the address, it is made to ask for it, with an empty datagram to UDP port 9 (discard). Never
- * waits. Logs nothing.
- *
- * Returns 0 if the kernel knows it, or needs none, or cannot tell (no route; Linux before 5.0), or
- * cannot be made to ask (a firewall); -EAGAIN if it does not know it.
- */
-int mesh_link_address_find(const struct mesh_addr *source, unsigned int ifindex,
-			   const struct mesh_addr *destination);
 
 #endif

@@ -78,15 +78,6 @@ bool mesh_route_leads(const struct mesh_addr *source, unsigned int ifindex,
 	return !mesh_route_find(source, destination, &leaves_by) && leaves_by == ifindex;
 }
 
-int mesh_link_address_find(const struct mesh_addr *source, unsigned int ifindex,
-			   const struct mesh_addr *destination)
-{
-	(void)source;
-	(void)ifindex;
-	(void)destination;
-	return 0;
-}
-
 uint64_t mesh_node_id(void)
 {
 	return world_acting()->id;

@@ -18,26 +18,6 @@
 #include "provider_gate.h"
 
 static int sent, errors;
-static int last_error;
-
-static _Atomic(bool) is_unknown; /* the kernel knows no link address of the peers */
-static _Atomic(int) asked;	 /* so often for it, while that is so */
-
-int __wrap_mesh_link_address_find(const struct mesh_addr *source, unsigned int ifindex,
-				  const struct mesh_addr *destination);
-int __wrap_mesh_link_address_find(const struct mesh_addr *source, unsigned int ifindex,
-				  const struct mesh_addr *destination)
-{
-	char text[MESH_ADDR_TEXT_MAX];
-
-	assert_ptr_equal(source, &fake_nic()->source);
-	assert_int_equal(ifindex, fake_nic()->ifindex);
-	assert_string_equal(mesh_addr_text(destination, text), "10.7.0.2");
-	if (!atomic_load(&is_unknown))
-		return 0;
-	atomic_fetch_add(&asked, 1);
-	return -EAGAIN;
-}
 
 uint32_t __wrap_fi_version(void);
 
@@ -50,9 +30,7 @@ static int setup(void)
 {
 	fake_setup();
 	gate_init();
-	sent = errors = last_error = 0;
-	atomic_store(&is_unknown, false);
-	atomic_store(&asked, 0);
+	sent = errors = 0;
 	fake.mr_mode = FI_MR_LOCAL | FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY;
 	fake.inject_size = 64;
 	domain = fake_domain_open(MESH_PROVIDER_VERBS_RXM);
@@ -84,7 +62,6 @@ static void sent_note(struct mesh_buffer *buffer, int error)
 	assert_true(mesh_lock_held(&domain->lock));
 	sent++;
 	errors += error != 0;
-	last_error = error;
 }
 
 static void message_send(struct mesh_remote *peer)
@@ -224,47 +201,6 @@ TEST(refused)
 	poll_once();
 	assert_int_equal(sent, 1);
 	assert_int_equal(errors, 1);
-	message_send(peer);
-	AWAIT(is_settled(peer));
-	assert_int_equal(fake.sends.num, 1);
-}
-
-/* While the kernel asks for a peer's link address the NIC serves the others. */
-TEST(resolved_before)
-{
-	struct mesh_remote *peer = stranger_open(1), *other = fake_remote_open(domain, 2);
-	uint64_t limit_ms = mesh_clock_ms() + LIMIT_MS;
-
-	atomic_store(&is_unknown, true);
-	message_send(peer);
-	while (atomic_load(&asked) < 3) {
-		assert_true(mesh_clock_ms() < limit_ms);
-		assert_false(mesh_endpoint_is_claimed(domain));
-		poll_once();
-	}
-	message_send(other);
-	assert_int_equal(fake.on[FAKE_SEND].calls, 1);
-	assert_int_equal(fake.sends.num, 1);
-	atomic_store(&is_unknown, false);
-	AWAIT(is_settled(peer));
-	assert_true(peer->flow->connected);
-	assert_int_equal(fake.sends.num, 2);
-}
-
-/* Nothing answers for 2 s: the message fails, and the provider has not been asked. */
-TEST(never_resolved)
-{
-	struct mesh_remote *peer = stranger_open(1);
-	uint64_t begin_ms = mesh_clock_ms();
-
-	atomic_store(&is_unknown, true);
-	message_send(peer);
-	AWAIT(is_settled(peer));
-	assert_in_range(mesh_clock_ms() - begin_ms, 2000, LIMIT_MS);
-	assert_int_equal(errors, 1);
-	assert_int_equal(last_error, -FI_EHOSTUNREACH);
-	assert_int_equal(fake.on[FAKE_SEND].calls, 0);
-	atomic_store(&is_unknown, false);
 	message_send(peer);
 	AWAIT(is_settled(peer));
 	assert_int_equal(fake.sends.num, 1);
