@@ -79,27 +79,17 @@ bool mesh_member_report_is_valid(const struct mesh_member_report *report, size_t
 	return true;
 }
 
-/* With the first @num_links of our NICs. Returns 0 or a negative errno. */
+/* Returns 0 or a negative errno. */
 MESH_HOLDS(process)
-static int report_send(const struct mesh_members *members, int fd, int num_links)
+static int report_send(const struct mesh_members *members, int fd)
 {
 	struct mesh_member_report report = {.process = members->self->process,
-					    .num_links = (uint32_t)num_links};
-	size_t size = mesh_member_report_size(num_links);
+					    .num_links = (uint32_t)members->num_links};
+	size_t size = mesh_member_report_size(members->num_links);
 
-	if (num_links)
-		memcpy(report.links, members->links, (size_t)num_links * sizeof(report.links[0]));
+	if (members->num_links)
+		memcpy(report.links, members->links, size - mesh_member_report_size(0));
 	return send(fd, &report, size, MSG_DONTWAIT | MSG_NOSIGNAL) < 0 ? -errno : 0;
-}
-
-/* Returns 0; -EAGAIN: there is none; another negative errno: the connection is over. */
-static int report_receive(int fd, struct mesh_member_report *report)
-{
-	ssize_t size = recv(fd, report, sizeof(*report), MSG_DONTWAIT | MSG_TRUNC);
-
-	if (size < 0)
-		return errno == EAGAIN || errno == EINTR ? -EAGAIN : -errno;
-	return mesh_member_report_is_valid(report, (size_t)size) ? 0 : -EPROTO;
 }
 
 /* ---- the speaker --------------------------------------------------------------------------- */
@@ -108,20 +98,19 @@ MESH_HOLDS(process)
 static void member_ready(struct mesh_watch *watch, uint32_t events)
 {
 	struct mesh_member *member = mesh_container_of(watch, struct mesh_member, watch);
-	struct mesh_members *members = member->members;
 	struct mesh_member_report report;
-	int ret = report_receive(watch->fd, &report);
+	ssize_t size = recv(watch->fd, &report, sizeof(report), MSG_DONTWAIT | MSG_TRUNC);
 
 	(void)events;
-	if (!ret) {
+	if (size < 0 && (errno == EAGAIN || errno == EINTR))
+		return;
+	if (size > 0 && mesh_member_report_is_valid(&report, (size_t)size)) {
 		member->process = report.process;
 		member->num_links = (int)report.num_links;
 		memcpy(member->links, report.links, report.num_links * sizeof(report.links[0]));
-		ret = report_send(members, watch->fd, 0);
-	}
-	if (!ret || ret == -EAGAIN)
 		return;
-	mesh_engine_unwatch(members->engine, watch);
+	}
+	mesh_engine_unwatch(member->members->engine, watch);
 	member->num_links = 0;
 }
 
@@ -208,31 +197,27 @@ static int member_become(struct mesh_members *members)
 		return fd;
 	ret = connect(fd, (struct sockaddr *)&address, len) ? -errno : 0;
 	if (!ret)
-		ret = report_send(members, fd, members->num_links);
+		ret = report_send(members, fd);
 	return socket_watch(members, &members->uplink, fd, ret);
-}
-
-/* It has failed, or a connection has ended. */
-MESH_HOLDS(process)
-static void join_later(struct mesh_members *members, int error)
-{
-	if (++members->tries < MESH_MEMBERS_TRIES)
-		mesh_engine_timer_set(members->engine, &members->timer,
-				      mesh_clock_ms() + MESH_MEMBERS_PAUSE_MS);
-	else
-		mesh_info("this process is not listed among those of this node: %s",
-			  strerror(-error));
 }
 
 MESH_HOLDS(process)
 static void join(struct mesh_members *members)
 {
+	uint64_t now_ms = mesh_clock_ms();
 	int ret = speaker_become(members);
 
 	if (ret == -EADDRINUSE)
 		ret = member_become(members);
-	if (ret)
-		join_later(members, ret);
+	if (!ret) {
+		members->retry.up_ms = now_ms;
+		return;
+	}
+	if (!members->retry.pause_ms)
+		mesh_info("this process is not listed among those of this node yet: %s",
+			  strerror(-ret));
+	mesh_retry_later(&members->retry, now_ms);
+	mesh_engine_timer_set(members->engine, &members->timer, members->retry.not_before_ms);
 }
 
 MESH_HOLDS(process)
@@ -247,23 +232,20 @@ static void join_again(struct mesh_timer *timer, uint64_t now_ms)
 		join(members);
 }
 
-/* The speaker reports; otherwise it has ended, or has no place for us. */
+/* The speaker has ended, or has no place for us. That of an earlier version reports that it has. */
 MESH_HOLDS(process)
 static void uplink_ready(struct mesh_watch *watch, uint32_t events)
 {
 	struct mesh_members *members = mesh_container_of(watch, struct mesh_members, uplink);
-	struct mesh_member_report report;
-	int ret = report_receive(watch->fd, &report);
+	char byte;
+	ssize_t size = recv(watch->fd, &byte, 1, MSG_DONTWAIT);
 
 	(void)events;
-	if (ret == -EAGAIN)
+	if (size > 0 || (size < 0 && (errno == EAGAIN || errno == EINTR)))
 		return;
-	if (!ret) {
-		members->tries = 0;
-		return;
-	}
 	mesh_engine_unwatch(members->engine, watch);
-	join_later(members, ret);
+	mesh_engine_timer_set(members->engine, &members->timer,
+			      mesh_retry_due_ms(&members->retry, mesh_clock_ms()));
 }
 
 /* ---- both ---------------------------------------------------------------------------------- */
@@ -281,12 +263,9 @@ void mesh_members_links_set(struct mesh_members *members, const struct mesh_neig
 {
 	members->links = links;
 	members->num_links = num_links;
-	members->tries = 0;
 	/* If it fails, the connection has ended, and wakes us. */
 	if (members->uplink.fd >= 0)
-		report_send(members, members->uplink.fd, num_links);
-	else if (!mesh_members_speak(members))
-		mesh_engine_timer_advance(members->engine, &members->timer, mesh_clock_ms());
+		report_send(members, members->uplink.fd);
 }
 
 void mesh_members_close(struct mesh_members *members)

@@ -16,15 +16,12 @@
 #include <stdint.h>
 
 #include "base/lock.h"
+#include "base/retry.h"
 #include "control/engine.h"
 #include "neighbours/datagram.h"
 
-/*
- * Without a free descriptor, or in a flood, sockets are not read for so long. A process that is
- * neither speaker nor member tries again after that, and so often.
- */
+/* Without a free descriptor, or in a flood, sockets are not read for so long. */
 #define MESH_MEMBERS_PAUSE_MS 100
-#define MESH_MEMBERS_TRIES 10
 /* More processes of a node are not listed, and NICs that only these have do not answer. */
 #define MESH_MEMBERS_MAX 128
 
@@ -36,8 +33,8 @@ struct mesh_members;
  */
 struct mesh_member_report {
 	struct mesh_neighbour_process process;
-	uint32_t num_links; /* 0 from the speaker: it has a place for us */
-	uint32_t reserved;  /* 0 */
+	uint32_t num_links;
+	uint32_t reserved;				 /* 0 */
 	struct mesh_neighbour_link links[MESH_NICS_MAX]; /* num_links are sent */
 };
 
@@ -57,17 +54,17 @@ struct mesh_members {
 	int num_links;
 	/* Called when this process becomes the speaker, with the engine's lock held. */
 	void (*speaks)(struct mesh_members *members);
-	int tries;		    /* that failed, since the latest success */
+	struct mesh_retry retry;    /* of being one of the two */
 	struct mesh_watch listener; /* of the speaker; else fd -1 */
 	struct mesh_watch uplink;   /* a member's connection to the speaker; else fd -1 */
-	struct mesh_timer timer;    /* the next try */
+	struct mesh_timer timer;    /* the next try; of the speaker: a pause */
 	/* The speaker's members; owned, NULL: never used. */
 	struct mesh_member *all[MESH_MEMBERS_MAX];
 };
 
 /**
- * Makes this process the speaker or a member. If neither works, it tries again some times, and then
- * logs why.
+ * Makes this process the speaker or a member. If neither works, it tries again by the schedule of
+ * base/retry.h, and logs why.
  *
  * @members: engine, self and speaks are set, the rest is zero
  */
