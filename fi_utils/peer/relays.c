@@ -55,7 +55,7 @@ struct hop {
 
 static const struct mesh_explored *node_of(const struct relays *relays, uint64_t id)
 {
-	int i = mesh_id_index_find(&relays->explore->index, id);
+	int i = mesh_graph_find(&relays->explore->graph, id);
 
 	return i < 0 ? NULL : &relays->explore->nodes[i];
 }
@@ -155,12 +155,12 @@ static json_t *hop_json(const struct hop *hop)
 static int own_links_confirm(const struct relays *relays, struct mesh_explore *explore)
 {
 	const struct peer_self *self = &relays->checker->self;
-	const struct mesh_explored *own = &explore->nodes[0];
 	struct mesh_graph *graph = &explore->graph;
+	const struct mesh_graph_node own = graph->nodes[0];
 	int i, at, nic, ret = 0;
 
-	for (i = 0; i < own->num_links && ret >= 0; i++) {
-		const struct mesh_graph_link *link = &own->links[i];
+	for (i = 0; i < own.num_links && ret >= 0; i++) {
+		const struct mesh_graph_link *link = &own.links[i];
 		struct mesh_graph_link back = {
 			.node_id = self->node_id,
 			.nic = link->peer_nic,
@@ -171,7 +171,8 @@ static int own_links_confirm(const struct relays *relays, struct mesh_explore *e
 
 		nic = link->nic;
 		at = mesh_graph_find(graph, link->node_id);
-		if (at < 0 || mesh_graph_is_confirmed(&graph->nodes[at], self->node_id, link))
+		if (at < 0 || !explore->nodes[at].known ||
+		    mesh_graph_is_confirmed(&graph->nodes[at], self->node_id, link))
 			continue;
 		if (nic < self->num_nics && self->table.nics[nic].speed_mbps > 0)
 			back.speed_mbps = (uint32_t)self->table.nics[nic].speed_mbps;

@@ -205,17 +205,15 @@ static int links_join(const struct mesh_explore *explore, struct topo_map *map,
 {
 	const struct mesh_graph *graph = &explore->graph;
 	const struct mesh_graph_link *link;
-	int i, k, here, there, other, near, far;
+	int here, k, there, near, far;
 
-	for (i = 0; i < graph->num_nodes; i++) {
-		here = mesh_id_index_find(&explore->index, graph->nodes[i].id);
-		for (k = 0; k < graph->nodes[i].num_links; k++) {
-			link = &graph->nodes[i].links[k];
-			other = mesh_graph_find(graph, link->node_id);
-			there = mesh_id_index_find(&explore->index, link->node_id);
-			if (other < 0 || here < 0 || there <= here ||
-			    (here && !mesh_graph_is_confirmed(&graph->nodes[other],
-							      graph->nodes[i].id, link)))
+	for (here = 0; here < graph->num_nodes; here++) {
+		for (k = 0; k < graph->nodes[here].num_links; k++) {
+			link = &graph->nodes[here].links[k];
+			there = mesh_graph_find(graph, link->node_id);
+			if (there <= here || !explore->nodes[there].known ||
+			    (here && !mesh_graph_is_confirmed(&graph->nodes[there],
+							      graph->nodes[here].id, link)))
 				continue;
 			near = map_nic(map, explore->nodes, here, map_nodes[here], link->nic);
 			far = map_nic(map, explore->nodes, there, map_nodes[there], link->peer_nic);

@@ -43,25 +43,19 @@ bool mesh_neighbours_searches(const struct mesh_neighbours *neighbours, uint64_t
 {
 	const struct mesh_explore *explore = &neighbours->searching.explore;
 
-	return neighbours->searching.goes_on &&
+	/* Without a cable the round ends, and so does the search. */
+	return neighbours->searching.goes_on && neighbours->asking.began_ms &&
 	       (!target || !mesh_explore_node_name(explore, target) ||
 		!mesh_explore_is_complete(explore));
 }
 
-int mesh_neighbours_routes_beside(const struct mesh_neighbours *neighbours, uint64_t target,
-				  int relays_max, const uint64_t *avoided, int num_avoided,
-				  struct mesh_route *routes, int routes_max)
+int mesh_neighbours_routes(const struct mesh_neighbours *neighbours, uint64_t target,
+			   int relays_max, const uint64_t *avoided, int num_avoided,
+			   struct mesh_route *routes, int routes_max)
 {
 	return mesh_graph_routes(&neighbours->searching.explore.graph, neighbours->self.node_id,
 				 target, relays_max, mesh_clock_ms(), avoided, num_avoided, routes,
 				 routes_max);
-}
-
-int mesh_neighbours_routes(const struct mesh_neighbours *neighbours, uint64_t target,
-			   int relays_max, struct mesh_route *routes, int routes_max)
-{
-	return mesh_neighbours_routes_beside(neighbours, target, relays_max, NULL, 0, routes,
-					     routes_max);
 }
 
 void mesh_neighbours_doubt(struct mesh_neighbours *neighbours, uint64_t a, uint64_t b,

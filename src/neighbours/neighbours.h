@@ -83,21 +83,16 @@ bool mesh_neighbours_searches(const struct mesh_neighbours *neighbours, uint64_t
 /**
  * The routes to a node that searches have found so far (nic/graph_routes.h): inside our site first,
  * then those with RDMA on each hop, then fewest relays. A node relays if a rank of our job, or
- * `fi_mesh serve --relay` for it, runs there.
+ * `fi_mesh serve --relay` for it, runs there. None passes a node of @avoided.
  *
  * Returns their number, or -ENOMEM.
  */
 MESH_HOLDS(process)
 int mesh_neighbours_routes(const struct mesh_neighbours *neighbours, uint64_t target,
-			   int relays_max, struct mesh_route *routes, int routes_max);
+			   int relays_max, const uint64_t *avoided, int num_avoided,
+			   struct mesh_route *routes, int routes_max);
 
-/** The same, without routes over nodes of @avoided. */
-MESH_HOLDS(process)
-int mesh_neighbours_routes_beside(const struct mesh_neighbours *neighbours, uint64_t target,
-				  int relays_max, const uint64_t *avoided, int num_avoided,
-				  struct mesh_route *routes, int routes_max);
-
-/** A hop of a route has failed: later routes avoid it for so long. @b: 0: each hop of @a */
+/** A hop of a route has failed: later routes avoid it for so long. */
 MESH_HOLDS(process)
 void mesh_neighbours_doubt(struct mesh_neighbours *neighbours, uint64_t a, uint64_t b,
 			   uint64_t for_ms);

@@ -4,6 +4,7 @@
 
 #include "base/clock.h"
 #include "base/compiler.h"
+#include "base/random.h"
 #include "base/version.h"
 #include "neighbours/reporting.h"
 
@@ -16,34 +17,33 @@ static bool is_kept(const struct mesh_forwarding_slot *slot, uint64_t now_ms)
 	return slot->came_ms && mesh_clock_elapsed_ms(slot->came_ms, now_ms) <= MESH_LINKS_KEEP_MS;
 }
 
-/* Of the question with this token; else the oldest that it may be kept in. */
-static struct mesh_forwarding_slot *slot_of(struct mesh_forwarding *forwarding, uint64_t token)
+/* Of the question with this token; else one that is free; NULL: there is none. */
+static struct mesh_forwarding_slot *slot_of(struct mesh_forwarding *forwarding, uint64_t token,
+					    uint64_t now_ms)
 {
-	struct mesh_forwarding_slot *slot, *oldest = NULL;
-	uint64_t i;
+	uint64_t i, first = ((token ^ forwarding->key) * 0x9e3779b97f4a7c15u) >> 40;
+	struct mesh_forwarding_slot *slot, *unused = NULL;
 
 	for (i = 0; i < MESH_FORWARDING_PLACES; i++) {
-		slot = &forwarding->slots[(token + i) % MESH_FORWARDING_SLOTS];
-		if (slot->came_ms && slot->token == token)
+		slot = &forwarding->slots[(first + i) % MESH_FORWARDING_SLOTS];
+		if (!is_kept(slot, now_ms))
+			unused = slot;
+		else if (slot->token == token)
 			return slot;
-		if (!oldest || slot->came_ms < oldest->came_ms)
-			oldest = slot;
 	}
-	return oldest;
+	return unused;
 }
 
 void mesh_forwarding_question(struct mesh_forwarding *forwarding, int link,
 			      const struct mesh_forwarding_asker *from,
 			      const struct mesh_links_question *question, uint64_t now_ms)
 {
-	struct mesh_forwarding_slot *slot = slot_of(forwarding, question->token);
+	struct mesh_forwarding_slot *slot = slot_of(forwarding, question->token, now_ms);
 
-	if (question->node_id == forwarding->node_id)
-		return; /* it has come back */
-	if (is_kept(slot, now_ms) && slot->token == question->token &&
-	    slot->tries >= question->tries) {
-		if (slot->tries == question->tries)
-			slot->links |= 1u << link;
+	if (question->node_id == forwarding->node_id || !slot)
+		return; /* it has come back, or too many have come */
+	if (is_kept(slot, now_ms)) {
+		slot->links |= 1u << link;
 		return;
 	}
 	*slot = (struct mesh_forwarding_slot){
@@ -54,7 +54,6 @@ void mesh_forwarding_question(struct mesh_forwarding *forwarding, int link,
 		.came_ms = now_ms,
 		.links = 1u << link,
 		.hops = question->hops,
-		.tries = question->tries,
 		.passed = question->hops == 1,
 	};
 	slot->answered = forwarding->own(forwarding->owner, slot);
@@ -63,9 +62,9 @@ void mesh_forwarding_question(struct mesh_forwarding *forwarding, int link,
 void mesh_forwarding_answer(struct mesh_forwarding *forwarding,
 			    const struct mesh_links_answer *answer, uint64_t now_ms)
 {
-	const struct mesh_forwarding_slot *slot = slot_of(forwarding, answer->token);
+	const struct mesh_forwarding_slot *slot = slot_of(forwarding, answer->token, now_ms);
 
-	if (slot->token == answer->token && is_kept(slot, now_ms))
+	if (slot && is_kept(slot, now_ms))
 		forwarding->answer(forwarding->owner, &slot->asker, answer);
 }
 
@@ -76,7 +75,6 @@ static void slot_pass(struct mesh_forwarding *forwarding, struct mesh_forwarding
 		.job = slot->job,
 		.node_id = slot->node_id,
 		.hops = slot->hops - 1,
-		.tries = slot->tries,
 	};
 
 	slot->passed = true;
@@ -347,6 +345,7 @@ void mesh_reporting_init(struct mesh_reporting *reporting, struct mesh_engine *e
 	reporting->settled.expired = settle_expired;
 	reporting->passing.expired = passing_due;
 	reporting->forwarding.node_id = self->node_id;
+	mesh_random(&reporting->forwarding.key, sizeof(reporting->forwarding.key));
 	reporting->forwarding.owner = reporting;
 	reporting->forwarding.ask = links_ask;
 	reporting->forwarding.answer = answer_return;

@@ -10,25 +10,23 @@
 #include "neighbours/datagram.h"
 #include "neighbours/searching.h"
 
-#define NONE (-1)
-
-/* The node, which is entered if it is new; NULL if there is no room for it. */
-static struct mesh_explored *node_enter(struct mesh_explore *explore, uint64_t id, int parent)
+/* The index of the node, which is entered if it is new; or a negative errno. */
+static int node_enter(struct mesh_explore *explore, uint64_t id, int parent)
 {
-	int at = mesh_id_index_find(&explore->index, id);
+	int at = mesh_graph_find(&explore->graph, id);
 	struct mesh_explored *nodes;
 
 	if (at >= 0)
-		return &explore->nodes[at];
-	if (explore->num_nodes == MESH_ID_INDEX_MAX)
-		return NULL;
+		return at;
 	nodes = mesh_array_room(explore->nodes, (size_t)explore->num_nodes, sizeof(*nodes));
 	if (!nodes)
-		return NULL;
+		return -ENOMEM;
 	explore->nodes = nodes;
-	mesh_id_index_add(&explore->index, id, explore->num_nodes);
-	nodes[explore->num_nodes] = (struct mesh_explored){.id = id, .parent = parent};
-	return &nodes[explore->num_nodes++];
+	at = mesh_graph_enter(&explore->graph, id);
+	if (at < 0)
+		return at;
+	nodes[explore->num_nodes++] = (struct mesh_explored){.id = id, .parent = parent};
+	return at;
 }
 
 static void links_enter(struct mesh_explore *explore, int parent,
@@ -45,21 +43,19 @@ int mesh_explore_begin(struct mesh_explore *explore, uint64_t self, uint64_t tok
 	memset(explore, 0, sizeof(*explore));
 	mesh_graph_init(&explore->graph);
 	explore->token = token;
-	if (!node_enter(explore, self, NONE))
+	if (node_enter(explore, self, -1))
 		return -ENOMEM;
 	explore->nodes[0].known = true;
 	explore->num_known = 1;
-	return mesh_explore_links_set(explore, NULL, 0);
+	return 0;
 }
 
 void mesh_explore_finish(struct mesh_explore *explore)
 {
 	int i;
 
-	for (i = 0; i < explore->num_nodes; i++) {
+	for (i = 0; i < explore->num_nodes; i++)
 		free(explore->nodes[i].nics);
-		free(explore->nodes[i].links);
-	}
 	free(explore->nodes);
 	mesh_graph_finish(&explore->graph);
 	memset(explore, 0, sizeof(*explore));
@@ -68,64 +64,46 @@ void mesh_explore_finish(struct mesh_explore *explore)
 int mesh_explore_links_set(struct mesh_explore *explore, const struct mesh_graph_link *links,
 			   int num_links)
 {
-	struct mesh_explored *self = &explore->nodes[0];
-	struct mesh_graph_link *copy = calloc((size_t)num_links + 1, sizeof(*copy));
-	int ret =
-		copy ? mesh_graph_report(&explore->graph, self->id, false, false, links, num_links)
-		     : -ENOMEM;
+	int ret = mesh_graph_report(&explore->graph, explore->nodes[0].id, false, false, links,
+				    num_links);
 
-	if (ret < 0) {
-		free(copy);
+	if (ret < 0)
 		return ret;
-	}
-	mesh_graph_site_set(&explore->graph, ret, explore->site);
-	if (num_links)
-		memcpy(copy, links, (size_t)num_links * sizeof(*copy));
-	free(self->links);
-	self->links = copy;
-	self->num_links = num_links;
 	links_enter(explore, 0, links, num_links);
 	return 0;
 }
 
 /* ---- answers ------------------------------------------------------------------------------- */
 
-static void *entries_room(void *array, int num, int more, size_t size)
-{
-	return more ? realloc(array, (size_t)(num + more) * size) : array;
-}
-
 /* Returns false if memory is short. */
-static bool entries_take(struct mesh_explored *node, const struct mesh_links_answer *answer)
+static bool entries_take(struct mesh_explore *explore, struct mesh_explored *node,
+			 const struct mesh_links_answer *answer)
 {
-	struct mesh_links_nic *nics =
-		entries_room(node->nics, node->num_nics, answer->num_nics, sizeof(*nics));
-	struct mesh_graph_link *links;
+	struct mesh_graph_link links[MESH_GRAPH_LINKS_MAX];
+	struct mesh_links_nic *nics = realloc(
+		node->nics, (size_t)(node->num_nics + answer->num_nics + 1) * sizeof(*nics));
 	struct mesh_links_link link;
 	int i;
 
-	if (nics)
-		node->nics = nics;
-	links = entries_room(node->links, node->num_links, answer->num_links, sizeof(*links));
-	if (links)
-		node->links = links;
-	if ((answer->num_nics && !nics) || (answer->num_links && !links))
+	if (!nics)
 		return false;
+	node->nics = nics;
 	for (i = 0; i < answer->num_nics; i++)
 		mesh_links_nic_get(answer, i, &node->nics[node->num_nics++]);
 	for (i = 0; i < answer->num_links; i++) {
 		mesh_links_link_get(answer, i, &link);
-		node->links[node->num_links++] =
-			(struct mesh_graph_link){.node_id = link.node_id,
-						 .speed_mbps = link.speed_mbps,
-						 .nic = link.nic,
-						 .peer_nic = link.peer_nic};
+		links[i] = (struct mesh_graph_link){.node_id = link.node_id,
+						    .speed_mbps = link.speed_mbps,
+						    .nic = link.nic,
+						    .peer_nic = link.peer_nic};
 	}
-	return true;
+	return mesh_graph_report(&explore->graph, node->id,
+				 (answer->flags & (MESH_LINKS_SAME_JOB | MESH_LINKS_RELAY)) != 0,
+				 true, links, answer->num_links) >= 0;
 }
 
 /* Enters what the node says of the NIC at which each link begins: all of its NICs are known now. */
-static void links_mark(struct mesh_explored *node)
+static void links_mark(const struct mesh_explored *node, const struct mesh_graph_node *of_node)
 {
 	const struct mesh_links_nic *nic;
 	bool rdma;
@@ -135,29 +113,25 @@ static void links_mark(struct mesh_explored *node)
 		nic = &node->nics[i];
 		rdma = !(nic->flags & MESH_LINKS_NIC_DOWN) &&
 		       mesh_providers_have_rdma(nic->providers);
-		for (k = 0; k < node->num_links; k++) {
-			if (node->links[k].nic != nic->nic)
+		for (k = 0; k < of_node->num_links; k++) {
+			if (of_node->links[k].nic != nic->nic)
 				continue;
-			node->links[k].rdma |= rdma;
-			node->links[k].drained |= nic->flags & MESH_LINKS_NIC_DRAINED;
+			of_node->links[k].rdma |= rdma;
+			of_node->links[k].drained |= nic->flags & MESH_LINKS_NIC_DRAINED;
 		}
 	}
 }
 
-static void report_finish(struct mesh_explore *explore, struct mesh_explored *node)
+static void report_finish(struct mesh_explore *explore, int at)
 {
-	int ret;
+	const struct mesh_graph_node node = explore->graph.nodes[at];
 
-	links_mark(node);
-	ret = mesh_graph_report(&explore->graph, node->id,
-				(node->flags & (MESH_LINKS_SAME_JOB | MESH_LINKS_RELAY)) != 0,
-				false, node->links, node->num_links);
-	if (ret < 0)
-		return;
-	mesh_graph_site_set(&explore->graph, ret, mesh_neighbour_site_number(node->site));
-	node->known = true;
+	links_mark(&explore->nodes[at], &node);
+	mesh_graph_site_set(&explore->graph, at,
+			    mesh_neighbour_site_number(explore->nodes[at].site));
+	explore->nodes[at].known = true;
 	explore->num_known++;
-	links_enter(explore, (int)(node - explore->nodes), node->links, node->num_links);
+	links_enter(explore, at, node.links, node.num_links);
 }
 
 /* True if this datagram of the answer is new. */
@@ -178,11 +152,15 @@ static bool cursor_enter(struct mesh_explored *node, uint16_t cursor)
 void mesh_explore_answer(struct mesh_explore *explore, const struct mesh_links_answer *answer)
 {
 	struct mesh_explored *node;
+	int at;
 
-	if (answer->token != explore->token)
+	if (answer->token - explore->token >= MESH_EXPLORE_TRIES)
 		return;
-	node = node_enter(explore, answer->node_id, 0);
-	if (!node || node->known || !cursor_enter(node, answer->cursor))
+	at = node_enter(explore, answer->node_id, 0);
+	if (at < 0)
+		return;
+	node = &explore->nodes[at];
+	if (node->known || !cursor_enter(node, answer->cursor))
 		return;
 	memcpy(node->node, answer->head.node, sizeof(node->node));
 	memcpy(node->site, answer->site, sizeof(node->site));
@@ -190,19 +168,20 @@ void mesh_explore_answer(struct mesh_explore *explore, const struct mesh_links_a
 	node->protocol = answer->protocol;
 	node->num_ranks = answer->num_ranks;
 	node->first_rank = answer->first_rank;
-	if (!entries_take(node, answer))
+	if (!entries_take(explore, node, answer))
 		return;
+	node->num_entries += answer->num_nics + answer->num_links;
 	if (!answer->next) {
 		node->ends = true;
-		node->num_entries = answer->cursor + answer->num_nics + answer->num_links;
+		node->all_entries = answer->cursor + answer->num_nics + answer->num_links;
 	}
-	if (node->ends && node->num_entries == node->num_nics + node->num_links)
-		report_finish(explore, node);
+	if (node->ends && node->num_entries == node->all_entries)
+		report_finish(explore, at);
 }
 
 const char *mesh_explore_node_name(const struct mesh_explore *explore, uint64_t node_id)
 {
-	int at = explore->num_nodes ? mesh_id_index_find(&explore->index, node_id) : NONE;
+	int at = mesh_graph_find(&explore->graph, node_id);
 
 	return at > 0 && explore->nodes[at].known ? explore->nodes[at].node : NULL;
 }
@@ -247,11 +226,10 @@ static void question_send(struct mesh_searching *searching)
 {
 	const struct mesh_neighbour_self *self = searching->asking->self;
 	struct mesh_links_question question = {
-		.token = searching->explore.token,
+		.token = searching->explore.token + searching->tries++,
 		.job = self->job,
 		.node_id = self->node_id,
 		.hops = MESH_LINKS_HOPS_MAX,
-		.tries = searching->tries++,
 	};
 
 	memcpy(question.head.product, mesh_version(), strlen(mesh_version()));
@@ -275,7 +253,7 @@ int mesh_searching_begin(struct mesh_searching *searching, uint64_t now_ms)
 		return ret;
 	}
 	searching->explore.graph.doubts = doubts;
-	searching->explore.site = mesh_neighbour_site_number(self->site);
+	mesh_graph_site_set(&searching->explore.graph, 0, mesh_neighbour_site_number(self->site));
 	searching->began_ms = now_ms;
 	searching->num_own = searching->tries = 0;
 	ret = mesh_asking_begin(searching->asking, now_ms);

@@ -18,7 +18,13 @@
 /* Datagrams of an answer: a node with more entries than fit into these is not known. */
 #define MESH_EXPLORE_ANSWERS_MAX 4
 
-/* A node of which somebody has reported a link, or which has answered. */
+/*
+ * Times that a search asks, each with a token of its own: the first one's and those that follow it.
+ * So a node takes the second question for a new one, and passes it on and answers it.
+ */
+#define MESH_EXPLORE_TRIES 2
+
+/* A node of which somebody has reported a link, or which has answered; its links are in the graph. */
 struct mesh_explored {
 	uint64_t id;
 	bool known; /* all of its answer is there */
@@ -26,32 +32,30 @@ struct mesh_explored {
 	/* What has come of its answer: the cursors of its datagrams. */
 	uint16_t cursors[MESH_EXPLORE_ANSWERS_MAX];
 	int num_cursors;
-	int num_entries;	 /* of the whole answer, if the last datagram has come */
+	int num_entries;	 /* of these datagrams */
+	int all_entries;	 /* of the whole answer, if the last datagram has come */
 	bool ends;		 /* it has */
 	uint8_t flags, protocol; /* of its answer */
 	uint16_t num_ranks;	 /* the same */
 	uint32_t first_rank;
 	char node[MESH_NODE_NAME_MAX];
 	char site[MESH_SITE_NAME_MAX];
-	struct mesh_links_nic *nics;   /* owned, num_nics */
-	struct mesh_graph_link *links; /* owned, num_links */
-	int num_nics, num_links;
+	struct mesh_links_nic *nics; /* owned, num_nics */
+	int num_nics;
 };
 
 struct mesh_explore {
-	struct mesh_graph graph;     /* what has been reported; our own node is in it */
-	struct mesh_explored *nodes; /* owned; the first is our own */
+	struct mesh_graph graph;     /* what has been reported; the first node is our own */
+	struct mesh_explored *nodes; /* owned; beside those of the graph */
 	int num_nodes, num_known;
-	struct mesh_id_index index; /* of nodes */
 	uint64_t token;
-	uint32_t site; /* our own: mesh_neighbour_site_number() */
 };
 
 /**
  * Begins.
  *
  * @self: our node id
- * @token: of the question
+ * @token: of the first question
  */
 int mesh_explore_begin(struct mesh_explore *explore, uint64_t self, uint64_t token);
 

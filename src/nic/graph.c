@@ -25,15 +25,28 @@ void mesh_graph_finish(struct mesh_graph *graph)
 
 /* ---- nodes --------------------------------------------------------------------------------- */
 
-int mesh_graph_find(const struct mesh_graph *graph, uint64_t id)
+/* The place of this id, or the free one where it belongs: there are more places than nodes. */
+static int place_of(const struct mesh_graph *graph, uint64_t id)
 {
-	return mesh_id_index_find(&graph->index, id);
+	int place = (int)((id * 0x9e3779b97f4a7c15u >> 40) % (2 * MESH_GRAPH_NODES_MAX));
+
+	while (graph->places[place] && graph->nodes[graph->places[place] - 1].id != id)
+		place = (place + 1) % (2 * MESH_GRAPH_NODES_MAX);
+	return place;
 }
 
-static int node_add(struct mesh_graph *graph, uint64_t id)
+int mesh_graph_find(const struct mesh_graph *graph, uint64_t id)
 {
+	return (int)graph->places[place_of(graph, id)] - 1;
+}
+
+int mesh_graph_enter(struct mesh_graph *graph, uint64_t id)
+{
+	int place = place_of(graph, id);
 	struct mesh_graph_node *nodes;
 
+	if (graph->places[place])
+		return graph->places[place] - 1;
 	if (graph->num_nodes == MESH_GRAPH_NODES_MAX)
 		return -ENOSPC;
 	nodes = mesh_array_room(graph->nodes, (size_t)graph->num_nodes, sizeof(*nodes));
@@ -41,7 +54,7 @@ static int node_add(struct mesh_graph *graph, uint64_t id)
 		return -ENOMEM;
 	graph->nodes = nodes;
 	nodes[graph->num_nodes] = (struct mesh_graph_node){.id = id};
-	mesh_id_index_add(&graph->index, id, graph->num_nodes);
+	graph->places[place] = (uint16_t)(graph->num_nodes + 1);
 	return graph->num_nodes++;
 }
 
@@ -93,21 +106,17 @@ int mesh_graph_report(struct mesh_graph *graph, uint64_t id, bool relays, bool a
 {
 	struct mesh_graph_link found[MESH_GRAPH_LINKS_MAX], *copy;
 	struct mesh_graph_node *node;
-	int num = links_append(found, 0, id, links, num_links), index = mesh_graph_find(graph, id);
+	int num = links_append(found, 0, id, links, num_links), index = mesh_graph_enter(graph, id);
 
-	if (add && index >= 0)
+	if (index < 0)
+		return index;
+	if (add)
 		num = links_append(found, num, id, graph->nodes[index].links,
 				   graph->nodes[index].num_links);
 	num = links_order(found, num);
 	copy = malloc((size_t)(num ? num : 1) * sizeof(*copy));
 	if (!copy)
 		return -ENOMEM;
-	if (index < 0)
-		index = node_add(graph, id);
-	if (index < 0) {
-		free(copy);
-		return index;
-	}
 	if (num)
 		memcpy(copy, found, (size_t)num * sizeof(*copy));
 	node = &graph->nodes[index];
@@ -226,7 +235,7 @@ void mesh_graph_doubt(struct mesh_graph *graph, uint64_t a, uint64_t b, uint64_t
 	doubts->list[i].until_ms = until_ms;
 }
 
-static bool hop_is_doubtful(const struct mesh_graph *graph, uint64_t a, uint64_t b, uint64_t now_ms)
+bool mesh_graph_is_doubtful(const struct mesh_graph *graph, uint64_t a, uint64_t b, uint64_t now_ms)
 {
 	const struct mesh_graph_doubts *doubts = &graph->doubts;
 	int i, with_a = 0, with_b = 0;
@@ -240,17 +249,4 @@ static bool hop_is_doubtful(const struct mesh_graph *graph, uint64_t a, uint64_t
 		with_b += doubts->list[i].a == b || doubts->list[i].b == b;
 	}
 	return with_a >= MESH_GRAPH_DOUBTS_NODE || with_b >= MESH_GRAPH_DOUBTS_NODE;
-}
-
-bool mesh_graph_is_doubtful(const struct mesh_graph *graph, uint64_t a, uint64_t b, uint64_t now_ms)
-{
-	const struct mesh_graph_doubts *doubts = &graph->doubts;
-	int i;
-
-	for (i = 0; i < doubts->num; i++) {
-		if (!doubts->list[i].b && doubts->list[i].until_ms > now_ms &&
-		    (doubts->list[i].a == a || doubts->list[i].a == b))
-			return true;
-	}
-	return hop_is_doubtful(graph, a, b, now_ms);
 }

@@ -12,43 +12,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Finds the place of a node id in an array of up to so many elements. */
-#define MESH_ID_INDEX_MAX 1024
-#define MESH_ID_INDEX_PLACES (2 * MESH_ID_INDEX_MAX)
-
-/* Zeros: empty. */
-struct mesh_id_index {
-	uint64_t ids[MESH_ID_INDEX_PLACES];
-	uint16_t elements[MESH_ID_INDEX_PLACES]; /* element + 1, or 0 */
-};
-
-/* The place of this id, or the free one where it belongs: there are more places than elements. */
-static inline int mesh_id_index_place(const struct mesh_id_index *index, uint64_t id)
-{
-	int place = (int)((id * 0x9e3779b97f4a7c15u >> 40) % MESH_ID_INDEX_PLACES);
-
-	while (index->elements[place] && index->ids[place] != id)
-		place = (place + 1) % MESH_ID_INDEX_PLACES;
-	return place;
-}
-
-/** The element of this id, or -1. */
-static inline int mesh_id_index_find(const struct mesh_id_index *index, uint64_t id)
-{
-	return (int)index->elements[mesh_id_index_place(index, id)] - 1;
-}
-
-/** Enters an id that is not there yet. @element: 0 to MESH_ID_INDEX_MAX - 1 */
-static inline void mesh_id_index_add(struct mesh_id_index *index, uint64_t id, int element)
-{
-	int place = mesh_id_index_place(index, id);
-
-	index->ids[place] = id;
-	index->elements[place] = (uint16_t)(element + 1);
-}
-
-/* Nodes that have reported, and links of one node; more are not entered. */
-#define MESH_GRAPH_NODES_MAX MESH_ID_INDEX_MAX
+/* Nodes, and links of one node; more are not entered. */
+#define MESH_GRAPH_NODES_MAX 1024
 #define MESH_GRAPH_LINKS_MAX 128
 /* Links that are avoided; the one whose time ends first is replaced. */
 #define MESH_GRAPH_DOUBTS_MAX 32
@@ -64,6 +29,7 @@ struct mesh_graph_link {
 	bool drained;	       /* a user drains the reporting node's NIC */
 };
 
+/* Without links until it has reported. */
 struct mesh_graph_node {
 	uint64_t id;
 	uint32_t site;		       /* any number for each site; 0: not known */
@@ -83,7 +49,7 @@ struct mesh_graph_doubts {
 struct mesh_graph {
 	struct mesh_graph_node *nodes; /* owned */
 	int num_nodes;
-	struct mesh_id_index index; /* of nodes */
+	uint16_t places[2 * MESH_GRAPH_NODES_MAX]; /* by id: index of a node + 1, or 0 */
 	struct mesh_graph_doubts doubts;
 };
 
@@ -92,6 +58,9 @@ void mesh_graph_init(struct mesh_graph *graph);
 
 /** Frees its memory, and empties it. */
 void mesh_graph_finish(struct mesh_graph *graph);
+
+/** Enters a node, if it is not there. Returns its index; -ENOMEM; -ENOSPC if the graph is full. */
+int mesh_graph_enter(struct mesh_graph *graph, uint64_t id);
 
 /**
  * Enters what the node @id has reported.
@@ -108,7 +77,7 @@ int mesh_graph_report(struct mesh_graph *graph, uint64_t id, bool relays, bool a
 /** Sets the site of the node with this index: any number for each site, 0 for none. */
 void mesh_graph_site_set(struct mesh_graph *graph, int index, uint32_t site);
 
-/** The index of a node that has reported, or -1. */
+/** The index of a node, or -1. */
 int mesh_graph_find(const struct mesh_graph *graph, uint64_t id);
 
 /** The first link of @node to the node @id; num_links if there is none. Others follow it. */
@@ -138,8 +107,6 @@ struct mesh_graph_hop mesh_graph_hop(const struct mesh_graph *graph, int a, int 
 /**
  * A hop between these two nodes has failed: routes avoid it until @until_ms if there is another. A
  * node that has failed with several others is avoided altogether.
- *
- * @b: 0: each hop of @a
  */
 void mesh_graph_doubt(struct mesh_graph *graph, uint64_t a, uint64_t b, uint64_t until_ms);
 

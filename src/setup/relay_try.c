@@ -380,7 +380,7 @@ static void better_take(struct mesh_relay_try *relay, enum mesh_better better, i
 	relay->better = better;
 	if (better)
 		num = mesh_neighbours_routes(relay->process->relay->neighbours,
-					     relay->handle->node_id, relays_max, routes,
+					     relay->handle->node_id, relays_max, NULL, 0, routes,
 					     MESH_ROUTES_MAX);
 	routes_take(relay, routes, num, relay->most, now_ms);
 	if (!relay->num_dials)
@@ -405,9 +405,8 @@ static void beside_begin(struct mesh_relay_try *relay, uint64_t now_ms)
 	if (!relay->num_dials && beside->longest > 1)
 		better_take(relay, MESH_BETTER_SHORTER, beside->longest - 1, now_ms);
 	if (!relay->num_dials && beside->num) {
-		num = mesh_neighbours_routes_beside(neighbours, target, beside->longest,
-						    beside->relays, beside->num, routes,
-						    MESH_ROUTES_MAX);
+		num = mesh_neighbours_routes(neighbours, target, beside->longest, beside->relays,
+					     beside->num, routes, MESH_ROUTES_MAX);
 		refused_last(relay, routes, num);
 		routes_take(relay, routes, num, relay->most, now_ms);
 	}
@@ -429,9 +428,8 @@ static void others_take(struct mesh_relay_try *relay, const struct mesh_route *r
 
 	for (i = 0; i < num; i++)
 		firsts[i] = routes[i].hops[0];
-	num = mesh_neighbours_routes_beside(relay->process->relay->neighbours,
-					    relay->handle->node_id, MESH_RELAYS_MAX, firsts, num,
-					    others, MESH_ROUTES_MAX);
+	num = mesh_neighbours_routes(relay->process->relay->neighbours, relay->handle->node_id,
+				     MESH_RELAYS_MAX, firsts, num, others, MESH_ROUTES_MAX);
 	routes_take(relay, others, num, relay->most, now_ms);
 }
 
@@ -455,7 +453,8 @@ static void routes_begin(struct mesh_relay_try *relay, uint64_t now_ms)
 		beside_begin(relay, now_ms);
 		return;
 	}
-	num = mesh_neighbours_routes(neighbours, target, MESH_RELAYS_MAX, routes, MESH_ROUTES_MAX);
+	num = mesh_neighbours_routes(neighbours, target, MESH_RELAYS_MAX, NULL, 0, routes,
+				     MESH_ROUTES_MAX);
 	if (num > 0) {
 		routes_take(relay, routes, num, relay->most, now_ms);
 		if (!relay->num_dials && !is_early(relay, now_ms))

@@ -180,12 +180,11 @@ _Static_assert(sizeof(struct mesh_links_head) == MESH_NEIGHBOUR_FROZEN_BYTES, "w
 
 struct mesh_links_question {
 	struct mesh_links_head head;
-	uint64_t token;	      /* random; the answers repeat it */
-	uint64_t job;	      /* of the process that asks, or 0 */
-	uint64_t node_id;     /* of its node */
-	uint8_t hops;	      /* that it may still pass, this one included */
-	uint8_t tries;	      /* 0: the first; a later one is passed on and answered again */
-	uint16_t reserved[3]; /* 0 */
+	uint64_t token;	     /* random; the answers repeat it */
+	uint64_t job;	     /* of the process that asks, or 0 */
+	uint64_t node_id;    /* of its node */
+	uint8_t hops;	     /* that it may still pass, this one included */
+	uint8_t reserved[7]; /* 0 */
 };
 _Static_assert(offsetof(struct mesh_links_question, hops) == 120, "wire format");
 _Static_assert(sizeof(struct mesh_links_question) == 128, "wire format");

@@ -20,7 +20,7 @@ static size_t answer_take(struct mesh_explore *explore, const uint8_t *step, siz
 {
 	const struct mesh_links_nic nics[2] = {{.netdev = "eth0"}, {.netdev = "eth1", .nic = 1}};
 	struct mesh_links_answer answer = {
-		.node_id = step[1], .token = TOKEN ^ (step[0] & 1), .flags = step[0] >> 6};
+		.node_id = step[1], .token = TOKEN + (step[0] & 3), .flags = step[0] >> 6};
 	struct mesh_links_link entries[LINKS_MAX];
 	int i, num = step[2] % LINKS_MAX, before = explore->num_known;
 	union mesh_links links;
@@ -38,7 +38,7 @@ static size_t answer_take(struct mesh_explore *explore, const uint8_t *step, siz
 	answer.next = step[3] & 4 ? answer.cursor + 1 : 0;
 	if (!mesh_links_decode(&answer, answer.head.length, &links))
 		mesh_explore_answer(explore, &links.answer);
-	fuzz_check(explore->num_known <= before + !(step[0] & 1));
+	fuzz_check(explore->num_known <= before + ((step[0] & 3) < MESH_EXPLORE_TRIES));
 	fuzz_check(explore->num_known <= explore->num_nodes);
 	return 4 + (size_t)num;
 }
@@ -56,7 +56,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	fuzz_check(!mesh_explore_links_set(&explore, own, 2));
 	for (; size >= 4; data += used, size -= used)
 		used = answer_take(&explore, data, size);
-	fuzz_check(explore.num_nodes <= MESH_ID_INDEX_MAX);
+	fuzz_check(explore.num_nodes <= MESH_GRAPH_NODES_MAX);
 	for (i = 0; i < explore.num_nodes; i++) {
 		known += explore.nodes[i].known;
 		fuzz_check(explore.nodes[i].num_nics <= MESH_EXPLORE_ANSWERS_MAX * 2);

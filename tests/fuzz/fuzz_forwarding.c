@@ -12,9 +12,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 #define SELF 1
 #define LINKS 4
-/* All tokens of a run; the tries of each are 4 at most. */
+/* All tokens of a run. */
 #define TOKENS 32
-#define TRIES 4
 
 static struct mesh_forwarding forwarding;
 
@@ -23,7 +22,7 @@ static struct asked {
 	bool came, passed, answered;
 	uint8_t hops;
 	uint32_t links;
-} asked[TOKENS][TRIES];
+} asked[TOKENS];
 
 static uint64_t answer_token; /* of the one that has arrived; ~0: none */
 static int num_back;
@@ -31,7 +30,7 @@ static int num_back;
 static void ask(void *owner, uint32_t links, const struct mesh_links_question *question)
 {
 	struct mesh_links_question onward = *question;
-	struct asked *at = &asked[question->token][question->tries];
+	struct asked *at = &asked[question->token];
 	union mesh_links decoded;
 
 	(void)owner;
@@ -46,21 +45,16 @@ static void ask(void *owner, uint32_t links, const struct mesh_links_question *q
 static void answer_back(void *owner, const struct mesh_forwarding_asker *to,
 			const struct mesh_links_answer *answer)
 {
-	uint32_t links = 0;
-	int i;
-
 	(void)owner;
 	fuzz_check(answer->token == answer_token && answer_token < TOKENS);
-	for (i = 0; i < TRIES; i++)
-		links |= asked[answer_token][i].links;
-	fuzz_check(links >> to->ifindex & 1);
+	fuzz_check(asked[answer_token].links >> to->ifindex & 1);
 	num_back++;
 }
 
 static bool own(void *owner, const struct mesh_forwarding_slot *slot)
 {
 	(void)owner;
-	asked[slot->token][slot->tries].answered = true;
+	asked[slot->token].answered = true;
 	return slot->token & 1;
 }
 
@@ -71,10 +65,9 @@ static void question_take(const uint8_t *step, uint64_t now_ms)
 		.token = step[1] % TOKENS,
 		.node_id = step[2] & 7,
 		.hops = step[3],
-		.tries = step[4] % TRIES,
 	};
 	struct mesh_forwarding_asker from = {.ifindex = step[5] % LINKS};
-	struct asked *at = &asked[question.token][question.tries];
+	struct asked *at = &asked[question.token];
 	union mesh_links links;
 
 	if (mesh_links_decode(&question, mesh_links_question_finish(&question), &links))
@@ -102,7 +95,7 @@ static void answer_take(const uint8_t *step, uint64_t now_ms)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	uint64_t now_ms = 5000;
-	int i, k;
+	int i;
 
 	memset(&forwarding, 0, sizeof(forwarding));
 	memset(asked, 0, sizeof(asked));
@@ -124,10 +117,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	}
 	now_ms += MESH_FORWARDING_DELAY_MS;
 	fuzz_check(!mesh_forwarding_pass(&forwarding, now_ms));
-	for (i = 0; i < TOKENS; i++) {
-		for (k = 0; k < TRIES; k++)
-			fuzz_check(asked[i][k].came ||
-				   (!asked[i][k].passed && !asked[i][k].answered));
-	}
+	for (i = 0; i < TOKENS; i++)
+		fuzz_check(asked[i].came || (!asked[i].passed && !asked[i].answered));
 	return 0;
 }

@@ -263,11 +263,11 @@ static void question_send(struct simulation *simulation, int i)
 {
 	struct simulated_search *search = &simulation->searches[i];
 	const struct simulated_node *node = &simulation->nodes[search->node];
-	union mesh_links datagram = {.question = {.token = search->explore.token,
-						  .job = 1,
-						  .node_id = SIMULATION_ID + (uint64_t)search->node,
-						  .hops = MESH_LINKS_HOPS_MAX,
-						  .tries = (uint8_t)search->tries++}};
+	union mesh_links datagram = {
+		.question = {.token = search->explore.token + (uint64_t)search->tries++,
+			     .job = 1,
+			     .node_id = SIMULATION_ID + (uint64_t)search->node,
+			     .hops = MESH_LINKS_HOPS_MAX}};
 	struct simulation_event *again = event_make(simulation, WAKE, AGAIN_US);
 	int k;
 
@@ -360,7 +360,7 @@ static void search_wake(struct simulation *simulation, int i)
 {
 	struct simulated_search *search = &simulation->searches[i];
 
-	if (!search->done_us && search->tries < 2)
+	if (!search->done_us && search->tries < MESH_EXPLORE_TRIES)
 		question_send(simulation, i);
 	else if (!search->done_us)
 		search->done_us = simulation->now_us;

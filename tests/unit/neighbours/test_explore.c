@@ -162,7 +162,7 @@ TEST(line)
 		simulation_cable(&mesh, i - 1, i);
 	simulation_search(&mesh, 0, 0);
 	simulation_run(&mesh, LONG_US);
-	assert_int_equal(mesh.searches[0].explore.graph.num_nodes, 17);
+	assert_int_equal(mesh.searches[0].explore.num_known, 17);
 	assert_int_equal(find(&mesh.searches[0], 16), 1);
 	assert_int_equal(routes[0].num_relays, 15);
 	assert_int_equal(find(&mesh.searches[0], 17), 0);
@@ -225,6 +225,50 @@ TEST(silent)
 	assert_int_equal(find(&mesh.searches[0], 2), 1);
 	assert_int_equal(routes[0].num_relays, 5);
 	assert_int_equal(find(&mesh.searches[0], 1), 0);
+}
+
+/* Questions of strangers, as many as can come in a second, take no place from one that is kept. */
+static int num_back;
+
+static void back_count(void *owner, const struct mesh_forwarding_asker *to,
+		       const struct mesh_links_answer *answer)
+{
+	(void)owner;
+	(void)to;
+	(void)answer;
+	num_back++;
+}
+
+static bool own_answer(void *owner, const struct mesh_forwarding_slot *slot)
+{
+	(void)owner;
+	(void)slot;
+	return true;
+}
+
+TEST_BARE(flood)
+{
+	static struct mesh_forwarding forwarding;
+	const struct mesh_forwarding_asker from = {.port = 7};
+	struct mesh_links_question question = {.token = 5, .node_id = 2, .hops = 3};
+	struct mesh_links_answer answer = {.token = 5};
+	int i;
+
+	forwarding.node_id = 1;
+	forwarding.answer = back_count;
+	forwarding.own = own_answer;
+	mesh_forwarding_question(&forwarding, 0, &from, &question, 1000);
+	for (i = 0; i < 100000; i++) {
+		question.token = (uint64_t)i * 7919 + 6;
+		mesh_forwarding_question(&forwarding, 0, &from, &question, 1001);
+	}
+	mesh_forwarding_answer(&forwarding, &answer, 1002);
+	assert_int_equal(num_back, 1);
+	/* A second later there is room again. */
+	answer.token = question.token;
+	mesh_forwarding_question(&forwarding, 0, &from, &question, 2002);
+	mesh_forwarding_answer(&forwarding, &answer, 2003);
+	assert_int_equal(num_back, 2);
 }
 
 /* ---- RDMA ---------------------------------------------------------------------------------- */

@@ -243,6 +243,21 @@ TEST(members)
 	rank_stop(&others[2]);
 }
 
+/* When the last cable goes, the round ends at once, and so does a search. */
+TEST_BARE(search_without_cable)
+{
+	static struct mesh_neighbours neighbours;
+
+	neighbours.searching.goes_on = true;
+	neighbours.asking.began_ms = 7;
+	assert_true(mesh_neighbours_searches(&neighbours, 0));
+	mesh_asking_init(&neighbours.asking, &neighbours.self);
+	neighbours.asking.began_ms = 7;
+	neighbours.asking.sent = 1;
+	mesh_neighbours_ask(&neighbours);
+	assert_false(mesh_neighbours_searches(&neighbours, 0));
+}
+
 /* The far node is found by a search, with what a first hop needs; a hop that failed is doubted. */
 TEST(route)
 {
@@ -266,7 +281,7 @@ TEST(route)
 			poll(NULL, 0, 1);
 			mesh_lock_take(&near.lock);
 		} while (mesh_neighbours_searches(near.neighbours, target));
-	} while (mesh_neighbours_routes(near.neighbours, target, 15, &route, 1) != 1);
+	} while (mesh_neighbours_routes(near.neighbours, target, 15, NULL, 0, &route, 1) != 1);
 	explore = &near.neighbours->searching.explore;
 	assert_int_equal(route.num_relays, 0);
 	assert_true(route.hops[0] == target && route.rdma && !route.doubtful);
@@ -287,7 +302,8 @@ TEST(route)
 	assert_true(hop->about.processes[0].job == 77);
 	assert_int_equal(hop->about.processes[0].control_port, 4711);
 	mesh_neighbours_doubt(near.neighbours, target, near.neighbours->self.node_id, LIMIT_MS);
-	assert_int_equal(mesh_neighbours_routes(near.neighbours, target, 15, &route, 1), 1);
+	assert_int_equal(mesh_neighbours_routes(near.neighbours, target, 15, NULL, 0, &route, 1),
+			 1);
 	assert_true(route.doubtful);
 	mesh_lock_release(&near.lock);
 	rank_stop(&near);

@@ -167,17 +167,6 @@ TEST(doubted_node)
 	finds('a', 'z', 15, "bcz:100 mz:1000-?");
 }
 
-/* A node in doubt comes last in each route, and may be asked in a search. */
-TEST(node_in_doubt)
-{
-	cables("am1000 mz1000 ab100 bc100 cz100");
-	report("amzbc");
-	mesh_graph_doubt(&graph, 'm', 0, 5000);
-	finds('a', 'z', 15, "bcz:100 mz:1000-?");
-	mesh_graph_doubt(&graph, 'm', 0, 0); /* no longer */
-	finds('a', 'z', 15, "mz:1000 bcz:100-");
-}
-
 /* What a node has said over another route is added to what it has said before, once. */
 TEST(add)
 {
