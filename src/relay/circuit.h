@@ -93,10 +93,9 @@ struct mesh_circuit_opening {
 	struct mesh_frame_open request;
 	struct mesh_handle handle;
 	struct mesh_next nexts[MESH_NEXTS_MAX];
-	int num_nexts, tried;	   /* of nexts */
-	struct mesh_dial dial;	   /* the last one of these */
-	uint64_t asked_ms;	   /* when CONNECT or OPEN was sent there; 0: it was not */
-	enum mesh_refusal refusal; /* the last one */
+	int num_nexts, tried;  /* of nexts */
+	struct mesh_dial dial; /* the last one of these */
+	uint64_t asked_ms;     /* when CONNECT or OPEN was sent there; 0: it was not */
 };
 
 /* Whether it is broken. It only moves on. */

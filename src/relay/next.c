@@ -47,10 +47,13 @@ static const struct mesh_endpoint_addr *endpoint_of(const struct mesh_process *p
 
 /* A NIC of another node that was heard on ours. Returns false if the two have no path. */
 MESH_HOLDS(process)
-static bool heard_take(const struct mesh_process *process, unsigned int ifindex,
-		       const struct mesh_neighbour *about, struct mesh_next *next)
+static bool heard_take(const struct mesh_process *process, const struct mesh_neighbours *neighbours,
+		       const struct mesh_heard_at *at, const struct mesh_heard *heard,
+		       struct mesh_next *next)
 {
-	const struct mesh_endpoint_addr *ours = endpoint_of(process, ifindex);
+	const struct mesh_endpoint_addr *ours =
+		endpoint_of(process, neighbours->asking.links[at->link].ifindex);
+	const struct mesh_neighbour *about = &heard->about;
 	const struct mesh_neighbour_addr *addr = ours ? common_addr(ours, about) : NULL;
 
 	if (!addr)
@@ -108,69 +111,53 @@ static void process_name(const struct mesh_neighbour_process *process, struct me
 	next->way.cookie = process->process_id;
 }
 
-static bool is_over_rdma(const struct mesh_next *next)
+/* Drained ones come last, then each turn has those over RDMA first. */
+static bool is_before(const struct mesh_next *a, const struct mesh_next *b)
 {
-	return next->way.address.provider == MESH_PROVIDER_VERBS_RXM;
+	if (a->drained != b->drained)
+		return b->drained;
+	if (a->turn != b->turn)
+		return a->turn < b->turn;
+	return a->way.address.provider == MESH_PROVIDER_VERBS_RXM &&
+	       b->way.address.provider != MESH_PROVIDER_VERBS_RXM;
 }
 
-static bool is_not_drained(const struct mesh_next *next)
-{
-	return !next->drained;
-}
-
-/* Puts the wanted ones before the others; else they keep their order. */
-static void put_first(struct mesh_next *nexts, int num,
-		      bool (*is_wanted)(const struct mesh_next *next))
+/* Else they keep their order. */
+static void nexts_sort(struct mesh_next *nexts, int num)
 {
 	struct mesh_next next;
-	int i, at = 0;
+	int i, k;
 
-	for (i = 0; i < num; i++) {
-		if (!is_wanted(&nexts[i]))
-			continue;
+	for (i = 1; i < num; i++) {
 		next = nexts[i];
-		memmove(&nexts[at + 1], &nexts[at], (size_t)(i - at) * sizeof(*nexts));
-		nexts[at++] = next;
+		for (k = i; k && is_before(&next, &nexts[k - 1]); k--)
+			nexts[k] = nexts[k - 1];
+		nexts[k] = next;
 	}
-}
-
-/* Appends the process at place @at of each NIC that was heard; returns how many NICs have one. */
-MESH_HOLDS(process)
-static int places_take(const struct mesh_process *process, const struct mesh_asking *asking,
-		       uint64_t node_id, uint64_t job, int at, struct mesh_next *nexts, int max)
-{
-	bool any = !strcmp(process->config.relay, "any");
-	const struct mesh_neighbour_process *found;
-	const struct mesh_heard *heard;
-	struct mesh_heard_at place = {0};
-	int num = 0;
-
-	while (num < max && (heard = mesh_asking_heard_next(asking, node_id, 0, &place))) {
-		found = process_find(&heard->about, job, any, at);
-		if (found && heard_take(process, asking->links[place.link].ifindex, &heard->about,
-					&nexts[num]))
-			process_name(found, &nexts[num++]);
-	}
-	return num;
 }
 
 int mesh_nexts_of_node(const struct mesh_process *process, const struct mesh_neighbours *neighbours,
 		       uint64_t node_id, uint64_t job, struct mesh_next *nexts, int max)
 {
-	int at, before, num = 0;
+	bool any = !strcmp(process->config.relay, "any");
+	const struct mesh_neighbour_process *found;
+	const struct mesh_heard *heard;
+	struct mesh_heard_at place;
+	int at, num = 0;
 
 	mesh_process_assert_locked(process);
-	if (!neighbours)
-		return 0;
-	for (at = 0; at < MESH_NEIGHBOUR_PROCESSES_MAX; at++) {
-		before = num;
-		num += places_take(process, &neighbours->asking, node_id, job, at, &nexts[num],
-				   max - num);
-		put_first(&nexts[before], num - before, is_over_rdma);
-		if (num == before || num == max)
-			break;
+	for (at = 0; neighbours && at < MESH_NEIGHBOUR_PROCESSES_MAX; at++) {
+		place = (struct mesh_heard_at){0};
+		while (num < max &&
+		       (heard = mesh_asking_heard_next(&neighbours->asking, node_id, 0, &place))) {
+			found = process_find(&heard->about, job, any, at);
+			if (!found || !heard_take(process, neighbours, &place, heard, &nexts[num]))
+				continue;
+			process_name(found, &nexts[num]);
+			nexts[num++].turn = at;
+		}
 	}
-	put_first(nexts, num, is_not_drained);
+	nexts_sort(nexts, num);
 	return num;
 }
 
@@ -179,37 +166,6 @@ static void listener_name(const struct mesh_handle *handle, struct mesh_next *ne
 	mesh_way_listener_set(&next->way, handle);
 	next->node_id = handle->node_id;
 	memcpy(next->node, handle->node, sizeof(next->node));
-}
-
-/* By common subnets, the best first. */
-MESH_HOLDS(process)
-static int subnets_take(const struct mesh_process *process, const struct mesh_handle *handle,
-			struct mesh_next *nexts, int max)
-{
-	const struct mesh_path_hints hints = {
-		.remote_nic = handle->dev,
-		.spread = handle->listen_id,
-		.same_node = handle->node_id == process->node_id,
-	};
-	struct mesh_path_choice choice;
-	int i, num = 0;
-
-	mesh_path_choose(process->endpoints, process->num_endpoints, handle->endpoints,
-			 handle->num_endpoints, &hints, &choice);
-	for (i = 0; i < choice.num_candidates && num < max; i++) {
-		const struct mesh_path_candidate *pair = &choice.candidates[i];
-		struct mesh_next *next = &nexts[num];
-
-		/* Every link has the same link-local subnet: such a pair proves nothing. */
-		if (mesh_addr_is_link_local(&handle->endpoints[pair->remote].addr))
-			continue;
-		memset(next, 0, sizeof(*next));
-		if (!mesh_way_of_pair(process, handle, pair, &next->way))
-			continue;
-		next->drained = mesh_process_is_drained(process, mesh_way_dev(&next->way));
-		num++;
-	}
-	return num;
 }
 
 /* True if another one leads there over the same two NICs. */
@@ -225,31 +181,53 @@ static bool is_listed(const struct mesh_next *nexts, int num, const struct mesh_
 	return false;
 }
 
+/* By common subnets, the best first; returns the new number. */
+MESH_HOLDS(process)
+static int subnets_take(const struct mesh_process *process, const struct mesh_handle *handle,
+			struct mesh_next *nexts, int num, int max)
+{
+	const struct mesh_path_hints hints = {
+		.remote_nic = handle->dev,
+		.spread = handle->listen_id,
+		.same_node = handle->node_id == process->node_id,
+	};
+	const struct mesh_path_candidate *pair;
+	struct mesh_path_choice choice;
+
+	mesh_path_choose(process->endpoints, process->num_endpoints, handle->endpoints,
+			 handle->num_endpoints, &hints, &choice);
+	for (pair = choice.candidates;
+	     pair < choice.candidates + choice.num_candidates && num < max; pair++) {
+		/* Every link has the same link-local subnet: such a pair proves nothing. */
+		if (mesh_addr_is_link_local(&handle->endpoints[pair->remote].addr))
+			continue;
+		nexts[num] = (struct mesh_next){.turn = 1};
+		if (!mesh_way_of_pair(process, handle, pair, &nexts[num].way) ||
+		    is_listed(nexts, num, &nexts[num]))
+			continue;
+		nexts[num].drained =
+			mesh_process_is_drained(process, mesh_way_dev(&nexts[num].way));
+		num++;
+	}
+	return num;
+}
+
 int mesh_nexts_of_handle(const struct mesh_process *process,
 			 const struct mesh_neighbours *neighbours, const struct mesh_handle *handle,
 			 struct mesh_next *nexts, int max)
 {
-	struct mesh_next shared[MESH_NEXTS_MAX];
 	const struct mesh_heard *heard;
 	struct mesh_heard_at at = {0};
-	int i, num = 0, num_shared;
+	int i, num = 0;
 
 	mesh_process_assert_locked(process);
 	while (neighbours && handle->node_id && num < max &&
 	       (heard = mesh_asking_heard_next(&neighbours->asking, handle->node_id, 0, &at))) {
-		if (heard_take(process, neighbours->asking.links[at.link].ifindex, &heard->about,
-			       &nexts[num]))
-			num++;
+		num += heard_take(process, neighbours, &at, heard, &nexts[num]);
 	}
-	put_first(nexts, num, is_over_rdma);
-	num_shared = subnets_take(process, handle, shared, MESH_NEXTS_MAX);
-	put_first(shared, num_shared, is_over_rdma);
-	for (i = 0; i < num_shared && num < max; i++) {
-		if (!is_listed(nexts, num, &shared[i]))
-			nexts[num++] = shared[i];
-	}
+	num = subnets_take(process, handle, nexts, num, max);
 	for (i = 0; i < num; i++)
 		listener_name(handle, &nexts[i]);
-	put_first(nexts, num, is_not_drained);
+	nexts_sort(nexts, num);
 	return num;
 }

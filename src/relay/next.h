@@ -20,6 +20,7 @@ struct mesh_next {
 	uint64_t node_id;
 	char node[MESH_NODE_NAME_MAX];
 	bool drained; /* a user drains a NIC at either end: others come first */
+	int turn;     /* among those that are drained alike */
 };
 
 /**

@@ -221,7 +221,7 @@ static void way_next(struct mesh_circuit *circuit, uint64_t now_ms)
 	opening->asked_ms = 0;
 	do {
 		if (opening->tried == opening->num_nexts) {
-			circuit_refuse(circuit, opening->refusal);
+			circuit_refuse(circuit, MESH_REFUSAL_RELAY_LINK);
 			return;
 		}
 	} while (mesh_dial_begin(dial, circuit->relay->process,
@@ -269,24 +269,6 @@ static void opening_expired(struct mesh_timer *timer, uint64_t now_ms)
 	}
 }
 
-/*
- * A process has refused, perhaps because of something behind it. Each relay of a route that asked
- * all processes of the next node then would multiply the questions: only the same one is asked
- * again, over another link. Others are there for one that does not answer.
- */
-MESH_HOLDS(process)
-static void others_skip(struct mesh_circuit_opening *opening)
-{
-	uint64_t cookie = opening->nexts[opening->tried - 1].way.cookie;
-	int i, num = opening->tried;
-
-	for (i = opening->tried; i < opening->num_nexts; i++) {
-		if (opening->nexts[i].way.cookie == cookie)
-			opening->nexts[num++] = opening->nexts[i];
-	}
-	opening->num_nexts = num;
-}
-
 /* Fills in where the circuit may go on; returns the refusal if that is nowhere. */
 MESH_HOLDS(process)
 static enum mesh_refusal ways_find(struct mesh_circuit *circuit)
@@ -309,7 +291,6 @@ static enum mesh_refusal ways_find(struct mesh_circuit *circuit)
 		opening->num_nexts = mesh_nexts_of_handle(relay->process, relay->neighbours,
 							  &opening->handle, opening->nexts,
 							  MESH_NEXTS_MAX);
-	opening->refusal = MESH_REFUSAL_RELAY_LINK;
 	return opening->num_nexts ? 0 : MESH_REFUSAL_RELAY_LINK;
 }
 
@@ -420,8 +401,10 @@ bool mesh_circuit_refused(struct mesh_peer *peer, const struct mesh_frame *frame
 
 	if (!circuit)
 		return false;
-	circuit->opening->refusal = (enum mesh_refusal)frame->refuse.refusal;
-	others_skip(circuit->opening);
-	way_next(circuit, mesh_clock_ms());
+	/*
+	 * Perhaps because of something behind it. If each relay of a route asked another process
+	 * then, the questions would multiply: the connecting end asks again.
+	 */
+	circuit_refuse(circuit, (enum mesh_refusal)frame->refuse.refusal);
 	return true;
 }
