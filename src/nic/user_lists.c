@@ -202,38 +202,36 @@ static int subnet_add(const char *variable, const char *text, size_t len, int ra
 	return 0;
 }
 
-int mesh_addresses_parse(const char *text, struct mesh_rails *subnets)
-{
-	struct mesh_rails parsed = {0};
-	const char *item;
-	size_t len;
-
-	while ((len = list_next(&text, &item))) {
-		if (subnet_add("NCCL_MESH_ADDRESSES", item, len, parsed.num_subnets, &parsed))
-			return -EINVAL;
-	}
-	*subnets = parsed;
-	return 0;
-}
-
-int mesh_rails_parse(const char *text, struct mesh_rails *rails)
+/* @skipped: what may stand before a subnet */
+static int subnets_parse(const char *variable, const char *skipped, const char *text,
+			 struct mesh_rails *rails)
 {
 	struct mesh_rails parsed = {0};
 	int rail = 0;
 	size_t len;
 
-	text += strspn(text, BLANKS);
+	text += strspn(text, skipped);
 	while (*text) {
 		len = strcspn(text, "+,");
-		if (subnet_add("NCCL_MESH_RAILS", text, trimmed(text, len), rail, &parsed))
+		if (subnet_add(variable, text, trimmed(text, len), rail, &parsed))
 			return -EINVAL;
 		text += len;
 		rail += *text == ',';
 		text += *text != 0;
-		text += strspn(text, BLANKS);
+		text += strspn(text, skipped);
 	}
 	*rails = parsed;
 	return 0;
+}
+
+int mesh_addresses_parse(const char *text, struct mesh_rails *subnets)
+{
+	return subnets_parse("NCCL_MESH_ADDRESSES", BLANKS ",", text, subnets);
+}
+
+int mesh_rails_parse(const char *text, struct mesh_rails *rails)
+{
+	return subnets_parse("NCCL_MESH_RAILS", BLANKS, text, rails);
 }
 
 int mesh_rail_of(const struct mesh_rails *rails, const struct mesh_addr *addr)
