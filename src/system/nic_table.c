@@ -24,6 +24,23 @@
 #include "system/sysfs.h"
 #include "system/sysfs_rdma.h"
 
+/* A VLAN on a bond on a port is two steps up from it. */
+#define LOWER_STEPS 2
+
+/* A VLAN or bond has no device of its own: it has that of the first interface below it. */
+static void lower_paths_take(struct mesh_nic *nics, int num_nics)
+{
+	int i, k;
+
+	for (i = 0; i < num_nics; i++) {
+		for (k = 0; k < num_nics && !*nics[i].pci_path; k++) {
+			if (nics[i].lower == nics[k].ifindex || nics[k].master == nics[i].ifindex)
+				memcpy(nics[i].pci_path, nics[k].pci_path,
+				       sizeof(nics[i].pci_path));
+		}
+	}
+}
+
 static int sysfs_load(const char *root, struct mesh_nic_table *table)
 {
 	struct mesh_sysfs sysfs;
@@ -38,6 +55,8 @@ static int sysfs_load(const char *root, struct mesh_nic_table *table)
 	}
 	for (i = 0; i < table->num_nics; i++)
 		mesh_sysfs_netdev_load(&sysfs, &table->nics[i]);
+	for (i = 0; i < LOWER_STEPS; i++)
+		lower_paths_take(table->nics, table->num_nics);
 	ret = mesh_sysfs_rdma_load(&sysfs, table->nics, table->num_nics);
 	mesh_sysfs_close(&sysfs);
 	for (i = 0; i < table->num_nics; i++)

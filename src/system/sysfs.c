@@ -17,9 +17,6 @@
 #include "base/log.h"
 #include "system/sysfs.h"
 
-/* A VLAN on a bond on a port is two steps down; a longer chain is a loop or invalid. */
-#define LOWER_STEPS 4
-
 int mesh_sysfs_open(const char *root, struct mesh_sysfs *sysfs)
 {
 	memset(sysfs, 0, sizeof(*sysfs));
@@ -138,21 +135,6 @@ void mesh_sysfs_list_free(struct dirent **entries, int num)
 		free(entries);
 }
 
-/* True when the device folder @path belongs to the PCI bus and is a function of it. */
-static bool is_pci_function(const char *path)
-{
-	char link[PATH_MAX], subsystem[PATH_MAX];
-	const char *name = strrchr(path, '/');
-	ssize_t len;
-
-	if (!name || !mesh_sysfs_is_pci_function(name + 1) ||
-	    snprintf(link, sizeof(link), "%s/subsystem", path) >= (int)sizeof(link))
-		return false;
-	len = readlink(link, subsystem, sizeof(subsystem));
-	return len >= 4 && len < (ssize_t)sizeof(subsystem) &&
-	       !memcmp(subsystem + len - 4, "/pci", 4);
-}
-
 void mesh_sysfs_pci_path(const struct mesh_sysfs *sysfs, const char *path, char *pci_path)
 {
 	size_t root_len = strlen(sysfs->root);
@@ -165,11 +147,11 @@ void mesh_sysfs_pci_path(const struct mesh_sysfs *sysfs, const char *path, char 
 	    !realpath(link, real))
 		return;
 	while (!strncmp(real, sysfs->root, root_len) && real[root_len] == '/') {
-		if (is_pci_function(real)) {
+		slash = strrchr(real, '/');
+		if (mesh_sysfs_is_pci_function(slash + 1)) {
 			memcpy(pci_path, real, strlen(real) + 1);
 			return;
 		}
-		slash = strrchr(real, '/');
 		*slash = '\0';
 	}
 }
@@ -205,50 +187,9 @@ static bool netdev_is_same(const struct mesh_sysfs *sysfs, const struct mesh_nic
 	       mesh_sysfs_mac_parse(text, mac) || !memcmp(mac, nic->mac, sizeof(mac));
 }
 
-/* The first "lower_X" of @netdev, for which X is written to @lower (IF_NAMESIZE bytes). */
-static bool lower_find(const struct mesh_sysfs *sysfs, const char *netdev, char *lower)
-{
-	static const char prefix[] = "lower_";
-	struct dirent **entries = NULL;
-	bool found = false;
-	char path[64];
-	int num, i;
-
-	snprintf(path, sizeof(path), "class/net/%s", netdev);
-	num = mesh_sysfs_list(sysfs, path, &entries);
-	for (i = 0; i < num && !found; i++) {
-		const char *name = entries[i]->d_name;
-
-		found = !strncmp(name, prefix, sizeof(prefix) - 1) &&
-			strlen(name) - (sizeof(prefix) - 1) < IF_NAMESIZE;
-		if (found)
-			strcpy(lower, name + sizeof(prefix) - 1);
-	}
-	mesh_sysfs_list_free(entries, num);
-	return found;
-}
-
-/* A VLAN or bond has no device of its own: use that of the first interface below it. */
-static void netdev_pci_path(const struct mesh_sysfs *sysfs, const char *netdev, char *pci_path)
-{
-	char name[IF_NAMESIZE], path[64];
-	int step;
-
-	snprintf(name, sizeof(name), "%s", netdev);
-	for (step = 0; step < LOWER_STEPS; step++) {
-		snprintf(path, sizeof(path), "class/net/%s/device", name);
-		if (mesh_sysfs_exists(sysfs, "%s", path)) {
-			mesh_sysfs_pci_path(sysfs, path, pci_path);
-			return;
-		}
-		if (!lower_find(sysfs, name, name))
-			return;
-	}
-}
-
 bool mesh_sysfs_netdev_load(const struct mesh_sysfs *sysfs, struct mesh_nic *nic)
 {
-	char text[32];
+	char path[64], text[32];
 
 	if (!mesh_sysfs_exists(sysfs, "class/net/%s", nic->netdev))
 		return false;
@@ -257,7 +198,8 @@ bool mesh_sysfs_netdev_load(const struct mesh_sysfs *sysfs, struct mesh_nic *nic
 			   nic->netdev);
 		return false;
 	}
-	netdev_pci_path(sysfs, nic->netdev, nic->pci_path);
+	snprintf(path, sizeof(path), "class/net/%s/device", nic->netdev);
+	mesh_sysfs_pci_path(sysfs, path, nic->pci_path);
 	/* The kernel fails to read the speed of a link that is down. */
 	if (!mesh_sysfs_read(sysfs, text, sizeof(text), "class/net/%s/speed", nic->netdev))
 		mesh_sysfs_speed_parse(text, &nic->speed_mbps);
@@ -309,12 +251,12 @@ int mesh_sysfs_rate_parse(const char *text, int *mbps)
 
 int mesh_sysfs_speed_parse(const char *text, int *mbps)
 {
-	uint64_t value = UINT32_MAX;
+	uint64_t value = 0;
 
-	/* SPEED_UNKNOWN of linux/ethtool.h is -1; kernels before 4.4 print it unsigned. */
-	if (strcmp(text, "-1") && mesh_sysfs_number_parse(text, UINT32_MAX, &value))
+	/* SPEED_UNKNOWN of linux/ethtool.h is -1. */
+	if (strcmp(text, "-1") && mesh_sysfs_number_parse(text, INT_MAX, &value))
 		return -EINVAL;
-	*mbps = value > INT_MAX ? 0 : (int)value;
+	*mbps = (int)value;
 	return 0;
 }
 

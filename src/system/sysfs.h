@@ -73,7 +73,8 @@ void mesh_sysfs_pci_path(const struct mesh_sysfs *sysfs, const char *path, char 
 int mesh_sysfs_numa_node(const char *pci_path);
 
 /**
- * Adds to @nic the facts of class/net: pci_path, speed_mbps, MESH_NIC_WIRELESS. Nothing is added if
+ * Adds to @nic the facts of class/net: pci_path (of a VLAN or bond: ""), speed_mbps,
+ * MESH_NIC_WIRELESS. Nothing is added if
  * sysfs shows another network namespace's interface under this name: sysfs shows the namespace of
  * the process that mounted it.
  *
@@ -90,7 +91,7 @@ int mesh_sysfs_number_parse(const char *text, uint64_t max, uint64_t *value);
 /** Reads "12.5 Gb/sec (4X EDR)" of an RDMA port's rate file into Mb/s. */
 int mesh_sysfs_rate_parse(const char *text, int *mbps);
 
-/** Reads a speed file: Mb/s. "-1", also printed as unsigned by old kernels, is 0: unknown. */
+/** Reads a speed file: Mb/s. "-1" is 0: unknown. */
 int mesh_sysfs_speed_parse(const char *text, int *mbps);
 
 /** Reads "fe80:0000:0000:0000:0202:c9ff:feef:1234" (all zeros written out). */

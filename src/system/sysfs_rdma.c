@@ -41,8 +41,7 @@ struct rdma_ports {
 enum evidence {
 	EVIDENCE_NONE,
 	EVIDENCE_PARENT,
-	EVIDENCE_HARDWARE, /* the same PCI function and port number */
-	EVIDENCE_NETDEV,   /* the same PCI function, and a GID names the netdev */
+	EVIDENCE_HARDWARE, /* the same PCI function; a GID names the netdev, or the number fits */
 	EVIDENCE_ADDRESS,  /* a GID is derived from an address of the NIC */
 };
 
@@ -259,17 +258,16 @@ static bool on_different_cards(const char *pci_a, const char *pci_b)
 	       (dot_a - pci_a != dot_b - pci_b || memcmp(pci_a, pci_b, (size_t)(dot_a - pci_a)));
 }
 
-/* True if @port is the netdev's among several ports. Kernels before 3.15 report it in dev_id. */
+/* True if @port is the netdev's among several ports. */
 static bool port_number_fits(const struct mesh_sysfs *sysfs, const struct mesh_nic *nic,
 			     const struct rdma_port *port)
 {
-	uint64_t dev_port = 0, dev_id = 0;
+	uint64_t dev_port = 0;
 
 	if (port->num_siblings == 1)
 		return true;
 	mesh_sysfs_read_number(sysfs, PORT_MAX, &dev_port, "class/net/%s/dev_port", nic->netdev);
-	mesh_sysfs_read_number(sysfs, PORT_MAX, &dev_id, "class/net/%s/dev_id", nic->netdev);
-	return (dev_port > dev_id ? dev_port : dev_id) + 1 == (uint64_t)port->rdma.port;
+	return dev_port + 1 == (uint64_t)port->rdma.port;
 }
 
 static enum evidence infiniband_evidence(const struct mesh_sysfs *sysfs, const struct mesh_nic *nic,
@@ -300,9 +298,7 @@ static enum evidence ethernet_evidence(const struct mesh_sysfs *sysfs, const str
 		names_any |= *port->gids[i].netdev != '\0';
 		names_this |= !strcmp(port->gids[i].netdev, nic->netdev);
 	}
-	if (same_pci && names_this)
-		return EVIDENCE_NETDEV;
-	if (same_pci && !names_any && port_number_fits(sysfs, nic, port))
+	if (same_pci && (names_this || (!names_any && port_number_fits(sysfs, nic, port))))
 		return EVIDENCE_HARDWARE;
 	if (!port->num_gids && !*port->pci_path && !strcmp(port->parent, nic->netdev))
 		return EVIDENCE_PARENT;

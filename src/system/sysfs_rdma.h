@@ -13,7 +13,7 @@
  * class/infiniband lists the devices of all network namespaces, whose interfaces may have equal
  * names; so ports are matched to NICs by unique properties. The strongest evidence wins:
  * - InfiniBand: the hardware address of IPoIB ends with the port's GUID; else (no GID is visible)
- *   the same PCI function and the port's number (dev_port, dev_id of old kernels);
+ *   the same PCI function and the port's number (dev_port);
  * - Ethernet: a GID of this netdev that is derived from one of the NIC's addresses or MAC; else
  *   the same PCI function and a GID of this netdev; else the same PCI function, the port's number
  *   and no GID that names a netdev; else a port without GIDs whose parent file names the netdev

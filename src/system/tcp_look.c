@@ -6,7 +6,6 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <limits.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/ioctl.h>
@@ -38,25 +37,23 @@ static bool state_is_connected(uint8_t state)
 	       state != STATE_LISTEN;
 }
 
-/* Returns the bytes that the kernel fills in, the others are 0; 0 if @fd is no TCP socket. */
-static socklen_t info_read(int fd, struct tcp_info *info)
+/* Returns false if @fd is no TCP socket. */
+static bool info_read(int fd, struct tcp_info *info)
 {
 	socklen_t len = sizeof(*info);
 
 	memset(info, 0, sizeof(*info));
-	return getsockopt(fd, IPPROTO_TCP, TCP_INFO, info, &len) ? 0 : len;
+	return !getsockopt(fd, IPPROTO_TCP, TCP_INFO, info, &len);
 }
 
 int mesh_tcp_look(int fd, struct mesh_tcp_look *look)
 {
 	struct tcp_info info;
-	socklen_t len = info_read(fd, &info);
 	int queued = 0;
 
-	if (!len || !state_is_connected(info.tcpi_state) || ioctl(fd, SIOCOUTQ, &queued))
+	if (!info_read(fd, &info) || !state_is_connected(info.tcpi_state) ||
+	    ioctl(fd, SIOCOUTQ, &queued))
 		return -ENOTCONN;
-	if (len < offsetof(struct tcp_info, tcpi_data_segs_out))
-		return -ENOTSUP;
 	look->bytes_acked = info.tcpi_bytes_acked;
 	look->queued = queued > 0 ? (uint32_t)queued : 0;
 	look->unacked = info.tcpi_unacked;
@@ -108,9 +105,7 @@ uint64_t mesh_socket_round_trip_ns(int fd)
 {
 	struct tcp_info info;
 
-	if (info_read(fd, &info) <
-		    offsetof(struct tcp_info, tcpi_min_rtt) + sizeof(info.tcpi_min_rtt) ||
-	    info.tcpi_min_rtt == UINT32_MAX) /* net/ipv4/tcp.c: none yet */
+	if (!info_read(fd, &info) || info.tcpi_min_rtt == UINT32_MAX) /* net/ipv4/tcp.c: none yet */
 		return 0;
 	return info.tcpi_min_rtt ? info.tcpi_min_rtt * 1000ull : 1;
 }

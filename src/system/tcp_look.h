@@ -32,8 +32,7 @@ uint64_t mesh_socket_cookie(int fd);
  * last: if it is the expected one, all values belong to that socket, even if it was closed during
  * the call.
  *
- * Returns 0; -ENOTCONN if @fd is not a connection, or it has ended; -ENOTSUP if the kernel is too
- * old (before 4.6).
+ * Returns 0; -ENOTCONN if @fd is not a connection, or it has ended.
  */
 int mesh_tcp_look(int fd, struct mesh_tcp_look *look);
 
@@ -41,7 +40,7 @@ int mesh_tcp_look(int fd, struct mesh_tcp_look *look);
  * Bytes that have come over a connection so far, also one that has ended: @received ever, of which
  * nobody has read @unread yet. The kernel counts the end of the stream, too.
  *
- * Returns false if @fd is no TCP socket. Before Linux 4.1 @received is 0.
+ * Returns false if @fd is no TCP socket.
  */
 bool mesh_tcp_received(int fd, uint64_t *received, uint32_t *unread);
 
@@ -68,7 +67,7 @@ void mesh_tcp_keepalive_set(int fd, const struct mesh_tcp_keepalive *keepalive);
  * The shortest round trip of a connected TCP socket in the last minutes, in ns. It starts with the
  * handshake, so it is known once the socket is connected.
  *
- * Returns 0 if it is unknown: @fd is not a TCP socket, or the kernel does not report it.
+ * Returns 0 if it is unknown, or @fd is not a TCP socket.
  */
 uint64_t mesh_socket_round_trip_ns(int fd);
 

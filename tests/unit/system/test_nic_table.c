@@ -93,6 +93,22 @@ static void takes(const char *root, const char *setting, const char *wanted)
 	assert_taken(wanted);
 }
 
+/* A VLAN or the like has no device of its own; the interface below it has. */
+TEST(lower)
+{
+	static const char device[] = "pci0000:00/0000:00:04.0";
+
+	pair_make("eth1", "02:00:00:00:00:01", "10.1.0.1/24");
+	namespace_ip("link add upper link eth1 address 02:00:00:00:00:02 type macvlan");
+	sysfs_fixture_device(&fixture, device, "pci");
+	sysfs_fixture_netdev(&fixture, "eth1", device, "02:00:00:00:00:01", NULL);
+	sysfs_fixture_netdev(&fixture, "upper", NULL, "02:00:00:00:00:02", "1000");
+	assert_int_equal(load(fixture.root, "", ""), 0);
+	assert_non_null(strstr(find("eth1")->pci_path, device));
+	assert_string_equal(find("upper")->pci_path, find("eth1")->pci_path);
+	assert_string_equal(find("xeth1")->pci_path, "");
+}
+
 /* A node of the functional tests: two cables, and a management network with the default route. */
 TEST(veth_mesh)
 {

@@ -224,38 +224,12 @@ TEST(pci_link)
 	assert_int_equal(nic.pci_link.max_width, 0);
 }
 
-/* A name like a PCI function's on another bus is no PCI function. */
-TEST(other_bus)
-{
-	static const char device[] = "platform/0000:00:05.0";
-
-	nic_add("eth0", "52:54:00:00:00:01", NULL);
-	sysfs_fixture_device(&machine.fixture, device, "platform");
-	sysfs_fixture_netdev(&machine.fixture, "eth0", device, "52:54:00:00:00:01", NULL);
-	machine_is("eth0 0");
-}
-
 TEST(wireless)
 {
 	nic_add("eth0", "52:54:00:00:00:01", NULL);
 	sysfs_fixture_plain(&machine.fixture);
 	sysfs_fixture_file(&machine.fixture, "0", "class/net/eth0/phy80211/index");
 	machine_is("eth0 0 wireless pci0000:00/0000:00:03.0");
-}
-
-/* A VLAN has no device; the port below it has. */
-TEST(lower)
-{
-	nic_add("eth1.7", "52:54:00:00:00:02", NULL);
-	sysfs_fixture_plain(&machine.fixture);
-	sysfs_fixture_netdev(&machine.fixture, "eth1.7", NULL, "52:54:00:00:00:02", "1000");
-	sysfs_fixture_file(&machine.fixture, "", "class/net/eth1.7/lower_eth1");
-	machine_is("eth1.7 1000 pci0000:00/0000:00:04.0/0000:05:10.2");
-	/* A circle of interfaces ends. */
-	nic_add("a", "52:54:00:00:00:07", NULL);
-	sysfs_fixture_netdev(&machine.fixture, "a", NULL, "52:54:00:00:00:07", "1000");
-	sysfs_fixture_file(&machine.fixture, "", "class/net/a/lower_a");
-	machine_is("eth1.7 1000 pci0000:00/0000:00:04.0/0000:05:10.2\na 1000");
 }
 
 /* sysfs shows the interfaces of the namespace in which it was mounted. */
@@ -286,7 +260,7 @@ TEST(dual_port_by_number)
 	sysfs_fixture_netdev(fixture, "eth0", device, "00:02:c9:00:00:01", NULL);
 	sysfs_fixture_netdev(fixture, "eth1", device, "00:02:c9:00:00:02", NULL);
 	sysfs_fixture_file(fixture, "0", "class/net/eth0/dev_port");
-	sysfs_fixture_file(fixture, "0x1", "class/net/eth1/dev_id");
+	sysfs_fixture_file(fixture, "1", "class/net/eth1/dev_port");
 	sysfs_fixture_rdma(fixture, "mlx4_0", device, "0002:c903:00ef:1234");
 	sysfs_fixture_port(fixture, "mlx4_0", 1, "Ethernet", "1: DOWN", "10 Gb/sec (1X QDR)");
 	sysfs_fixture_port(fixture, "mlx4_0", 2, "Ethernet", "4: ACTIVE", "40 Gb/sec (4X QDR)");
