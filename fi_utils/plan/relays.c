@@ -75,7 +75,7 @@ static int pairs_route(const struct mesh_plan *plan, const struct sharing *shari
 	for (i = 0; i < num && !ret; i++) {
 		ret = node_report(sharing, num, i, &graph);
 		if (!ret && plan->num_sites > 1)
-			mesh_graph_site_set(&graph, i, (uint32_t)plan->sites[i] + 1);
+			graph.nodes[i].site = (uint32_t)plan->sites[i] + 1;
 	}
 	relays->all_reached = true;
 	for (i = 0; i < num; i++) {

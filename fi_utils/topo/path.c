@@ -69,8 +69,7 @@ static int relays_graph(const struct topo_map *map, struct mesh_graph *graph)
 	for (i = 0; i < map->num_nodes && ret >= 0; i++) {
 		ret = mesh_graph_report(graph, (uint64_t)i + 1, true, false, NULL, 0);
 		if (ret >= 0)
-			mesh_graph_site_set(graph, ret,
-					    mesh_neighbour_site_number(map->nodes[i].site));
+			graph->nodes[ret].site = mesh_neighbour_site_number(map->nodes[i].site);
 	}
 	for (i = 0; i < map->num_nics && ret >= 0; i++) {
 		if (map->nics[i].link >= 0 && map->nics[i].state != TOPO_DOWN &&

@@ -12,9 +12,9 @@
  * address, for up to 2 s if nothing answers, and holds the lock of its endpoint meanwhile, which
  * each send and each poll on that NIC need. So a thread that connects claims the endpoint before:
  * polls are skipped, sends wait in their backlogs, and no thread waits with a lock held. Only that
- * NIC stands still; the engine and set-up on other NICs go on. As a rule it does not for long: HELLO
- * has come from that address over TCP before anything connects, so the kernel knows the peer's link
- * address. A fence's write is posted in the same way (fence.c).
+ * NIC stands still; the engine and set-up on other NICs go on. As a rule it does not for long:
+ * before anything connects, HELLO has come from that address over TCP, so the kernel knows the
+ * peer's link address. A fence's write is posted in the same way (fence.c).
  */
 struct mesh_connector;
 

@@ -202,15 +202,10 @@ static void socket_ready(struct mesh_watch *watch, uint32_t events)
 MESH_HOLDS(process)
 static int socket_open(struct mesh_answering_socket *socket)
 {
-	int fd = mesh_datagram_open(socket->family, MESH_NEIGHBOUR_PORT), ret;
+	int ret = mesh_datagram_watch(socket->answering->engine, &socket->watch, socket->family,
+				      MESH_NEIGHBOUR_PORT);
 
-	if (fd < 0)
-		return fd == -EAFNOSUPPORT || fd == -EADDRNOTAVAIL ? 0 : fd;
-	socket->watch.fd = fd;
-	ret = mesh_engine_watch(socket->answering->engine, &socket->watch, EPOLLIN);
-	if (ret)
-		mesh_engine_unwatch(socket->answering->engine, &socket->watch);
-	return ret;
+	return ret == -EAFNOSUPPORT || ret == -EADDRNOTAVAIL ? 0 : ret;
 }
 
 void mesh_answering_init(struct mesh_answering *answering, struct mesh_engine *engine,

@@ -32,19 +32,9 @@ static const uint64_t due_ms[] = {0, 50, 200, 1000};
 static int socket_of(struct mesh_asking *asking, enum mesh_family family)
 {
 	struct mesh_watch *watch = &asking->sockets[family == MESH_FAMILY_IPV6 ? 0 : 1].watch;
-	int fd = watch->fd >= 0 ? watch->fd : mesh_datagram_open(family, 0);
-	int ret = 0;
+	int ret = watch->fd < 0 ? mesh_datagram_watch(asking->engine, watch, family, 0) : 0;
 
-	if (fd < 0 || watch->fd >= 0)
-		return fd;
-	watch->fd = fd;
-	if (asking->engine)
-		ret = mesh_engine_watch(asking->engine, watch, EPOLLIN);
-	if (!ret)
-		return fd;
-	mesh_descriptor_close(fd);
-	watch->fd = -1;
-	return ret;
+	return ret ? ret : watch->fd;
 }
 
 static void sockets_close(struct mesh_asking *asking)
@@ -383,11 +373,6 @@ const struct mesh_heard *mesh_asking_heard_next(const struct mesh_asking *asking
 		}
 	}
 	return NULL;
-}
-
-uint64_t mesh_asking_waited_ms(const struct mesh_asking *asking, uint64_t now_ms)
-{
-	return asking->began_ms ? mesh_clock_elapsed_ms(asking->began_ms, now_ms) : UINT64_MAX;
 }
 
 void mesh_asking_init(struct mesh_asking *asking, const struct mesh_neighbour_self *self)

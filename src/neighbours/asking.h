@@ -121,9 +121,6 @@ void mesh_asking_advance(struct mesh_asking *asking, uint64_t now_ms);
 /** Takes the answers that have arrived. */
 void mesh_asking_take(struct mesh_asking *asking, int fd, uint64_t now_ms);
 
-/** Milliseconds since the first question of this round; UINT64_MAX if no round goes on. */
-uint64_t mesh_asking_waited_ms(const struct mesh_asking *asking, uint64_t now_ms);
-
 /** While a round goes on: sends a finished datagram to all nodes of each link. */
 void mesh_asking_send_all(struct mesh_asking *asking, const void *datagram, size_t size);
 

@@ -4,6 +4,7 @@
 #include <netinet/in.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/epoll.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -125,6 +126,22 @@ int mesh_datagram_open(enum mesh_family family, uint16_t port)
 		return fd;
 	ret = -errno;
 	mesh_descriptor_close(fd);
+	return ret;
+}
+
+int mesh_datagram_watch(struct mesh_engine *engine, struct mesh_watch *watch,
+			enum mesh_family family, uint16_t port)
+{
+	int fd = mesh_datagram_open(family, port), ret;
+
+	if (fd < 0)
+		return fd;
+	watch->fd = fd;
+	ret = engine ? mesh_engine_watch(engine, watch, EPOLLIN) : 0;
+	if (ret) {
+		mesh_descriptor_close(fd);
+		watch->fd = -1;
+	}
 	return ret;
 }
 

@@ -10,6 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "control/engine.h"
 #include "nic/nic.h"
 #include "wire/neighbour.h"
 
@@ -63,6 +64,10 @@ void mesh_neighbour_link_describe(const struct mesh_neighbour_self *self,
  * Returns the descriptor, or a negative errno.
  */
 int mesh_datagram_open(enum mesh_family family, uint16_t port);
+
+/** Opens one as watch->fd, and has @engine watch it, unless that is NULL. 0 or a negative errno. */
+int mesh_datagram_watch(struct mesh_engine *engine, struct mesh_watch *watch,
+			enum mesh_family family, uint16_t port);
 
 /** The group that all nodes of a link belong to: ff02::1 or 224.0.0.1. */
 struct mesh_addr mesh_datagram_group(enum mesh_family family);

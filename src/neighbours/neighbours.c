@@ -125,5 +125,7 @@ void mesh_neighbours_links_set(struct mesh_neighbours *neighbours,
 
 uint64_t mesh_neighbours_waited_ms(const struct mesh_neighbours *neighbours, uint64_t now_ms)
 {
-	return mesh_asking_waited_ms(&neighbours->asking, now_ms);
+	const uint64_t began_ms = neighbours->asking.began_ms;
+
+	return began_ms ? mesh_clock_elapsed_ms(began_ms, now_ms) : UINT64_MAX;
 }

@@ -127,8 +127,7 @@ static void report_finish(struct mesh_explore *explore, int at)
 	const struct mesh_graph_node node = explore->graph.nodes[at];
 
 	links_mark(&explore->nodes[at], &node);
-	mesh_graph_site_set(&explore->graph, at,
-			    mesh_neighbour_site_number(explore->nodes[at].site));
+	explore->graph.nodes[at].site = mesh_neighbour_site_number(explore->nodes[at].site);
 	explore->nodes[at].known = true;
 	explore->num_known++;
 	links_enter(explore, at, node.links, node.num_links);
@@ -253,7 +252,7 @@ int mesh_searching_begin(struct mesh_searching *searching, uint64_t now_ms)
 		return ret;
 	}
 	searching->explore.graph.doubts = doubts;
-	mesh_graph_site_set(&searching->explore.graph, 0, mesh_neighbour_site_number(self->site));
+	searching->explore.graph.nodes[0].site = mesh_neighbour_site_number(self->site);
 	searching->began_ms = now_ms;
 	searching->num_own = searching->tries = 0;
 	ret = mesh_asking_begin(searching->asking, now_ms);

@@ -24,7 +24,7 @@
  */
 #define MESH_EXPLORE_TRIES 2
 
-/* A node of which somebody has reported a link, or which has answered; its links are in the graph. */
+/* A node that has answered, or of which another reports a link. Its links are in the graph. */
 struct mesh_explored {
 	uint64_t id;
 	bool known; /* all of its answer is there */

@@ -127,11 +127,6 @@ int mesh_graph_report(struct mesh_graph *graph, uint64_t id, bool relays, bool a
 	return index;
 }
 
-void mesh_graph_site_set(struct mesh_graph *graph, int index, uint32_t site)
-{
-	graph->nodes[index].site = site;
-}
-
 /* ---- links --------------------------------------------------------------------------------- */
 
 int mesh_graph_link_find(const struct mesh_graph_node *node, uint64_t id)

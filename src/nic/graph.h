@@ -74,9 +74,6 @@ int mesh_graph_enter(struct mesh_graph *graph, uint64_t id);
 int mesh_graph_report(struct mesh_graph *graph, uint64_t id, bool relays, bool add,
 		      const struct mesh_graph_link *links, int num_links);
 
-/** Sets the site of the node with this index: any number for each site, 0 for none. */
-void mesh_graph_site_set(struct mesh_graph *graph, int index, uint32_t site);
-
 /** The index of a node, or -1. */
 int mesh_graph_find(const struct mesh_graph *graph, uint64_t id);
 

@@ -83,7 +83,7 @@ static inline void unsaid(const char *nodes)
 static inline void site_set(const char *nodes, uint32_t site)
 {
 	for (; *nodes; nodes++)
-		mesh_graph_site_set(&graph, mesh_graph_find(&graph, (uint64_t)*nodes), site);
+		graph.nodes[mesh_graph_find(&graph, (uint64_t)*nodes)].site = site;
 }
 
 /*
