@@ -318,6 +318,8 @@ void mesh_reporting_take(struct mesh_reporting *reporting, const struct mesh_dat
 		mesh_forwarding_answer(&reporting->forwarding, &datagram->links.answer, now_ms);
 		return;
 	}
+	if (!reporting->forwarding.key)
+		mesh_random(&reporting->forwarding.key, sizeof(reporting->forwarding.key));
 	survey_refresh(reporting, now_ms);
 	for (link = 0; link < reporting->survey.num_links; link++) {
 		if (reporting->survey.links[link].ifindex == datagram->ifindex)
@@ -345,7 +347,6 @@ void mesh_reporting_init(struct mesh_reporting *reporting, struct mesh_engine *e
 	reporting->settled.expired = settle_expired;
 	reporting->passing.expired = passing_due;
 	reporting->forwarding.node_id = self->node_id;
-	mesh_random(&reporting->forwarding.key, sizeof(reporting->forwarding.key));
 	reporting->forwarding.owner = reporting;
 	reporting->forwarding.ask = links_ask;
 	reporting->forwarding.answer = answer_return;
