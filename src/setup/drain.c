@@ -52,6 +52,15 @@ static void changes_log(const struct mesh_process *process, const struct mesh_dr
 	}
 }
 
+static bool marks_equal(const struct mesh_drain_marks *a, const struct mesh_drain_marks *b)
+{
+	int i = 0;
+
+	while (i < a->num && mesh_drain_marks_have(b, a->netdevs[i]))
+		i++;
+	return i == a->num && a->num == b->num;
+}
+
 MESH_HOLDS(process)
 static void marks_follow(struct mesh_drain *drain)
 {
@@ -60,6 +69,8 @@ static void marks_follow(struct mesh_drain *drain)
 
 	if (mesh_drain_marks_read(process->stats.folder_fd, &drain->marks))
 		return; /* without a descriptor for that the marks stay as they are */
+	if (marks_equal(&before, &drain->marks))
+		return; /* other files come and go there: one for each process */
 	changes_log(process, &before, &drain->marks);
 	mesh_nic_watch_publish(process);
 	mesh_peers_nics_changed(process);
