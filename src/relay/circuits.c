@@ -302,9 +302,6 @@ static bool question_handle(struct mesh_circuit_side *side, const struct mesh_fr
 	case MESH_CIRCUIT_ANSWER:
 		side->question.asked_ms = 0;
 		return true;
-	case MESH_CIRCUIT_LEFT:
-		mesh_circuit_frame_pass(side->peer, frame);
-		return true;
 	default:
 		return false;
 	}

@@ -170,7 +170,6 @@ static void connect_send(struct mesh_circuit *circuit)
 	frame.connect.token = circuit->down.sink.token;
 	frame.connect.path = request->path;
 	frame.connect.num_paths = request->num_paths;
-	frame.connect.alone = request->alone;
 	frame.connect.epoch = request->epoch;
 	memcpy(frame.connect.origin, request->origin, sizeof(frame.connect.origin));
 	memcpy(frame.connect.via, request->via, sizeof(frame.connect.via));

@@ -535,7 +535,6 @@ void mesh_relay_try_request(const struct mesh_relay_try *relay, int i, struct me
 	frame.open.path = (uint8_t)(path - comm->paths);
 	frame.open.num_paths = (uint8_t)comm->wanted_paths;
 	frame.open.num_relays = (uint8_t)route->num_relays;
-	frame.open.alone = mesh_comm_lacks_route(comm);
 	frame.open.epoch = path->epoch;
 	frame.open.job = process->relay->job;
 	memcpy(frame.open.route, route->hops,

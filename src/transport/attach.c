@@ -10,8 +10,8 @@
  * and about large ones it asks.
  *
  * The sending end counts the lives that it asks for: the epoch. Another path may deliver late what
- * was said before: the receiver accepts only a life behind the path's last one, and RESUME or LEFT
- * about an earlier one ends none. The receiver counts those that it has accepted: a grant with a
+ * was said before: the receiver accepts only a life behind the path's last one, and RESUME about an
+ * earlier one ends none. The receiver counts those that it has accepted: a grant with a
  * smaller count names memory and keys of the NICs that the paths had, and does not count any more
  * once the answer has come.
  */
@@ -204,7 +204,6 @@ void mesh_attach_request(const struct mesh_path *path)
 	frame.connect.cookie = comm->cookie;
 	frame.connect.listen_id = comm->send.listen_id;
 	frame.connect.token = path->sink.token;
-	frame.connect.alone = mesh_comm_lacks_route(comm);
 	mesh_peer_send(path->peer, &frame, MESH_FRAME_CONNECT);
 }
 
@@ -416,23 +415,6 @@ static struct mesh_comm *comm_named(const struct mesh_peer *peer,
 }
 
 /*
- * The sending end had no other path when it asked: what goes over one that still seems to be up is
- * lost. A life that was asked for later is not meant.
- */
-MESH_HOLDS(process)
-static void others_give_up(const struct mesh_path *path, uint32_t epoch)
-{
-	struct mesh_comm *comm = path->comm;
-	struct mesh_path *other;
-
-	for (other = comm->paths; other < comm->paths + comm->num_paths; other++) {
-		if (other != path && mesh_path_is(other, MESH_PATH_UP) &&
-		    !mesh_seq_before(epoch, other->epoch))
-			mesh_path_given_up(other);
-	}
-}
-
-/*
  * A request that comes late must not end the life that the sending end has asked for since. The
  * last relay may repeat the first one over another link.
  */
@@ -453,8 +435,6 @@ static enum mesh_refusal path_take(struct mesh_path *path, struct mesh_peer *pee
 		return MESH_REFUSAL_RESOURCES;
 	path->comm->rerouted |= request->epoch; /* its NCCL has the comm */
 	mesh_path_given_up(path);
-	if (request->alone)
-		others_give_up(path, request->epoch);
 	/* First: what pins memory, while the earlier life is being fenced. */
 	if (peer->state != MESH_PEER_UP ||
 	    mesh_registrations_prepare(path->comm, request->path, peer->domain) ||
@@ -479,8 +459,6 @@ static enum mesh_refusal path_take_late(struct mesh_comm *comm, struct mesh_peer
 	    peer->state != MESH_PEER_UP || mesh_comm_path_add_late(comm, peer, *request->via))
 		return MESH_REFUSAL_RESOURCES;
 	(void)!mesh_path_via_set(path, request->via); /* else the log has "relay" */
-	if (request->alone)
-		others_give_up(path, request->epoch);
 	return 0;
 }
 

@@ -44,12 +44,16 @@ static void event_text(const struct mesh_path *path, const struct mesh_frame_cir
 
 	if (is_left_for_better(event))
 		snprintf(text, size, "it has a better path now (path via %.127s)", via);
+	else if (!*event->by)
+		snprintf(text, size,
+			 "node %.63s, the other end, has lost the relay (path via %.127s)",
+			 event->lost, via);
 	else
-		snprintf(text, size, "node %.63s%s, has lost node %.63s%s (path via %.127s)",
-			 event->by,
-			 event->event == MESH_CIRCUIT_LEFT ? ", the other end"
-							   : ", through which this path leads",
-			 event->lost, event->unclean ? ", whose process has ended" : "", via);
+		snprintf(text, size,
+			 "node %.63s, through which this path leads, has lost node %.63s%s (path "
+			 "via %.127s)",
+			 event->by, event->lost, event->unclean ? ", whose process has ended" : "",
+			 via);
 }
 
 /* One cable that breaks may break many circuits. */
@@ -122,29 +126,10 @@ void mesh_path_leave(struct mesh_path *path)
 
 /* ---- a relay that does not answer ------------------------------------------------------------ */
 
-/* Informs the other end, over another path: the stopped relay reports nothing. */
-MESH_HOLDS(process)
-static void left_send(const struct mesh_path *path)
-{
-	const struct mesh_process *process = path->comm->process;
-	struct mesh_frame frame;
-
-	memset(&frame, 0, sizeof(frame));
-	frame.circuit.event = MESH_CIRCUIT_LEFT;
-	frame.circuit.writes = (uint32_t)(path - path->comm->paths);
-	frame.circuit.epoch = path->epoch;
-	memcpy(frame.circuit.lost, path->peer->name, sizeof(frame.circuit.lost));
-	memcpy(frame.circuit.by, process->name, sizeof(frame.circuit.by));
-	frame.circuit.lost_node = path->peer->node_id;
-	frame.circuit.by_node = process->node_id;
-	if (!mesh_comm_is_cut(path->comm))
-		mesh_comm_frame_send(path->comm, &frame, MESH_FRAME_CIRCUIT);
-}
-
 /*
  * The link to a relay that does not answer is lost, with all paths over it: what the provider still
- * has for it would wait, with the memory that it comes from. The other ends learn it afterwards:
- * over a path that seemed to lead there the relay would deliver that when it runs again.
+ * has for it would wait, with the memory that it comes from. The other ends learn it afterwards,
+ * over other paths: the relay reports nothing. Those of sending comms learn it as after each loss.
  */
 MESH_HOLDS(process)
 static void relay_lose(struct mesh_peer *relay)
@@ -158,8 +143,9 @@ static void relay_lose(struct mesh_peer *relay)
 	while ((peer = mesh_peer_of_process(relay, peer))) {
 		LIST_FOREACH(user, &peer->user_list, entry) {
 			path = mesh_path_if_user(user);
-			if (path && peer->state == MESH_PEER_LOST && mesh_path_has_relay(path))
-				left_send(path);
+			if (path && peer->state == MESH_PEER_LOST && mesh_path_has_relay(path) &&
+			    !path->comm->sending && !mesh_comm_is_cut(path->comm))
+				mesh_resume_send(path->comm);
 		}
 	}
 }
@@ -212,31 +198,36 @@ static void circuit_drained(struct mesh_path *path, const struct mesh_frame_circ
 	mesh_questions_answer(comm);
 }
 
-/*
- * LEFT came: the other end of the comm leaves one of its paths. It may be late, and say so of an
- * earlier circuit; or the receiving end has left one that it has accepted, before OPENED is here.
- */
+/* Also of one that the receiving end has accepted, before OPENED is here. */
 MESH_HOLDS(process)
-static void other_left(struct mesh_comm *comm, const struct mesh_frame_circuit *left)
+static void path_left(struct mesh_path *path)
 {
-	struct mesh_frame_circuit event = *left;
-	struct mesh_path *path;
+	struct mesh_frame_circuit left = {.event = MESH_CIRCUIT_LOST};
+	struct mesh_comm *comm = path->comm;
 
-	if (left->writes >= (uint32_t)comm->num_paths ||
-	    !mesh_path_has_relay(&comm->paths[left->writes])) {
-		mesh_count_event(&comm->process->counters->refused);
-		return;
-	}
-	path = &comm->paths[left->writes];
-	if (left->epoch != path->epoch)
-		return;
-	if (comm->sending && mesh_path_is(path, MESH_PATH_JOINING) && !comm->opener)
-		mesh_path_down(
-			path,
-			MESH_PATH_JOINING); /* OPENED, if it comes, is answered with CIRCUIT */
-	event.unclean = 0;
+	memcpy(left.lost, comm->peer_name, sizeof(left.lost));
+	/* A late OPENED is answered with CIRCUIT. */
+	if (mesh_path_is(path, MESH_PATH_JOINING) && !comm->opener)
+		mesh_path_down(path, MESH_PATH_JOINING);
 	if (is_up(path))
-		circuit_lost(path, &event);
+		circuit_lost(path, &left);
+}
+
+void mesh_paths_left(struct mesh_comm *comm, const struct mesh_frame_resume *resume)
+{
+	struct mesh_path *path;
+	int i;
+
+	mesh_process_assert_locked(comm->process);
+	if (resume->dead >> comm->num_paths)
+		mesh_count_event(&comm->process->counters->refused);
+	for (i = 0; i < comm->num_paths; i++) {
+		path = &comm->paths[i];
+		/* The loss of a link is known here as well, or is about to be. */
+		if (resume->dead >> i & 1 && mesh_path_has_relay(path) &&
+		    resume->epochs[i] == path->epoch)
+			path_left(path);
+	}
 }
 
 void mesh_path_circuit_event(struct mesh_peer *peer, const struct mesh_frame *frame)
@@ -244,13 +235,9 @@ void mesh_path_circuit_event(struct mesh_peer *peer, const struct mesh_frame *fr
 	struct mesh_path *path = mesh_comm_path_find(peer, frame->to_comm);
 
 	mesh_process_assert_locked(peer->process);
-	if (!path)
+	if (!path || !mesh_path_has_relay(path))
 		return;
-	if (frame->circuit.event == MESH_CIRCUIT_LEFT)
-		other_left(path->comm, &frame->circuit); /* it names another path */
-	else if (!mesh_path_has_relay(path))
-		return;
-	else if (frame->circuit.event == MESH_CIRCUIT_ANSWER)
+	if (frame->circuit.event == MESH_CIRCUIT_ANSWER)
 		path->question.asked_ms = 0;
 	else if (frame->circuit.event == MESH_CIRCUIT_LOST)
 		circuit_lost(path, &frame->circuit);

@@ -29,6 +29,10 @@ void mesh_path_circuit_event(struct mesh_peer *peer, const struct mesh_frame *fr
 MESH_HOLDS(process)
 void mesh_path_leave(struct mesh_path *path);
 
+/** RESUME for a sending comm: leaves those of the paths that lead through relays. */
+MESH_HOLDS(process)
+void mesh_paths_left(struct mesh_comm *comm, const struct mesh_frame_resume *resume);
+
 /**
  * Asks the relay of each path, and loses the link to one that does not answer. To be called a few
  * times a second while the comm waits for its peer. process->lock held.

@@ -38,6 +38,7 @@
 /* Paths that join late, at most: each costs 320 bytes of each comm, and more of one that sends. */
 #define MESH_LATE_PATHS 2
 
+struct mesh_buffer;
 struct mesh_handle;
 
 enum mesh_request_state {
@@ -56,8 +57,7 @@ struct mesh_request_send {
 	uint32_t segment_bytes; /* of each segment but the last; fixed when the first is cut */
 	uint32_t num_lost;	/* segments in doubt: they may not have arrived */
 	bool posted : 1;	/* everything is posted */
-	bool asked : 1;		/* the receiver was asked (RESUME), in this round */
-	bool settled : 1; /* it has answered: they have not arrived, and are to be posted again */
+	bool settled : 1; /* HAVE has come: they have not arrived, and are to be posted again */
 	bool announce_again : 1; /* once it is complete: a path was lost meanwhile */
 	bool unacked : 1;	 /* its only write waits for the receiver's word (resend.h) */
 	bool flagged : 1;	 /* its lines have a flag that a GPU polls (place.h) */
@@ -187,7 +187,8 @@ struct mesh_send_side {
 	struct mesh_segment *blocks[MESH_COMM_WRITES / MESH_WRITES_BLOCK]; /* owned */
 	int num_blocks;
 	struct mesh_segment *free_segments;
-	uint32_t round; /* paths lost so far; then the provider acknowledges all writes */
+	uint32_t round;	  /* paths lost so far; then the provider acknowledges all writes */
+	uint32_t resumed; /* the round of the last RESUME */
 	/* MESH_COPIES, mesh_copy_of() finds one; allocated for the first message; owned. */
 	struct mesh_copy *copies;
 	/* Places of eager_limit bytes for what is not near; allocated for the first; owned. */
@@ -222,6 +223,13 @@ struct mesh_stall {
 	uint64_t peer_has_ms; /* since when its kernel has all of that message; 0: it has not */
 };
 
+/* The latest RESUME, whose answer waits until nothing arrives over its paths (questions.c). */
+struct mesh_question {
+	struct mesh_timer timer;
+	const struct mesh_path *over; /* it came over this path; NULL: none waits */
+	struct mesh_frame_resume resume;
+};
+
 /* What only a receiving comm has. */
 struct mesh_receive_side {
 	uint32_t reported;   /* posted receives that were reported to the peer */
@@ -239,7 +247,7 @@ struct mesh_receive_side {
 	struct mesh_marks
 		*marks;	     /* of each request; allocated for the first message that needs them */
 	uint8_t *early_data; /* allocated when the first one comes; owned */
-	struct mesh_questions *questions; /* recovery.c; NULL: there was none yet; owned */
+	struct mesh_question question MESH_GUARDED_BY(process);
 };
 
 /*
@@ -294,6 +302,8 @@ struct mesh_comm {
 	struct mesh_comm **seeker MESH_GUARDED_BY(process);
 	enum mesh_comm_use use MESH_GUARDED_BY(process);
 	bool sending; /* constant: isend, or else irecv */
+	/* Of each message: mesh_message_sent(); constant. */
+	void (*message_sent)(struct mesh_buffer *buffer, int error);
 	/*
 	 * Messages may be written over a path that does not keep the order of a write, also if none
 	 * that is up is one: it was made with such a path, or over relays. Then constant.

@@ -14,6 +14,7 @@
 #include "control/process.h"
 #include "nic/path_choice.h"
 #include "transport/attach.h"
+#include "transport/circuit_end.h"
 #include "transport/close.h"
 #include "transport/comm_end.h"
 #include "transport/comm_open.h"
@@ -211,6 +212,7 @@ int mesh_comm_open(const void *owner, struct mesh_peer *peer, const struct mesh_
 	opened->process = process;
 	opened->owner = owner;
 	opened->sending = wish->handle;
+	opened->message_sent = mesh_message_sent;
 	opened->key = wish->key;
 	opened->wanted_paths = wish->num_paths;
 	opened->max_paths = max_paths;
@@ -251,7 +253,6 @@ void mesh_comm_memory_free(struct mesh_comm *comm)
 	} else {
 		free(comm->receive.marks);
 		free(comm->receive.early_data);
-		free(comm->receive.questions);
 	}
 	free(comm->loss);
 	mesh_lock_destroy(&comm->lock);
@@ -446,7 +447,10 @@ void mesh_comm_frame_handle(struct mesh_peer *peer, const struct mesh_frame *fra
 		mesh_stall_asked(over->comm, &frame->ask);
 		break;
 	case MESH_FRAME_RESUME:
-		mesh_resume_came(over, &frame->resume);
+		if (over->comm->sending)
+			mesh_paths_left(over->comm, &frame->resume);
+		else
+			mesh_resume_came(over, &frame->resume);
 		break;
 	case MESH_FRAME_HAVE:
 		mesh_have_came(over->comm, &frame->have);

@@ -11,19 +11,19 @@
 #include "transport/path_state.h"
 #include "wire/message.h"
 
-static void message_sent(struct mesh_buffer *buffer, int error)
+void mesh_path_operation_end(struct mesh_path *path, int error)
 {
-	struct mesh_path *path = buffer->owner;
 	struct mesh_comm *comm = path->comm;
 
-	mesh_comm_lock(comm);
+	mesh_comm_assert_locked(comm);
 	comm->unfinished--;
 	path->unfinished--;
-	if (error)
+	if (error) {
 		mesh_count(&path->counters->errors, 1);
-	if (error)
-		mesh_path_suspect(path, error); /* what this message said is said again */
-	mesh_comm_unlock(comm);
+		mesh_path_suspect(path, error);
+	}
+	if (path->state != MESH_PATH_UP && !path->unfinished)
+		mesh_comm_recover_soon(comm); /* RESUME may be due */
 }
 
 /*
@@ -105,7 +105,7 @@ static struct mesh_buffer *message_prepare(struct mesh_path *path,
 	buffer->size = sizeof(*header) + message->header.length;
 	buffer->owner = path;
 	buffer->about = request;
-	buffer->sent = request ? message->sent : message_sent;
+	buffer->sent = path->comm->message_sent;
 	return buffer;
 }
 
@@ -196,57 +196,43 @@ static struct mesh_outgoing message_of(const struct mesh_request *request, uint8
 	};
 }
 
-/* Address, key, length and granule are added when the write is posted (relay/hop.h). */
+/*
+ * Prepares the message behind a write; NULL if there is no buffer. Address, key, length and granule
+ * of RELAYED are added when the write is posted (relay/hop.h).
+ */
 MESH_HOLDS(comm)
 __attribute__((noinline)) static struct mesh_buffer *
-relayed_make(struct mesh_request *request, struct mesh_path *path,
-	     const struct mesh_announcement *announcement,
-	     void (*sent)(struct mesh_buffer *buffer, int error))
+behind_make(struct mesh_request *request, struct mesh_path *path,
+	    const struct mesh_announcement *announcement)
 {
-	const struct mesh_message_relayed payload = {
+	const struct mesh_message_relayed relayed = {
 		.segment = announcement->segment,
 		.num_segments = announcement->num_segments,
 		.full = announcement->full,
 		.flag = announcement->flag,
 	};
-	struct mesh_outgoing message =
-		message_of(request, MESH_MESSAGE_RELAYED, &payload, sizeof(payload));
-
-	message.sent = sent;
-	return message_prepare(path, &message, request);
-}
-
-/* Prepares the message behind a write; NULL if there is no buffer. */
-MESH_HOLDS(comm)
-__attribute__((noinline)) static struct mesh_buffer *
-written_make(struct mesh_request *request, struct mesh_path *path,
-	     const struct mesh_announcement *announcement,
-	     void (*sent)(struct mesh_buffer *buffer, int error))
-{
-	const struct mesh_message_written payload = {
+	const struct mesh_message_written written = {
 		.segment = announcement->segment,
 		.num_segments = announcement->num_segments,
 		.flag = announcement->flag,
 	};
-	struct mesh_outgoing message =
-		message_of(request, MESH_MESSAGE_WRITTEN, &payload, sizeof(payload));
+	const struct mesh_outgoing message =
+		path->relayed && mesh_path_has_relay(path)
+			? message_of(request, MESH_MESSAGE_RELAYED, &relayed, sizeof(relayed))
+			: message_of(request, MESH_MESSAGE_WRITTEN, &written, sizeof(written));
 
-	message.sent = sent;
 	return message_prepare(path, &message, request);
 }
 
 bool mesh_announce(struct mesh_request *request, struct mesh_path *path,
-		   const struct mesh_announcement *announcement,
-		   void (*sent)(struct mesh_buffer *buffer, int error), struct mesh_write *write)
+		   const struct mesh_announcement *announcement, struct mesh_write *write)
 {
 	if (!announcement->flag &&
 	    mesh_immediate_suffices(path->immediate_bits, announcement->full)) {
 		write->immediate = immediate_make(request, path, announcement);
 		return true;
 	}
-	write->behind = path->relayed && mesh_path_has_relay(path)
-				? relayed_make(request, path, announcement, sent)
-				: written_make(request, path, announcement, sent);
+	write->behind = behind_make(request, path, announcement);
 	return write->behind;
 }
 

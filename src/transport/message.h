@@ -19,9 +19,6 @@
 struct mesh_outgoing {
 	struct mesh_message_header header; /* but for comm and token, which the path fills in */
 	const void *payload;		   /* header.length bytes */
-	/* With a request: called when the message has left its buffer, which is owned by the
-	 * path and about the request. */
-	void (*sent)(struct mesh_buffer *buffer, int error);
 };
 
 /**
@@ -44,6 +41,10 @@ bool mesh_comm_message_send(struct mesh_comm *comm, const struct mesh_outgoing *
 MESH_HOLDS(comm)
 bool mesh_comm_data_inject(struct mesh_comm *comm, const struct mesh_request *request);
 
+/** An operation on the path, a message or a write, is over. @error: negative errno, or 0 */
+MESH_HOLDS(comm)
+void mesh_path_operation_end(struct mesh_path *path, int error);
+
 /* What a write has put into the receiver's memory. */
 struct mesh_announcement {
 	uint32_t segment, num_segments;
@@ -53,15 +54,14 @@ struct mesh_announcement {
 
 /**
  * Adds to @write, whose segment goes over @path, what announces it: the immediate if that says all,
- * else the message behind it. Such a message is about @request, and @sent is its callback. A write
- * that is not posted leaves the message with the caller. comm->lock held.
+ * else the message behind it. A write that is not posted leaves the message with the caller.
+ * comm->lock held.
  *
  * Returns false if there is no buffer for the message: the next poll calls comm's resume function.
  */
 MESH_HOLDS(comm)
 bool mesh_announce(struct mesh_request *request, struct mesh_path *path,
-		   const struct mesh_announcement *announcement,
-		   void (*sent)(struct mesh_buffer *buffer, int error), struct mesh_write *write);
+		   const struct mesh_announcement *announcement, struct mesh_write *write);
 
 /**
  * Informs the receiver that the message of @request is larger than its receive, so that nothing is

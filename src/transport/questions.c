@@ -3,8 +3,6 @@
  * questions.c - a receiver's lost path, and what it answers about a message in doubt once nothing
  * late arrives over that.
  */
-#include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"
@@ -23,42 +21,29 @@
 /* Between two looks at a fence that is in progress. */
 #define FENCE_LOOK_MS 2
 
-/* RESUMEs whose answer waits until these paths are fenced, or their last relays have reported. */
-struct mesh_questions {
-	struct mesh_timer timer;
-	struct mesh_comm *comm;
-	const struct mesh_path *over; /* the latest one came over this path */
-	uint32_t round, paths;	      /* bits */
-	int num;
-	uint32_t seqs[MESH_COMM_REQUESTS];
-};
-
-/* Those that wait for a path of the comm; NULL: none ever did. */
+/* NULL: the comm sends. */
 MESH_HOLDS(process)
-static struct mesh_questions *questions_of(const struct mesh_comm *comm)
+static struct mesh_question *question_of(struct mesh_comm *comm)
 {
-	return comm->sending ? NULL : comm->receive.questions;
+	return comm->sending ? NULL : &comm->receive.question;
 }
 
 void mesh_questions_look(const struct mesh_path *path)
 {
-	const struct mesh_comm *comm = path->comm;
-	struct mesh_questions *questions = questions_of(comm);
+	struct mesh_comm *comm = path->comm;
+	struct mesh_question *question = question_of(comm);
 
 	mesh_process_assert_locked(comm->process);
-	if (!questions || !questions->num || !(questions->paths >> (path - comm->paths) & 1))
-		return;
-	mesh_engine_timer_set(&comm->process->engine, &questions->timer, mesh_clock_ms());
+	if (question && question->over && question->resume.dead >> (path - comm->paths) & 1)
+		mesh_engine_timer_set(&comm->process->engine, &question->timer, mesh_clock_ms());
 }
 
 void mesh_questions_path_renewed(const struct mesh_path *path)
 {
-	const struct mesh_comm *comm = path->comm;
-	struct mesh_questions *questions = questions_of(comm);
+	struct mesh_comm *comm = path->comm;
 
 	mesh_process_assert_locked(comm->process);
-	if (questions)
-		questions->paths &= ~(1u << (path - comm->paths));
+	comm->receive.question.resume.dead &= (uint16_t) ~(1u << (path - comm->paths));
 }
 
 /* ---- a lost path ----------------------------------------------------------------------------- */
@@ -211,91 +196,61 @@ static bool any_is_open(const struct mesh_comm *comm, uint32_t paths, bool fenci
 
 void mesh_questions_end(struct mesh_comm *comm)
 {
-	struct mesh_questions *questions = questions_of(comm);
+	struct mesh_question *question = question_of(comm);
 
 	mesh_process_assert_locked(comm->process);
-	if (questions)
-		mesh_engine_timer_cancel(&comm->process->engine, &questions->timer);
+	if (question)
+		mesh_engine_timer_cancel(&comm->process->engine, &question->timer);
 }
+
+static void question_expired(struct mesh_timer *timer, uint64_t now_ms);
 
 /* A report is handled when it comes; the end of a fence is looked for, and that none comes. */
 MESH_HOLDS(process)
-static void questions_wait(struct mesh_questions *questions)
+static void question_wait(struct mesh_comm *comm)
 {
-	struct mesh_comm *comm = questions->comm;
-	bool fencing = any_is_open(comm, questions->paths, true);
+	struct mesh_question *question = &comm->receive.question;
+	bool fencing = any_is_open(comm, question->resume.dead, true);
 
-	mesh_engine_timer_set(&comm->process->engine, &questions->timer,
+	question->timer.expired = question_expired;
+	mesh_engine_timer_set(&comm->process->engine, &question->timer,
 			      mesh_clock_ms() + (fencing ? FENCE_LOOK_MS : MESH_LINK_LOOK_MS));
 }
 
 MESH_HOLDS(process)
-static void questions_expired(struct mesh_timer *timer, uint64_t now_ms)
+static void question_expired(struct mesh_timer *timer, uint64_t now_ms)
 {
-	struct mesh_questions *questions = mesh_container_of(timer, struct mesh_questions, timer);
-	struct mesh_comm *comm = questions->comm;
+	struct mesh_comm *comm = mesh_container_of(timer, struct mesh_comm, receive.question.timer);
+	struct mesh_question *question = &comm->receive.question;
 	struct mesh_path *path;
 	int i;
 
 	for (i = 0; i < comm->num_paths; i++) {
 		path = &comm->paths[i];
-		if (questions->paths >> i & 1 && mesh_path_is(path, MESH_PATH_SUSPECT) &&
+		if (question->resume.dead >> i & 1 && mesh_path_is(path, MESH_PATH_SUSPECT) &&
 		    (path->peer->state == MESH_PEER_LOST ||
 		     (mesh_path_has_relay(path) && now_ms >= report_limit_ms(path))))
 			mesh_path_fence(path);
 	}
 	mesh_questions_answer(comm);
-	if (questions->num)
-		questions_wait(questions);
-}
-
-/* Keeps a question, unless a later loss has made a newer one of it. */
-MESH_HOLDS(process)
-static void question_keep(const struct mesh_path *over, const struct mesh_frame_resume *resume)
-{
-	struct mesh_comm *comm = over->comm;
-	struct mesh_questions *questions = comm->receive.questions;
-	int i;
-
-	if (!questions)
-		questions = comm->receive.questions = calloc(1, sizeof(*questions));
-	if (!questions) {
-		mesh_comm_lock(comm); /* else the sender would wait for ever */
-		mesh_comm_fail(comm, -ENOMEM, false, "no memory for a question of the sender");
-		mesh_comm_unlock(comm);
-		return;
-	}
-	if (questions->num && mesh_seq_before(resume->round, questions->round))
-		return;
-	if (!questions->num || questions->round != resume->round) {
-		questions->comm = comm;
-		questions->timer.expired = questions_expired;
-		questions->num = 0;
-		questions->round = resume->round;
-	}
-	questions->over = over;
-	questions->paths = resume->dead;
-	questions_wait(questions);
-	for (i = 0; i < questions->num && questions->seqs[i] != resume->seq; i++)
-		continue;
-	if (i < MESH_COMM_REQUESTS) {
-		questions->seqs[i] = resume->seq;
-		questions->num += i == questions->num;
-	}
+	if (question->over)
+		question_wait(comm);
 }
 
 void mesh_questions_answer(struct mesh_comm *comm)
 {
-	struct mesh_questions *questions = questions_of(comm);
-	int i;
+	struct mesh_question *question = question_of(comm);
+	const struct mesh_frame_resume *resume;
+	uint32_t i;
 
 	mesh_process_assert_locked(comm->process);
-	if (!questions || !questions->num || any_is_open(comm, questions->paths, false))
+	if (!question || !question->over || any_is_open(comm, question->resume.dead, false))
 		return;
-	mesh_engine_timer_cancel(&comm->process->engine, &questions->timer);
-	for (i = 0; i < questions->num; i++)
-		have_send(comm, questions->over, questions->seqs[i], questions->round);
-	questions->num = 0;
+	resume = &question->resume;
+	mesh_engine_timer_cancel(&comm->process->engine, &question->timer);
+	for (i = 0; i < resume->count && i < MESH_COMM_REQUESTS; i++)
+		have_send(comm, question->over, resume->seq + i, resume->round);
+	question->over = NULL;
 }
 
 /*
@@ -314,21 +269,21 @@ static bool path_end(struct mesh_path *path, uint32_t epoch)
 void mesh_resume_came(struct mesh_path *over, const struct mesh_frame_resume *resume)
 {
 	struct mesh_comm *comm = over->comm;
-	struct mesh_frame_resume asked = *resume;
+	struct mesh_question *question = &comm->receive.question;
 	int i;
 
-	if (comm->sending) {
+	mesh_process_assert_locked(comm->process);
+	if (resume->dead >> comm->num_paths || resume->count > MESH_COMM_REQUESTS)
 		mesh_count_event(&comm->process->counters->refused);
-		return;
-	}
-	if (resume->dead >> comm->num_paths)
-		mesh_count_event(&comm->process->counters->refused); /* paths that are none */
+	if (question->over && mesh_seq_before(resume->round, question->resume.round))
+		return; /* a later loss has made a newer one of it */
+	question->over = over;
+	question->resume = *resume;
 	for (i = 0; i < comm->num_paths; i++) {
 		if (resume->dead >> i & 1 && !path_end(&comm->paths[i], resume->epochs[i]))
-			asked.dead &= ~(1u << i);
+			question->resume.dead &= (uint16_t) ~(1u << i);
 	}
-	if (any_is_open(comm, asked.dead, false))
-		question_keep(over, &asked);
-	else
-		have_send(comm, over, resume->seq, resume->round);
+	mesh_questions_answer(comm);
+	if (question->over)
+		question_wait(comm);
 }

@@ -47,7 +47,7 @@ void mesh_path_drained(struct mesh_path *path);
 MESH_HOLDS(process)
 void mesh_resume_came(struct mesh_path *over, const struct mesh_frame_resume *resume);
 
-/** Answers the RESUMEs that wait, if all relays have reported and all fences are over. */
+/** Answers the RESUME that waits, if all relays have reported and all fences are over. */
 MESH_HOLDS(process)
 void mesh_questions_answer(struct mesh_comm *comm);
 

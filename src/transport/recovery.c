@@ -89,18 +89,14 @@ void mesh_send_repeat(struct mesh_comm *comm)
 MESH_HOLDS(comm)
 static void comm_repeat(struct mesh_comm *comm)
 {
-	uint32_t i;
-
-	if (!comm->sending) {
+	mesh_comm_assert_locked(comm);
+	if (comm->sending) {
+		comm->send.round++; /* what was asked may be lost, too */
+		mesh_send_repeat(comm);
+	} else {
 		mesh_receive_grants_resend(comm, comm->next_seq - 1);
 		mesh_ack_send(comm);
-		return;
 	}
-	comm->send.round++;
-	/* What was asked may be lost, too, and its answer is older than this loss. */
-	for (i = 0; i < MESH_COMM_REQUESTS; i++)
-		comm->requests[i].send.asked = false;
-	mesh_send_repeat(comm);
 }
 
 /* Our own operations on it end by themselves: the provider's connections were cut. */
@@ -173,50 +169,65 @@ static struct mesh_path *suspect_find(struct mesh_comm *comm)
 }
 
 /*
- * The requests about which the receiver is to be asked now. While a path is suspect none is: what
- * it carried may be in doubt as well, and the receiver does not know of it.
+ * True if the receiver does not know yet which paths are lost, and nothing of ours is in flight
+ * there. While a path is suspect it may carry more that is in doubt.
  */
 MESH_HOLDS(comm)
-static int doubts_collect(struct mesh_comm *comm, uint32_t *seqs)
+static bool resume_is_due(const struct mesh_comm *comm)
 {
-	struct mesh_request *request;
-	int i, num = 0;
+	const struct mesh_path *path;
 
 	mesh_comm_assert_locked(comm);
-	if (mesh_comm_peer_is_over(comm))
-		return 0; /* its CLOSED has the answer */
-	for (i = 0; i < comm->num_paths; i++) {
-		if (comm->paths[i].state == MESH_PATH_SUSPECT)
-			return 0;
+	if (!comm->sending || comm->send.resumed == comm->send.round || comm->error ||
+	    mesh_comm_peer_is_over(comm)) /* its CLOSED has the answer */
+		return false;
+	for (path = comm->paths; path < comm->paths + comm->num_paths; path++) {
+		if (path->state == MESH_PATH_SUSPECT ||
+		    (path->state != MESH_PATH_UP && path->unfinished))
+			return false;
 	}
-	for (i = 0; i < MESH_COMM_REQUESTS; i++) {
-		request = &comm->requests[i];
-		if (!mesh_request_is_in_doubt(request) || request->send.unfinished ||
-		    request->send.asked || request->send.settled)
-			continue;
-		request->send.asked = true;
-		seqs[num++] = request->seq;
-	}
-	return num;
+	return true;
 }
 
-MESH_HOLDS(process)
-static void resume_send(struct mesh_comm *comm, uint32_t seq)
+/* The messages in doubt, and others between them. */
+MESH_HOLDS(comm)
+static void doubts_name(struct mesh_comm *comm, struct mesh_frame_resume *resume)
 {
+	const struct mesh_request *request;
+	uint32_t seq;
+
+	mesh_comm_assert_locked(comm);
+	for (seq = comm->next_seq - MESH_COMM_REQUESTS; seq != comm->next_seq; seq++) {
+		request = mesh_comm_request(comm, seq);
+		if (request->seq != seq || !mesh_request_is_in_doubt(request) ||
+		    request->send.settled)
+			continue;
+		if (!resume->count)
+			resume->seq = seq;
+		resume->count = (uint16_t)(seq + 1 - resume->seq);
+	}
+}
+
+void mesh_resume_send(struct mesh_comm *comm)
+{
+	const struct mesh_path *path;
 	struct mesh_frame frame;
 	int i;
 
+	mesh_process_assert_locked(comm->process);
 	memset(&frame, 0, sizeof(frame));
-	frame.resume.seq = seq;
 	mesh_comm_lock(comm);
-	frame.resume.round = comm->send.round;
+	if (comm->sending) {
+		frame.resume.round = comm->send.resumed = comm->send.round;
+		doubts_name(comm, &frame.resume);
+	}
 	for (i = 0; i < comm->num_paths; i++) {
-		if (comm->paths[i].state == MESH_PATH_UP || !comm->paths[i].remote_id)
+		path = &comm->paths[i];
+		if (path->state == MESH_PATH_UP || !path->remote_id)
 			continue; /* the receiver has not accepted one that has no id */
-		frame.resume.dead |= 1u << i;
+		frame.resume.dead |= (uint16_t)(1u << i);
 		/* One that is asked for is not over. */
-		frame.resume.epochs[i] =
-			comm->paths[i].epoch - (comm->paths[i].state == MESH_PATH_JOINING);
+		frame.resume.epochs[i] = path->epoch - (path->state == MESH_PATH_JOINING);
 	}
 	mesh_comm_unlock(comm);
 	mesh_comm_frame_send(comm, &frame, MESH_FRAME_RESUME);
@@ -238,21 +249,20 @@ static void suspect_lose(const struct mesh_path *path, int cause)
 MESH_HOLDS(process)
 static void comm_recover(struct mesh_comm *comm)
 {
-	uint32_t seqs[MESH_COMM_REQUESTS];
 	struct mesh_path *suspect;
-	int i, cause = 0, num = 0;
+	bool resumes;
+	int cause = 0;
 
 	mesh_comm_lock(comm);
 	suspect = suspect_find(comm);
 	if (suspect)
 		cause = suspect->cause;
-	else if (comm->sending && !comm->error && !mesh_comm_is_cut(comm))
-		num = doubts_collect(comm, seqs);
+	resumes = !suspect && !mesh_comm_is_cut(comm) && resume_is_due(comm);
 	mesh_comm_unlock(comm);
 	if (suspect)
 		suspect_lose(suspect, cause);
-	for (i = 0; i < num; i++)
-		resume_send(comm, seqs[i]);
+	if (resumes)
+		mesh_resume_send(comm);
 }
 
 MESH_HOLDS(process)
@@ -307,7 +317,8 @@ void mesh_have_came(struct mesh_comm *comm, const struct mesh_frame_have *have)
 	mesh_comm_lock(comm);
 	request = mesh_comm_request(comm, have->seq);
 	if (comm->sending && request->seq == have->seq && mesh_request_is_open(request) &&
-	    request->send.asked && have->round == comm->send.round) {
+	    request->send.num_lost && !request->send.settled && have->round == comm->send.resumed &&
+	    have->round == comm->send.round) {
 		if (mesh_segments_exceed(request, have))
 			mesh_count_event(&comm->process->counters->refused);
 		mesh_segments_settle(request, have);

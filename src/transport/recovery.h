@@ -35,7 +35,14 @@ MESH_HOLDS(comm)
 void mesh_send_repeat(struct mesh_comm *comm);
 
 /**
- * Loses the links of suspect paths, and asks receivers about messages in doubt. To be called after
+ * Informs the other end which lives are over here; a sending end asks about messages in doubt.
+ * Takes comm->lock.
+ */
+MESH_HOLDS(process)
+void mesh_resume_send(struct mesh_comm *comm);
+
+/**
+ * Loses the links of suspect paths, and sends RESUME where it is due. To be called after
  * each event; does nothing unless mesh_comm_recover_soon() was called.
  */
 MESH_HOLDS(process)

@@ -175,9 +175,9 @@ void mesh_segment_lose(struct mesh_request *request, uint32_t index)
 	mesh_comm_assert_locked(request->comm);
 	send->num_lost += !(*word & bit);
 	*word |= bit;
-	/* An answer that is under way says nothing of this one. */
-	send->asked = false;
 	send->settled = false;
+	/* An answer that is under way says nothing of this one; the path's loss asks again. */
+	request->comm->send.resumed = request->comm->send.round - 1;
 }
 
 bool mesh_send_is_in_doubt(struct mesh_comm *comm, bool unsettled)
@@ -226,7 +226,6 @@ void mesh_segments_settle(struct mesh_request *request, const struct mesh_frame_
 	uint32_t i;
 
 	mesh_comm_assert_locked(request->comm);
-	send->asked = false;
 	send->settled = true;
 	send->num_lost = 0;
 	for (i = 0; i < MESH_SEGMENTS_MAX / 64; i++) {

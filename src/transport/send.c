@@ -28,35 +28,23 @@ enum send_result {
 	SEND_BUSY,    /* the provider has no room: tried again after the next poll */
 };
 
-/* One operation of the request is complete. */
-MESH_HOLDS(comm)
-static void request_progress(struct mesh_request *request)
+/* A request lives until it is posted and nothing of it is unfinished. */
+void mesh_message_sent(struct mesh_buffer *buffer, int error)
 {
-	request->send.unfinished--;
-	mesh_request_send_check(request);
-	if (request->send.num_lost && !request->send.unfinished)
-		mesh_comm_recover_soon(request->comm); /* now the receiver can be asked */
-}
-
-/* ---- small messages --------------------------------------------------------------------- */
-
-/* The request lives until it is posted and nothing of it is unfinished. */
-static void message_sent(struct mesh_buffer *buffer, int error)
-{
-	struct mesh_path *path = buffer->owner;
 	struct mesh_request *request = buffer->about;
+	struct mesh_path *path = buffer->owner;
 	struct mesh_comm *comm = path->comm;
 
 	mesh_comm_lock(comm);
-	comm->unfinished--;
-	path->unfinished--;
-	if (error)
-		mesh_count(&path->counters->errors, 1);
-	if (error)
-		mesh_path_suspect(path, error); /* there is a copy */
-	request_progress(request);
+	mesh_path_operation_end(path, error); /* what this message said is said again */
+	if (request) {
+		request->send.unfinished--;
+		mesh_request_send_check(request);
+	}
 	mesh_comm_unlock(comm);
 }
+
+/* ---- small messages --------------------------------------------------------------------- */
 
 static bool request_is_eager(const struct mesh_comm *comm, const struct mesh_request *request)
 {
@@ -73,7 +61,6 @@ __attribute__((noinline)) static bool data_send(struct mesh_comm *comm,
 		.header.length = (uint32_t)request->size,
 		.header.seq = request->seq,
 		.payload = request->data,
-		.sent = message_sent,
 	};
 
 	return mesh_comm_message_send(comm, &message, request);
@@ -212,20 +199,7 @@ static void behind_send(struct mesh_segment *segment, int error)
 	}
 	mesh_buffer_put(behind);
 	segment->request->send.unfinished--;
-	segment->request->comm->unfinished--;
-	segment->path->unfinished--;
-}
-
-/* Whether it has arrived is for the receiver to say. */
-MESH_HOLDS(comm)
-static void segment_in_doubt(struct mesh_segment *segment, int error)
-{
-	struct mesh_request *request = segment->request;
-
-	mesh_segment_lose(request, segment->index);
-	if (error)
-		mesh_path_suspect(segment->path, error);
-	request_progress(request);
+	mesh_path_operation_end(segment->path, 0);
 }
 
 static void segment_done(struct mesh_op *op, int error)
@@ -242,8 +216,6 @@ static void segment_done(struct mesh_op *op, int error)
 	bool starved;
 
 	mesh_comm_lock(comm);
-	comm->unfinished--;
-	path->unfinished--;
 	size = segment->size;
 	segment->size = 0;
 	starved = !comm->send.free_segments;
@@ -252,12 +224,12 @@ static void segment_done(struct mesh_op *op, int error)
 	if (segment->behind)
 		behind_send(segment, error);
 	mesh_segment_copy_put(segment);
-	if (error)
-		mesh_count(&path->counters->errors, 1);
+	/* Whether it has arrived is for the receiver to say. */
 	if (error || path->state != MESH_PATH_UP)
-		segment_in_doubt(segment, error);
-	else
-		request_progress(request);
+		mesh_segment_lose(request, segment->index);
+	mesh_path_operation_end(path, error);
+	request->send.unfinished--;
+	mesh_request_send_check(request);
 	if (starved)
 		mesh_send_push(comm);
 	mesh_comm_unlock(comm);
@@ -378,7 +350,7 @@ static enum send_result segment_post(struct mesh_comm *comm, struct mesh_request
 	announcement.flag = mesh_flag_to_follow(request, path);
 	if (announcement.flag && !mesh_write_unflag(path, comm->send.free_segments, &write))
 		return SEND_BUSY;
-	if (!mesh_announce(request, path, &announcement, message_sent, &write)) {
+	if (!mesh_announce(request, path, &announcement, &write)) {
 		mesh_segment_copy_put(comm->send.free_segments);
 		return SEND_BUSY;
 	}

@@ -19,6 +19,9 @@
 int mesh_comm_send(struct mesh_comm *comm, const void *data, size_t size,
 		   struct mesh_registration *registration, struct mesh_request **request);
 
+/** The message in the buffer, of either end, and perhaps about a request, is out. */
+void mesh_message_sent(struct mesh_buffer *buffer, int error);
+
 /** Called from a poll: posts what found no room before. domain->lock held. */
 void mesh_send_resume(struct mesh_waiter *waiter);
 

@@ -21,7 +21,7 @@ enum mesh_frame_type {
 	MESH_FRAME_ASK,	      /* either end: this message has been pending for long */
 	MESH_FRAME_PORT,      /* connector: the TCP port that its provider connected from */
 	MESH_FRAME_WITHDRAW,  /* connector: it drops a comm that its NCCL never had, or gives up */
-	MESH_FRAME_RESUME,    /* sending end: fence what is lost, then say what you have */
+	MESH_FRAME_RESUME,    /* either end: these lives are over; sending: what do you have? */
 	MESH_FRAME_HAVE,      /* receiving end: the answer */
 	MESH_FRAME_OPEN,      /* towards the listener: open a circuit through this relay */
 	MESH_FRAME_OPENED,    /* relay: the answer, once the listener has accepted */
@@ -164,17 +164,17 @@ static inline uint32_t mesh_link_name(uint8_t refusers_nic, uint8_t other_nic, u
  * order. Later one for each further life of a path, over the control connection of that life.
  */
 struct mesh_frame_connect {
-	uint64_t cookie;    /* of the listener; 0: it @asks */
-	uint64_t comm_key;  /* random, the same on all paths of the comm */
-	uint32_t listen_id; /* of the same listener; 0: as above */
-	uint32_t comm;	    /* the sender's comm id on this path */
-	uint32_t token;	    /* the sender's token: each message to this comm carries it */
-	uint8_t path;	    /* index of this path, from 0 */
-	uint8_t num_paths;  /* the comm is whole when so many have connected */
-	uint8_t asks;	    /* 1: a receiving end only asks whether the comm lives; else 0 */
-	uint8_t alone;	    /* as in OPEN */
-	uint32_t epoch;	    /* as in OPEN */
-	uint32_t reserved;  /* 0 */
+	uint64_t cookie;      /* of the listener; 0: it @asks */
+	uint64_t comm_key;    /* random, the same on all paths of the comm */
+	uint32_t listen_id;   /* of the same listener; 0: as above */
+	uint32_t comm;	      /* the sender's comm id on this path */
+	uint32_t token;	      /* the sender's token: each message to this comm carries it */
+	uint8_t path;	      /* index of this path, from 0 */
+	uint8_t num_paths;    /* the comm is whole when so many have connected */
+	uint8_t asks;	      /* 1: a receiving end only asks whether the comm lives; else 0 */
+	uint8_t reserved_too; /* 0 */
+	uint32_t epoch;	      /* as in OPEN */
+	uint32_t reserved;    /* 0 */
 	/* The connecting node; of a relay: the relays, else "". */
 	char origin[MESH_NODE_NAME_MAX];
 	char via[MESH_VIA_MAX];
@@ -242,14 +242,16 @@ struct mesh_frame_port {
 _Static_assert(sizeof(struct mesh_frame_port) == 8, "wire format");
 
 /*
- * RESUME: the sending end has stopped its paths in @dead, and nothing of message @seq is in flight
- * there. It travels over another path.
+ * RESUME: the sender of the frame has stopped its paths in @dead. From a sending end: nothing of
+ * its own is in flight there, and it asks for HAVE about @count messages. It travels over another
+ * path.
  */
 struct mesh_frame_resume {
 	uint32_t to_comm;
-	uint32_t seq;			 /* of the message */
+	uint32_t seq;			 /* of the first message */
 	uint32_t round;			 /* counts the sender's lost paths; HAVE repeats it */
-	uint32_t dead;			 /* bits: paths, by their index */
+	uint16_t dead;			 /* bits: paths, by their index */
+	uint16_t count;			 /* of a receiving end 0 */
 	uint32_t epochs[MESH_PATHS_MAX]; /* of those paths: the lives up to this one are over */
 };
 _Static_assert(offsetof(struct mesh_frame_resume, epochs) == 16, "wire format");
@@ -280,8 +282,7 @@ struct mesh_frame_open {
 	uint8_t num_paths;
 	uint8_t at;	     /* index in route of the addressed relay */
 	uint8_t num_relays;  /* in route */
-	uint8_t alone;	     /* 1: the connector has lost all other paths; else 0 */
-	uint8_t reserved[3]; /* 0 */
+	uint8_t reserved[4]; /* 0 */
 	/* Counts the lives of paths that the connector has asked for; 0: the path's first one. */
 	uint32_t epoch;
 	uint32_t reserved_too;		 /* 0 */
@@ -333,15 +334,13 @@ enum mesh_circuit_event {
 	MESH_CIRCUIT_DRAINED,	/* to the receiving end, after LOST: nothing more arrives */
 	MESH_CIRCUIT_ASK,	/* to the next relay in either direction: does its process run? */
 	MESH_CIRCUIT_ANSWER,	/* it does */
-	MESH_CIRCUIT_LEFT,	/* from end to end, over another path: the comm leaves a path */
 	MESH_CIRCUIT_EVENTS
 };
 
 struct mesh_frame_circuit {
 	uint32_t to_comm;
-	uint32_t event; /* enum mesh_circuit_event */
-	/* SHUT, WITHDRAWN: into the addressee's memory, ever. LEFT: the path's index. */
-	uint32_t writes;
+	uint32_t event;	 /* enum mesh_circuit_event */
+	uint32_t writes; /* SHUT, WITHDRAWN: into the addressee's memory, ever */
 	/*
 	 * DRAINED: 1: a write has failed, and may arrive. LOST: 1: not a link is lost, but the
 	 * process at the other end of the comm has ended. Else 0.
@@ -349,13 +348,12 @@ struct mesh_frame_circuit {
 	uint32_t unclean;
 	/*
 	 * LOST: the node that is lost, or to which an operation has failed; "": the comm has a
-	 * better path. LEFT: the relay that does not answer.
+	 * better path.
 	 */
 	char lost[MESH_NODE_NAME_MAX];
 	char by[MESH_NODE_NAME_MAX]; /* its neighbour, which reports it */
 	uint64_t lost_node, by_node; /* their node ids; 0 where unknown */
-	uint32_t epoch;		     /* LEFT: of the path's life; else 0 */
-	uint32_t reserved;	     /* 0 */
+	uint64_t reserved;	     /* 0 */
 };
 _Static_assert(offsetof(struct mesh_frame_circuit, lost) == 16, "wire format");
 _Static_assert(offsetof(struct mesh_frame_circuit, lost_node) == 144, "wire format");

@@ -42,13 +42,14 @@ static void frame_aim(struct mesh_frame *frame, enum mesh_frame_type type)
 	if (type == MESH_FRAME_CONNECT) {
 		frame->connect.comm_key = (uint64_t)i + 1;
 		frame->connect.path %= MESH_PATHS_MAX;
-		frame->connect.epoch = 1 + frame->connect.alone / 2;
-		if (frame->connect.alone % 2 && comm)
+		frame->connect.epoch = 1 + frame->connect.reserved_too / 2;
+		if (frame->connect.reserved_too % 2 && comm)
 			frame->connect.num_paths = (uint8_t)comm->wanted_paths;
-		frame->connect.alone = frame->connect.asks = 0;
+		frame->connect.reserved_too = frame->connect.asks = 0;
 	}
 	if (type == MESH_FRAME_RESUME) {
 		frame->resume.seq = take_seq(comm);
+		frame->resume.count %= MESH_COMM_REQUESTS + 2;
 		for (k = 0; comm && k < comm->num_paths; k++)
 			frame->resume.epochs[k] = comm->paths[k].epoch;
 	}

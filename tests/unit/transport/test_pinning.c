@@ -215,13 +215,12 @@ TEST(sender_is_closed)
 
 /* ---- the receiving end --------------------------------------------------------------------- */
 
-static void life_comes(int path, uint32_t epoch, bool alone)
+static void life_comes(int path, uint32_t epoch)
 {
 	struct mesh_frame_connect connect = request;
 
 	connect.path = (uint8_t)path;
 	connect.epoch = epoch;
-	connect.alone = alone;
 	hold();
 	assert_true(mesh_attach_came(&fixture.peers[1], &connect));
 	let_go();
@@ -229,7 +228,7 @@ static void life_comes(int path, uint32_t epoch, bool alone)
 
 static void connect_comes(void)
 {
-	life_comes(0, comm->paths[0].epoch + 1, false);
+	life_comes(0, comm->paths[0].epoch + 1);
 }
 
 /* It refuses, and OPEN comes again. */
@@ -264,20 +263,5 @@ TEST(receiver)
 	assert_ptr_equal(mesh_mr_domain(registered()), fixture.domains[1]);
 	assert_int_equal(((const struct mesh_grant *)payload)->targets[0].key,
 			 mesh_mr_key(registered()));
-	relayed_close();
-}
-
-/* A relay may be late: the sending end had no path when it asked, and has one since. */
-TEST(alone_before)
-{
-	relayed_receiver_open(RELAYS, 2);
-	comm->paths[0].epoch = 2;
-	life_comes(1, 1, true);
-	assert_int_equal(comm->paths[0].state, MESH_PATH_UP);
-	frame_to(1, MESH_FRAME_CIRCUIT);
-	frame_to(1, MESH_FRAME_REFUSE);
-	life_comes(1, 3, true);
-	assert_int_not_equal(comm->paths[0].state, MESH_PATH_UP);
-	frame_to(1, MESH_FRAME_REFUSE);
 	relayed_close();
 }

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * test_resend_memory.c - memory for the segments that a lost path may have dropped: a message has
- * it before its first write leaves, or does not begin.
+ * test_resend_memory.c - the segments that a lost path may have dropped: a message has memory for
+ * them before its first write leaves, or does not begin; and they wait for the right answer.
  */
 #include <rdma/fi_errno.h>
 
+#include "transport/recovery.h"
 #include "transport/resend.h"
 
 #include "comm_fixture.h"
@@ -62,6 +63,25 @@ TEST(lost_without_memory)
 	memory_is_short = false;
 	assert_false(fixture_is_done(request));
 	assert_int_equal(*comm_inside(comm).error, 0);
+	mesh_lock_take(&comm->lock);
+	assert_int_equal(request->send.num_lost, SEGMENTS);
+	assert_true(mesh_send_is_in_doubt(comm, true));
+	mesh_lock_release(&comm->lock);
+}
+
+/* What the receiver has said before it knew of a loss is no reason to write there again. */
+TEST(answer_before_the_loss)
+{
+	const struct mesh_frame_have none = {.seq = 0};
+	struct mesh_request *request;
+
+	request = large_begin();
+	fixture_grant(comm, 0, 1, MESSAGE);
+	fixture_poll();
+	writes_fail();
+	process_take();
+	mesh_have_came(comm, &none);
+	process_release();
 	mesh_lock_take(&comm->lock);
 	assert_int_equal(request->send.num_lost, SEGMENTS);
 	assert_true(mesh_send_is_in_doubt(comm, true));

@@ -507,8 +507,7 @@ TEST(circuit)
 	uint32_t event;
 
 	memset(&frame, 0, sizeof(frame));
-	frame.circuit =
-		(struct mesh_frame_circuit){1, MESH_CIRCUIT_LOST, 2, 0, "c", "b", 3, 4, 5, 0};
+	frame.circuit = (struct mesh_frame_circuit){1, MESH_CIRCUIT_LOST, 2, 0, "c", "b", 3, 4, 0};
 	frame_round_trip(&frame, MESH_FRAME_CIRCUIT, 8 + 168);
 	for (event = 0; event < 10; event++) {
 		frame.circuit.event = event;
