@@ -11,9 +11,9 @@
  *
  * The sending end counts the lives that it asks for: the epoch. Another path may deliver late what
  * was said before: the receiver accepts only a life behind the path's last one, and RESUME about an
- * earlier one ends none. The receiver counts those that it has accepted: a grant with a
- * smaller count names memory and keys of the NICs that the paths had, and does not count any more
- * once the answer has come.
+ * earlier one ends none. The receiver counts those that it has accepted: a grant with a smaller
+ * count names memory and keys of the NICs that the paths had, and does not count any more once the
+ * answer has come.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -47,6 +47,12 @@ static int index_of(const struct mesh_path *path)
 	return (int)(path - path->comm->paths);
 }
 
+/* True for the one behind the comm's paths: it joins late, and has had no life. */
+static bool is_new(const struct mesh_path *path)
+{
+	return path == path->comm->paths + path->comm->num_paths;
+}
+
 /* True if nothing of the path's earlier life is in flight at this end, or may arrive. */
 MESH_HOLDS(process)
 static bool path_rests(const struct mesh_path *path)
@@ -59,17 +65,54 @@ static bool path_rests(const struct mesh_path *path)
 	return rests;
 }
 
+/* The path, which is prepared, does not get up: it is down, or was not there. */
+MESH_HOLDS(process)
+static void path_drop(struct mesh_path *path)
+{
+	if (is_new(path)) {
+		mesh_path_close(path);
+		memset(path, 0, sizeof(*path));
+	} else {
+		mesh_path_down(path, MESH_PATH_JOINING);
+	}
+}
+
+/* Most comms never get such a path: until then they have no room for its targets. */
+MESH_HOLDS(process)
+static int grants_make_room(struct mesh_comm *comm)
+{
+	size_t before = mesh_held_grant_bytes(comm->send.grant_room);
+	size_t bytes = mesh_held_grant_bytes(comm->max_paths);
+	char *grants;
+	int i;
+
+	if (comm->send.grant_room == comm->max_paths)
+		return 0;
+	grants = calloc(MESH_COMM_REQUESTS, bytes);
+	if (!grants)
+		return -ENOMEM;
+	mesh_comm_lock(comm);
+	for (i = 0; i < MESH_COMM_REQUESTS; i++)
+		memcpy(grants + (size_t)i * bytes, (char *)comm->send.grants + (size_t)i * before,
+		       before);
+	comm->send.grants = comm->send.own_grants = grants;
+	comm->send.grant_room = comm->max_paths;
+	mesh_comm_unlock(comm);
+	return 0;
+}
+
 /*
- * Gives the path, which rests and is prepared, to another peer: a @relay, or the process at the
- * other end. So what the path is fits its peer, also if it does not get up.
+ * Gives the path, which rests, or is new, and is prepared, to another peer: a @relay, or the
+ * process at the other end. So what the path is fits its peer, also if it does not get up.
  */
 MESH_HOLDS(process)
 static int path_give(struct mesh_path *path, struct mesh_peer *peer, bool relay)
 {
 	struct mesh_comm *comm = path->comm;
+	bool new = is_new(path);
 	int ret;
 
-	ret = mesh_path_move(path, peer, relay);
+	ret = new ? mesh_path_open(path, comm, peer, relay) : mesh_path_move(path, peer, relay);
 	if (ret)
 		return ret;
 	path->known = false;
@@ -77,12 +120,20 @@ static int path_give(struct mesh_path *path, struct mesh_peer *peer, bool relay)
 	path->drained = false;
 	path->drain_asked_ms = 0;
 	path->question = (struct mesh_relay_question){0};
-	mesh_comm_lock(comm);
-	mesh_path_state_set(path, MESH_PATH_JOINING);
-	mesh_comm_unlock(comm);
-	ret = mesh_registrations_move(comm, index_of(path));
+	if (!new) {
+		mesh_comm_lock(comm);
+		mesh_path_state_set(path, MESH_PATH_JOINING);
+		mesh_comm_unlock(comm);
+	}
+	/* Of a relay OPENED says whether it suffices. */
+	if (!(relay && comm->sending) && !mesh_path_suffices(path, peer->eager_limit))
+		ret = -EOPNOTSUPP;
+	else if (new && comm->sending)
+		ret = grants_make_room(comm);
+	if (!ret)
+		ret = mesh_registrations_move(comm, index_of(path));
 	if (ret)
-		mesh_path_down(path, MESH_PATH_JOINING);
+		path_drop(path);
 	return ret;
 }
 
@@ -213,7 +264,7 @@ int mesh_attach_begin(struct mesh_path *path, struct mesh_peer *peer, bool relay
 	int ret;
 
 	mesh_process_assert_locked(comm->process);
-	if (!path_rests(path))
+	if (!is_new(path) && !path_rests(path))
 		return -EAGAIN;
 	ret = mesh_registrations_prepare(comm, index_of(path), peer->domain);
 	if (ret)
@@ -222,12 +273,8 @@ int mesh_attach_begin(struct mesh_path *path, struct mesh_peer *peer, bool relay
 	path->refusal = 0;
 	ret = path_give(path, peer, relay);
 	if (ret || relay)
-		return ret; /* OPEN follows, and OPENED says whether it suffices */
+		return ret; /* OPEN follows */
 	mesh_send_announces(path);
-	if (!mesh_path_suffices(path, peer->eager_limit)) {
-		mesh_path_down(path, MESH_PATH_JOINING);
-		return -EOPNOTSUPP;
-	}
 	mesh_attach_request(path);
 	return 0;
 }
@@ -257,26 +304,15 @@ int mesh_attach_late(struct mesh_comm *comm, struct mesh_peer *peer, bool relay,
 		     struct mesh_path **late)
 {
 	struct mesh_path *path = &comm->paths[comm->num_paths - 1];
-	int ret;
 
 	mesh_process_assert_locked(comm->process);
+	if (comm->num_paths == comm->wanted_paths || path->remote_id) /* else the peer lacks it */
+		path = comm->num_paths < comm->max_paths ? path + 1 : left_path(comm, relay);
 	*late = path;
-	if (comm->num_paths > comm->wanted_paths && !path->remote_id)
-		return mesh_attach_begin(path, peer, relay); /* the peer does not have it either */
-	if (comm->num_paths == comm->max_paths) {
-		*late = path = left_path(comm, relay);
-		return path ? mesh_attach_begin(path, peer, relay) : -ENOSPC;
-	}
-	*late = ++path;
-	ret = mesh_comm_path_add_late(comm, peer, relay);
-	if (ret)
-		return ret;
-	path->epoch = ++comm->epoch;
-	if (relay)
-		return 0;
-	mesh_send_announces(path);
-	mesh_attach_request(path);
-	return 0;
+	if (!path)
+		return -ENOSPC;
+	path->comm = comm;
+	return mesh_attach_begin(path, peer, relay);
 }
 
 /* The path that waits for an answer under this id, or NULL. */
@@ -426,37 +462,26 @@ static bool is_latest(const struct mesh_path *path, const struct mesh_frame_conn
 	return mesh_seq_before(path->epoch, request->epoch);
 }
 
-/* Takes the life of a path that the comm has. Returns 0 or the refusal. */
+/* Takes the life of a path that the comm has, or of the next one. Returns 0 or the refusal. */
 MESH_HOLDS(process)
-static enum mesh_refusal path_take(struct mesh_path *path, struct mesh_peer *peer,
+static enum mesh_refusal path_take(struct mesh_comm *comm, struct mesh_peer *peer,
 				   const struct mesh_frame_connect *request)
 {
-	if (!is_latest(path, request))
-		return MESH_REFUSAL_RESOURCES;
-	path->comm->rerouted |= request->epoch; /* its NCCL has the comm */
-	mesh_path_given_up(path);
-	/* First: what pins memory, while the earlier life is being fenced. */
-	if (peer->state != MESH_PEER_UP ||
-	    mesh_registrations_prepare(path->comm, request->path, peer->domain) ||
-	    !path_rests(path) || path_give(path, peer, *request->via))
-		return MESH_REFUSAL_RESOURCES;
-	if (!mesh_path_suffices(path, peer->eager_limit) || mesh_path_via_set(path, request->via)) {
-		mesh_path_down(path, MESH_PATH_JOINING);
-		return MESH_REFUSAL_RESOURCES;
-	}
-	return 0;
-}
-
-/* The same for a path that the comm did not have: the next one. */
-MESH_HOLDS(process)
-static enum mesh_refusal path_take_late(struct mesh_comm *comm, struct mesh_peer *peer,
-					const struct mesh_frame_connect *request)
-{
 	struct mesh_path *path = &comm->paths[request->path];
+	bool new = request->path == comm->num_paths;
 
 	comm->rerouted |= request->epoch; /* its NCCL has the comm: accept() need not wait */
-	if (comm->use == MESH_COMM_WAITS || request->path != comm->num_paths || !request->epoch ||
-	    peer->state != MESH_PEER_UP || mesh_comm_path_add_late(comm, peer, *request->via))
+	if (request->path > comm->num_paths || request->path >= comm->max_paths)
+		return MESH_REFUSAL_RESOURCES;
+	if (new ? comm->use == MESH_COMM_WAITS || !request->epoch : !is_latest(path, request))
+		return MESH_REFUSAL_RESOURCES;
+	path->comm = comm;
+	if (!new)
+		mesh_path_given_up(path);
+	/* First: what pins memory, while the earlier life is being fenced. */
+	if (peer->state != MESH_PEER_UP ||
+	    mesh_registrations_prepare(comm, request->path, peer->domain) ||
+	    (!new && !path_rests(path)) || path_give(path, peer, *request->via))
 		return MESH_REFUSAL_RESOURCES;
 	(void)!mesh_path_via_set(path, request->via); /* else the log has "relay" */
 	return 0;
@@ -498,9 +523,7 @@ static enum mesh_refusal comm_attach(struct mesh_comm *comm, struct mesh_peer *p
 
 	if (comm->error)
 		return MESH_REFUSAL_ENDED;
-	refusal = request->path < comm->num_paths
-			  ? path_take(&comm->paths[request->path], peer, request)
-			  : path_take_late(comm, peer, request);
+	refusal = path_take(comm, peer, request);
 	if (refusal)
 		return refusal;
 	path = &comm->paths[request->path];

@@ -489,7 +489,7 @@ static inline struct mesh_request *mesh_comm_request(struct mesh_comm *comm, uin
 	return &comm->requests[seq % MESH_COMM_REQUESTS];
 }
 
-/* Bytes of one grant that a sender holds. Only the targets of the comm's paths are there. */
+/* Bytes of one grant that a sender holds. Only the targets of so many paths are there. */
 static inline size_t mesh_held_grant_bytes(int num_paths)
 {
 	return offsetof(struct mesh_held_grant, grant) + mesh_grant_size(num_paths);

@@ -277,16 +277,6 @@ int mesh_path_open(struct mesh_path *path, struct mesh_comm *comm, struct mesh_p
 MESH_HOLDS(process)
 bool mesh_path_suffices(const struct mesh_path *path, size_t eager_limit);
 
-/**
- * Adds a path to a comm that NCCL uses, through @peer, a @relay or the process at the other end: it
- * joins, and has the comm's registrations. process->lock held; takes domain->lock and comm->lock.
- *
- * Returns 0; -EAGAIN: not yet, the comm's memory is being registered; -ENOSPC if the comm or the
- * domain has no room; -EOPNOTSUPP if the comm cannot use such a path; or another negative errno.
- */
-MESH_HOLDS(process)
-int mesh_comm_path_add_late(struct mesh_comm *comm, struct mesh_peer *peer, bool relay);
-
 /** The path that has this id at our end, if @peer is its peer; else NULL. process->lock held. */
 MESH_HOLDS(process)
 struct mesh_path *mesh_comm_path_find(struct mesh_peer *peer, uint32_t id);

@@ -317,60 +317,42 @@ int mesh_registrations_prepare(struct mesh_comm *comm, int path, struct mesh_dom
 	return ret;
 }
 
-/* The path's and the one beside it change places. Returns false if there is none to change with. */
+/* The path's and the one beside it change places. */
 MESH_HOLDS(comm)
-static bool registration_move(struct mesh_registration *registration, int path,
-			      const struct mesh_domain *domain)
+static void registration_move(struct mesh_registration *registration, const struct move *move)
 {
-	struct mesh_mr *before = registration->mrs[path];
+	struct mesh_mr *before = registration->mrs[move->path];
 
-	if (!is_elsewhere(registration, path, domain))
-		return true;
-	if (mesh_mr_domain(registration->beside) != domain)
-		return false;
-	registration->mrs[path] = registration->beside;
+	if (!is_elsewhere(registration, move->path, move->domain))
+		return;
+	registration->mrs[move->path] = registration->beside;
 	registration->beside = before;
-	return true;
 }
 
 int mesh_registrations_move(struct mesh_comm *comm, int path)
 {
-	const struct mesh_domain *domain = comm->paths[path].peer->domain;
-	const struct move rest = {.comm = comm};
-	struct mesh_registration *registration;
-	bool moved = true;
-
-	mesh_process_assert_locked(comm->process);
-	mesh_comm_lock(comm);
-	LIST_FOREACH(registration, &comm->registrations, entry)
-		moved &= registration_move(registration, path, domain);
-	mesh_comm_unlock(comm);
-	move_begin(&rest); /* without memory for it, it lies there until NCCL ends the others */
-	return moved ? 0 : -EAGAIN;
-}
-
-int mesh_registrations_extend(struct mesh_comm *comm)
-{
 	const struct move move = {
 		.comm = comm,
-		.path = comm->num_paths,
-		.domain = comm->paths[comm->num_paths].domain,
+		.path = path,
+		.domain = comm->paths[path].domain,
 	};
 	struct mesh_registration *registration;
 	int ret = 0;
 
 	mesh_process_assert_locked(comm->process);
 	mesh_comm_lock(comm);
-	if (comm->closing)
+	if (path == comm->num_paths && comm->closing)
 		ret = -ECANCELED;
 	else if (due_find(&move))
 		ret = -EAGAIN;
 	LIST_FOREACH(registration, &comm->registrations, entry) {
 		if (!ret)
-			registration_move(registration, move.path, move.domain);
+			registration_move(registration, &move);
 	}
-	if (!ret)
-		atomic_store(&comm->num_paths, move.path + 1);
+	if (!ret && path == comm->num_paths)
+		atomic_store(&comm->num_paths, path + 1);
 	mesh_comm_unlock(comm);
+	/* Without memory for it, it lies there until NCCL ends the others. */
+	move_begin(&(struct move){.comm = comm});
 	return ret;
 }

@@ -26,24 +26,16 @@ MESH_HOLDS(process)
 int mesh_registrations_prepare(struct mesh_comm *comm, int path, struct mesh_domain *domain);
 
 /**
- * @path has moved, and carries nothing: from now on it has what was prepared. What it had is
- * closed, by a thread if that may take long. process->lock held.
+ * @path has moved, and carries nothing, or it is open behind the comm's last one: from now on it
+ * has what was prepared, and the comm has the path. What it had is closed, by a thread if that may
+ * take long. process->lock held.
  *
- * Returns 0, or -EAGAIN if NCCL has registered more since: then the path cannot be used, and may be
- * prepared and moved again.
+ * Returns 0; -EAGAIN if NCCL has registered more since: then the path cannot be used, and may be
+ * prepared and moved again; or, of a new path, -ECANCELED if NCCL closes the comm, which relies on
+ * its paths.
  */
 MESH_HOLDS(process)
 int mesh_registrations_move(struct mesh_comm *comm, int path);
-
-/**
- * Adds the path behind the comm's last one, which is open: it has what was prepared. process->lock
- * held.
- *
- * Returns 0; -EAGAIN if NCCL has registered more since: then it may be prepared again; or
- * -ECANCELED if NCCL closes the comm, which relies on its paths.
- */
-MESH_HOLDS(process)
-int mesh_registrations_extend(struct mesh_comm *comm);
 
 /** Closes a registration; if requests still use it, the comm is ended first. NULL is allowed. */
 void mesh_registration_close(struct mesh_comm *comm, struct mesh_registration *registration);
