@@ -24,6 +24,8 @@
 #include "control/link.h"
 #include "control/peer.h"
 #include "control/process.h"
+#include "fabric/flow.h"
+#include "fabric/poll.h"
 #include "transport/close.h"
 #include "transport/comm_end.h"
 #include "transport/cut.h"
@@ -228,7 +230,7 @@ static void comm_poll(struct mesh_comm *comm)
 	int i;
 
 	for (i = 0; i < comm->num_paths; i++)
-		mesh_path_poll(&comm->paths[i]);
+		mesh_domain_poll(comm->paths[i].domain);
 }
 
 void mesh_close_pause(int turn)
@@ -390,6 +392,23 @@ static void cut_off(struct mesh_comm *comm)
 	wait_for(comm, is_drained, patience_begin(MESH_LINK_FRAME_MS));
 }
 
+/* The hop of a relayed path counts its writes by itself. */
+static void write_forget(struct mesh_segment *segment)
+{
+	struct mesh_path *path = segment->path;
+	struct mesh_domain *domain = path->domain;
+	size_t size;
+
+	mesh_domain_lock(domain);
+	mesh_comm_lock(path->comm);
+	size = segment->size;
+	segment->size = 0;
+	mesh_comm_unlock(path->comm);
+	if (size && !mesh_path_is_relayed(path))
+		mesh_flow_forget(domain, path->flow, size);
+	mesh_domain_unlock(domain);
+}
+
 /*
  * Writes that have not completed by now may never complete. They keep the comm allocated, but no
  * longer count against the window of the flow, which other comms need.
@@ -404,7 +423,7 @@ static void writes_forget(struct mesh_comm *comm)
 	for (i = 0; i < comm->send.num_blocks * MESH_WRITES_BLOCK; i++) {
 		segment = &comm->send.blocks[i / MESH_WRITES_BLOCK][i % MESH_WRITES_BLOCK];
 		if (segment->path)
-			mesh_path_write_forget(segment->path, segment);
+			write_forget(segment);
 	}
 }
 

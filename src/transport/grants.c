@@ -211,7 +211,7 @@ void mesh_grants_update_soon(struct mesh_comm *comm)
 	if (grants_may_wait(comm, comm->receive.next_grant))
 		return; /* they leave together when a receive completes */
 	if (comm->receive.granted && comm->receive.eager_run < EAGER_RUN && comm->num_up)
-		mesh_path_poll_await(comm->up[0]);
+		mesh_domain_wait(comm->up[0]->domain, &comm->up[0]->waiter);
 	else
 		mesh_grants_update(comm);
 }
@@ -239,7 +239,7 @@ void mesh_ack_resume(struct mesh_comm *comm)
 	if (!receive->granted || mesh_clock_ns() - receive->ack_ns >= ACK_NS)
 		posted_send(comm);
 	if (receive->ack_ns)
-		mesh_path_poll_await(comm->up[0]);
+		mesh_domain_wait(comm->up[0]->domain, &comm->up[0]->waiter);
 }
 
 void mesh_ack_update(struct mesh_comm *comm)

@@ -63,7 +63,7 @@ static inline bool message_inject(const struct mesh_path *path, const struct mes
 	header_address(&bytes.header, path);
 	if (message->header.length)
 		memcpy(bytes.payload, message->payload, message->header.length);
-	return !mesh_path_inject(path, &bytes, size);
+	return !mesh_remote_inject(path->domain, path->remote, &bytes, size);
 }
 
 /* Counts NCCL's own bytes only, not the protocol's. */
@@ -91,10 +91,10 @@ static struct mesh_buffer *message_prepare(struct mesh_path *path,
 	struct mesh_buffer *buffer;
 
 	mesh_comm_assert_locked(path->comm);
-	buffer = mesh_path_buffer_get(path);
+	buffer = mesh_remote_buffer_get(path->domain, path->remote);
 	if (!buffer) {
 		mesh_count(&path->counters->busy, 1);
-		mesh_path_poll_await(path);
+		mesh_domain_wait(path->domain, &path->waiter);
 		return NULL;
 	}
 	header = (struct mesh_message_header *)buffer->bytes;
@@ -161,7 +161,7 @@ bool mesh_comm_data_inject(struct mesh_comm *comm, const struct mesh_request *re
 	};
 	if (request->size)
 		memcpy(bytes.payload, request->data, request->size);
-	if (mesh_path_inject(path, &bytes, size))
+	if (mesh_remote_inject(path->domain, path->remote, &bytes, size))
 		return false;
 	data_count(path, request->size);
 	return true;
@@ -217,7 +217,7 @@ behind_make(struct mesh_request *request, struct mesh_path *path,
 		.flag = announcement->flag,
 	};
 	const struct mesh_outgoing message =
-		path->relayed && mesh_path_has_relay(path)
+		mesh_path_is_relayed(path)
 			? message_of(request, MESH_MESSAGE_RELAYED, &relayed, sizeof(relayed))
 			: message_of(request, MESH_MESSAGE_WRITTEN, &written, sizeof(written));
 

@@ -3,8 +3,8 @@
  * path.h - one path of a comm to its peer.
  *
  * Sending, receiving, closing and logging see a path only through these functions and fields. What
- * all paths have in common is in path_ops.c. How a segment is written differs: to the peer
- * (path_ops.c), or into the memory of a relay (path_relayed.c). A path may change from one to the
+ * all paths have in common is in path_ops.c. How a segment is written differs: to the peer, or into
+ * the memory of a relay (path_relayed.c). A path may change from one to the
  * other whenever it begins another life.
  */
 #ifndef MESH_TRANSPORT_PATH_H
@@ -25,14 +25,12 @@
 #include "wire/message.h"
 #include "wire/stats.h"
 
-struct mesh_buffer;
 struct mesh_comm;
 struct mesh_mr;
 struct mesh_op;
 struct mesh_pace;
 struct mesh_path;
 struct mesh_path_relayed;
-struct mesh_segment;
 struct mesh_write;
 
 /* JOINING -> UP -> SUSPECT -> DOWN -> JOINING ..., or DOWN at once from JOINING. */
@@ -64,18 +62,6 @@ struct mesh_path_ends {
 	enum mesh_stats_via via;
 };
 
-/* How segments are written. The inline functions below say what each operation means. */
-struct mesh_path_kind {
-	int (*write)(const struct mesh_path *path, const struct mesh_write *write,
-		     struct mesh_op *op);
-	void (*write_completed)(const struct mesh_path *path, size_t size, uint64_t posted_ns,
-				bool arrived);
-	void (*write_forget)(const struct mesh_path *path, struct mesh_segment *segment);
-	bool (*has_room)(const struct mesh_path *path);
-	void (*room_await)(struct mesh_path *path);
-	void (*abandon)(struct mesh_path *path);
-};
-
 /* A path that is this many times slower than the fastest would only slow the comm down. */
 #define MESH_PATH_SPEED_RATIO_MAX 8
 
@@ -91,8 +77,7 @@ struct mesh_path {
 	 */
 	struct mesh_peer *peer;
 	struct mesh_remote *remote;
-	struct mesh_flow *flow; /* the remote's */
-	const struct mesh_path_kind *kind;
+	struct mesh_flow *flow;	      /* the remote's */
 	const struct mesh_pace *pace; /* of what is in flight on it */
 	/* Number of polls: shows whether any thread polls. */
 	const _Atomic(uint64_t) *_Atomic polls;
@@ -167,6 +152,12 @@ static inline bool mesh_path_has_relay(const struct mesh_path *path)
 	return atomic_load_explicit(&path->has_relay, memory_order_relaxed);
 }
 
+/** True if segments are written into the memory of a relay (path_relayed.c), not to the peer. */
+static inline bool mesh_path_is_relayed(const struct mesh_path *path)
+{
+	return mesh_path_has_relay(path) && path->relayed;
+}
+
 /**
  * True if large writes were posted since the link came up, over RDMA, and none has arrived. Of a
  * path through relays it would say nothing about the link to the first one.
@@ -180,68 +171,6 @@ static inline bool mesh_path_is_futile(const struct mesh_path *path)
 /** Reports the two ends; the pointers are valid while the path is open. */
 struct mesh_path_ends mesh_path_describe(const struct mesh_path *path);
 
-/**
- * Sends a message that the provider copies at once: no buffer, no completion.
- *
- * @size: bytes, at most path->inject_max
- *
- * Returns 0, or -EAGAIN: take a buffer.
- */
-int mesh_path_inject(const struct mesh_path *path, const void *bytes, size_t size);
-
-/** Takes a buffer for a message, to be sent by mesh_remote_send(). NULL if none is free now. */
-struct mesh_buffer *mesh_path_buffer_get(const struct mesh_path *path);
-
-/** Whether what is in flight to the peer leaves room, of all comms: for kinds. */
-bool mesh_path_flow_has_room(const struct mesh_path *path);
-void mesh_path_flow_await(struct mesh_path *path);
-
-/** Starts a write of one segment. Returns as mesh_domain_write() does. */
-static inline int mesh_path_write(const struct mesh_path *path, const struct mesh_write *write,
-				  struct mesh_op *op)
-{
-	return path->kind->write(path, write, op);
-}
-
-/**
- * Counts a completed write. domain->lock held, no comm's.
- *
- * @size: bytes of the write; @arrived: its completion means that the peer has the data
- */
-static inline void mesh_path_write_completed(const struct mesh_path *path, size_t size,
-					     uint64_t posted_ns, bool arrived)
-{
-	path->kind->write_completed(path, size, posted_ns, arrived);
-}
-
-/**
- * Stops counting a write that may never complete: its room becomes free for others. Does nothing if
- * the segment is not counted. Takes domain->lock and comm->lock.
- */
-static inline void mesh_path_write_forget(const struct mesh_path *path,
-					  struct mesh_segment *segment)
-{
-	path->kind->write_forget(path, segment);
-}
-
-/** True if another segment may be written now. An estimate, without a lock. */
-static inline bool mesh_path_has_room(const struct mesh_path *path)
-{
-	return path->kind->has_room(path);
-}
-
-/** Resumes path->waiter when there is room: see mesh_flow_wait(). */
-static inline void mesh_path_room_await(struct mesh_path *path)
-{
-	path->kind->room_await(path);
-}
-
-/** Resumes path->waiter at the next poll. Idempotent. */
-void mesh_path_poll_await(struct mesh_path *path);
-
-/** Makes progress, unless another thread is polling. Returns true if this thread polled. */
-bool mesh_path_poll(const struct mesh_path *path);
-
 /** The comm no longer waits for the path: path->waiter. domain->lock held. */
 MESH_HOLDS(domain)
 void mesh_path_wait_cancel(struct mesh_path *path);
@@ -251,13 +180,28 @@ MESH_HOLDS(domain)
 void mesh_path_sink_remove(struct mesh_path *path);
 
 /**
- * What is in flight on the path and not at the receiver fails now, as far as the provider does not
- * hold it: nothing more is heard. domain->lock held, comm->lock not.
+ * What is in flight through relays and not at the receiver fails now, as far as the provider does
+ * not hold it: nothing more is heard. The operations of a direct path end with those of the
+ * provider. domain->lock held, comm->lock not.
  */
-static inline void mesh_path_abandon(struct mesh_path *path)
-{
-	path->kind->abandon(path);
-}
+MESH_HOLDS(domain)
+void mesh_path_abandon(struct mesh_path *path);
+
+/**
+ * Of a relayed path (path_relayed.c): starts to write a segment into the first relay's memory, if
+ * that has room. comm->lock held. Returns as mesh_domain_write().
+ */
+MESH_HOLDS(comm)
+int mesh_path_relayed_write(const struct mesh_path *path, const struct mesh_write *write,
+			    struct mesh_op *op);
+bool mesh_path_relayed_has_room(const struct mesh_path *path);
+
+/** Resumes path->waiter when there is room. */
+void mesh_path_relayed_room_await(struct mesh_path *path);
+
+/** A segment has arrived. domain->lock held, no comm's. @size: bytes */
+MESH_HOLDS(domain)
+void mesh_path_relayed_written(const struct mesh_path *path, size_t size, uint64_t posted_ns);
 
 /**
  * Opens a path of @comm through @peer, a @relay or the process at the other end. One that sends

@@ -10,14 +10,11 @@
 #include "base/clock.h"
 #include "base/random.h"
 #include "control/process.h"
-#include "fabric/poll.h"
-#include "fabric/remote.h"
 #include "system/tcp_look.h"
 #include "transport/comm.h"
 #include "transport/grants.h"
 #include "transport/path_relayed.h"
 #include "transport/receive.h"
-#include "transport/registration.h"
 #include "transport/send.h"
 
 struct mesh_path_ends mesh_path_describe(const struct mesh_path *path)
@@ -37,83 +34,6 @@ struct mesh_path_ends mesh_path_describe(const struct mesh_path *path)
 	ends.via_text = path->via ? path->via : mesh_stats_via_text(ends.via);
 	return ends;
 }
-
-/* ---- messages ------------------------------------------------------------------------------ */
-
-int mesh_path_inject(const struct mesh_path *path, const void *bytes, size_t size)
-{
-	return mesh_remote_inject(path->domain, path->remote, bytes, size);
-}
-
-struct mesh_buffer *mesh_path_buffer_get(const struct mesh_path *path)
-{
-	return mesh_remote_buffer_get(path->domain, path->remote);
-}
-
-void mesh_path_poll_await(struct mesh_path *path)
-{
-	mesh_domain_wait(path->domain, &path->waiter);
-}
-
-bool mesh_path_poll(const struct mesh_path *path)
-{
-	return mesh_domain_poll(path->domain);
-}
-
-/* ---- writes to the peer -------------------------------------------------------------------- */
-
-static int direct_write(const struct mesh_path *path, const struct mesh_write *write,
-			struct mesh_op *op)
-{
-	return mesh_domain_write(path->domain, path->remote, write, op);
-}
-
-MESH_HOLDS(domain)
-static void direct_write_completed(const struct mesh_path *path, size_t size, uint64_t posted_ns,
-				   bool arrived)
-{
-	mesh_flow_completed(path->domain, path->flow, size, posted_ns, arrived);
-}
-
-static void direct_write_forget(const struct mesh_path *path, struct mesh_segment *segment)
-{
-	struct mesh_domain *domain = path->domain;
-	size_t size;
-
-	mesh_domain_lock(domain);
-	mesh_comm_lock(path->comm);
-	size = segment->size;
-	segment->size = 0;
-	mesh_comm_unlock(path->comm);
-	if (size)
-		mesh_flow_forget(domain, path->flow, size);
-	mesh_domain_unlock(domain);
-}
-
-bool mesh_path_flow_has_room(const struct mesh_path *path)
-{
-	return mesh_flow_has_room(path->domain, path->flow);
-}
-
-void mesh_path_flow_await(struct mesh_path *path)
-{
-	mesh_flow_wait(path->domain, path->flow, &path->waiter);
-}
-
-/* Its operations end with those of the provider. */
-static void direct_abandon(struct mesh_path *path)
-{
-	(void)path;
-}
-
-static const struct mesh_path_kind direct = {
-	.write = direct_write,
-	.write_completed = direct_write_completed,
-	.write_forget = direct_write_forget,
-	.has_room = mesh_path_flow_has_room,
-	.room_await = mesh_path_flow_await,
-	.abandon = direct_abandon,
-};
 
 /* ---- counting ----------------------------------------------------------------------------- */
 
@@ -255,12 +175,9 @@ static void peer_begin(struct mesh_path *path, struct mesh_peer *peer, bool rela
 	path->remote = peer->remote;
 	path->flow = peer->remote->flow;
 	path->has_relay = relay;
-	if (relay && comm->sending) {
+	path->pace = &path->flow->pace;
+	if (relay && comm->sending)
 		mesh_path_relayed_begin(path);
-	} else {
-		path->kind = &direct;
-		path->pace = &path->flow->pace;
-	}
 	mesh_comm_unlock(comm);
 	mesh_pace_latency_set(&path->flow->pace, mesh_socket_round_trip_ns(peer->watch.fd));
 	mesh_peer_user_add(peer, &path->user);

@@ -16,6 +16,7 @@
 #include "base/log.h"
 #include "control/peer_send.h"
 #include "fabric/flow.h"
+#include "fabric/remote.h"
 #include "relay/hop.h"
 #include "transport/comm.h"
 #include "transport/grants.h"
@@ -90,7 +91,8 @@ static int piece_write(struct mesh_path_relayed *relayed, struct mesh_buffer *be
 MESH_HOLDS(comm)
 static struct mesh_buffer *piece_announce(const struct mesh_path_relayed *relayed)
 {
-	struct mesh_buffer *buffer = mesh_path_buffer_get(relayed->path);
+	struct mesh_buffer *buffer =
+		mesh_remote_buffer_get(relayed->path->domain, relayed->path->remote);
 
 	if (!buffer)
 		return NULL;
@@ -199,12 +201,12 @@ static void cut_resume(struct mesh_waiter *waiter)
 
 /* ---- sending ------------------------------------------------------------------------------- */
 
-MESH_HOLDS(comm)
-static int relayed_write(const struct mesh_path *path, const struct mesh_write *write,
-			 struct mesh_op *op)
+int mesh_path_relayed_write(const struct mesh_path *path, const struct mesh_write *write,
+			    struct mesh_op *op)
 {
 	int ret;
 
+	mesh_comm_assert_locked(path->comm);
 	ret = write->size > piece_max(&path->relayed->hop)
 		      ? cut_begin(path->relayed, write, op)
 		      : mesh_hop_write(&path->relayed->hop, write, op);
@@ -213,32 +215,20 @@ static int relayed_write(const struct mesh_path *path, const struct mesh_write *
 	return ret;
 }
 
-MESH_HOLDS(domain)
-static void relayed_write_completed(const struct mesh_path *path, size_t size, uint64_t posted_ns,
-				    bool arrived)
+void mesh_path_relayed_written(const struct mesh_path *path, size_t size, uint64_t posted_ns)
 {
-	(void)arrived; /* the hop knows it by itself */
 	mesh_pace_completed(&path->relayed->pace, size, posted_ns, mesh_clock_ns());
 }
 
-/* The hop counts its writes by itself. */
-static void relayed_write_forget(const struct mesh_path *path, struct mesh_segment *segment)
+bool mesh_path_relayed_has_room(const struct mesh_path *path)
 {
-	mesh_comm_lock(path->comm);
-	segment->size = 0;
-	mesh_comm_unlock(path->comm);
-}
-
-static bool relayed_has_room(const struct mesh_path *path)
-{
-	return mesh_path_flow_has_room(path) && !path->relayed->cut.op &&
+	return !path->relayed->cut.op &&
 	       mesh_hop_has_room(&path->relayed->hop, path->comm->segment_bytes);
 }
 
-static void relayed_room_await(struct mesh_path *path)
+void mesh_path_relayed_room_await(struct mesh_path *path)
 {
 	path->relayed->waits = true;
-	mesh_path_flow_await(path);
 }
 
 /* ---- completing ---------------------------------------------------------------------------- */
@@ -330,13 +320,14 @@ void mesh_path_relayed_message(struct mesh_sink *sink, const struct mesh_message
 	segments_arrived(mesh_path_of_sink(sink), &arrived);
 }
 
-MESH_HOLDS(domain)
-static void relayed_abandon(struct mesh_path *path)
+void mesh_path_abandon(struct mesh_path *path)
 {
 	struct mesh_hop_segment *segment;
 	void *owner = NULL;
 	int error = 0;
 
+	if (!mesh_path_is_relayed(path))
+		return;
 	do {
 		mesh_comm_lock(path->comm);
 		path->relayed->cut.error = -ECONNRESET; /* what is left of it is not posted */
@@ -379,15 +370,6 @@ void mesh_path_relayed_rest(struct mesh_path *path)
 	relayed->waits = false;
 }
 
-static const struct mesh_path_kind relayed = {
-	.write = relayed_write,
-	.write_completed = relayed_write_completed,
-	.write_forget = relayed_write_forget,
-	.has_room = relayed_has_room,
-	.room_await = relayed_room_await,
-	.abandon = relayed_abandon,
-};
-
 void mesh_path_relayed_begin(struct mesh_path *path)
 {
 	const struct mesh_pace_bounds bounds = {MESH_PACE_WINDOW_MAX, MESH_PACE_WINDOW_MAX};
@@ -398,7 +380,6 @@ void mesh_path_relayed_begin(struct mesh_path *path)
 	hop->remote = path->remote;
 	hop->written = hop_written;
 	mesh_pace_init(&path->relayed->pace, path->domain->nic->speed_mbps, &bounds);
-	path->kind = &relayed;
 	path->pace = &path->relayed->pace;
 	path->immediate_bits = 0;
 	path->reason = MESH_PATH_WHY_RELAY;

@@ -175,10 +175,10 @@ bool mesh_write_unflag(struct mesh_path *path, struct mesh_segment *segment,
 		       struct mesh_write *write)
 {
 	mesh_comm_assert_locked(path->comm);
-	segment->copy = mesh_path_buffer_get(path);
+	segment->copy = mesh_remote_buffer_get(path->domain, path->remote);
 	if (!segment->copy) {
 		mesh_count(&path->counters->busy, 1);
-		mesh_path_poll_await(path);
+		mesh_domain_wait(path->domain, &path->waiter);
 		return false;
 	}
 	assert(write->size <= path->payload_max);

@@ -12,6 +12,7 @@
 #include "control/peer_life.h"
 #include "control/peer_send.h"
 #include "control/process.h"
+#include "fabric/poll.h"
 #include "transport/questions.h"
 #include "transport/path_relayed.h"
 #include "transport/path_state.h"
@@ -74,7 +75,7 @@ void mesh_path_drained(struct mesh_path *path)
 	path->drained = true;
 	if (!mesh_path_is(path, MESH_PATH_SUSPECT))
 		return;
-	mesh_path_poll(path); /* what has arrived is counted */
+	mesh_domain_poll(path->domain); /* what has arrived is counted */
 	mesh_path_fenced(&path->user);
 }
 

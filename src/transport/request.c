@@ -6,6 +6,7 @@
 
 #include "base/log.h"
 #include "control/process.h"
+#include "fabric/poll.h"
 #include "transport/request.h"
 
 /* The step from DONE to FREE is not here: request_reap() takes it. */
@@ -72,7 +73,7 @@ static inline void path_poll(struct mesh_path *path)
 		return;
 	}
 	atomic_store_explicit(&path->seen_polls, polls + 1, memory_order_relaxed);
-	mesh_path_poll(path);
+	mesh_domain_poll(path->domain);
 }
 
 __attribute__((noinline)) static void paths_poll(struct mesh_comm *comm)

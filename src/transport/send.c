@@ -202,6 +202,7 @@ static void behind_send(struct mesh_segment *segment, int error)
 	mesh_path_operation_end(segment->path, 0);
 }
 
+MESH_HOLDS(domain)
 static void segment_done(struct mesh_op *op, int error)
 {
 	struct mesh_segment *segment = segment_of_op(op);
@@ -233,8 +234,12 @@ static void segment_done(struct mesh_op *op, int error)
 	if (starved)
 		mesh_send_push(comm);
 	mesh_comm_unlock(comm);
-	if (size) /* else mesh_path_write_forget() has released its room */
-		mesh_path_write_completed(path, size, posted_ns, arrived);
+	if (!size)
+		return; /* closing has released its room */
+	if (mesh_path_is_relayed(path))
+		mesh_path_relayed_written(path, size, posted_ns);
+	else
+		mesh_flow_completed(path->domain, path->flow, size, posted_ns, arrived);
 }
 
 /*
@@ -243,10 +248,22 @@ static void segment_done(struct mesh_op *op, int error)
  */
 static void room_await(struct mesh_comm *comm)
 {
+	struct mesh_path *path;
 	int i;
 
-	for (i = 0; i < comm->num_up; i++)
-		mesh_path_room_await(comm->up[i]);
+	for (i = 0; i < comm->num_up; i++) {
+		path = comm->up[i];
+		if (mesh_path_is_relayed(path))
+			mesh_path_relayed_room_await(path);
+		mesh_flow_wait(path->domain, path->flow, &path->waiter);
+	}
+}
+
+/* True if another segment may be written now. */
+static bool path_has_room(const struct mesh_path *path)
+{
+	return mesh_flow_has_room(path->domain, path->flow) &&
+	       (!mesh_path_is_relayed(path) || mesh_path_relayed_has_room(path));
 }
 
 /* The arguments of the write of segment @index, without its announcement. */
@@ -277,7 +294,7 @@ static struct mesh_write segment_write_make(const struct mesh_request *request, 
 
 /*
  * Takes the first free segment for the write of segment @index, and posts it. Returns 0 or an error
- * of mesh_path_write(), and then the announcement is given back.
+ * of mesh_domain_write(), and then the announcement is given back.
  */
 MESH_HOLDS(comm)
 static int segment_write(struct mesh_comm *comm, struct mesh_request *request, uint32_t index,
@@ -293,7 +310,9 @@ static int segment_write(struct mesh_comm *comm, struct mesh_request *request, u
 	segment->delivery = write->delivery;
 	segment->size = write->size;
 	segment->posted_ns = write->now_ns;
-	ret = mesh_path_write(path, write, &segment->op);
+	ret = mesh_path_is_relayed(path)
+		      ? mesh_path_relayed_write(path, write, &segment->op)
+		      : mesh_domain_write(path->domain, path->remote, write, &segment->op);
 	if (ret < 0) {
 		segment->size = 0;
 		if (write->behind)
@@ -340,7 +359,7 @@ static enum send_result segment_post(struct mesh_comm *comm, struct mesh_request
 		now_ns = mesh_clock_ns();
 		path = mesh_comm_path_choose(comm, request->send.segment_bytes, now_ns);
 	}
-	if (!mesh_path_has_room(path)) {
+	if (!path_has_room(path)) {
 		room_await(comm);
 		return SEND_FULL;
 	}
@@ -357,7 +376,7 @@ static enum send_result segment_post(struct mesh_comm *comm, struct mesh_request
 	ret = segment_write(comm, request, announcement.segment, path, &write);
 	if (ret == -EAGAIN) {
 		mesh_count(&path->counters->busy, 1);
-		mesh_path_poll_await(path);
+		mesh_domain_wait(path->domain, &path->waiter);
 		return SEND_BUSY;
 	}
 	if (ret) {
