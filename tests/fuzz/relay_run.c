@@ -534,5 +534,5 @@ void relay_end(void)
 		mesh_domain_close(relay_run.domains[i]);
 	}
 	mesh_lock_destroy(&process->lock);
-	check_equal(fake_teardown(), 0);
+	fake_teardown();
 }

@@ -25,7 +25,7 @@ struct comm_fixture fixture;
 char fixture_memory[FIXTURE_MEMORY];
 static struct mesh_stats_page page; /* where each path counts */
 
-int fixture_setup(void)
+void fixture_setup(void)
 {
 	struct mesh_process *process = &fixture.setup.process;
 
@@ -44,7 +44,6 @@ int fixture_setup(void)
 	fixture.net.process = process;
 	fixture.frames = -1;
 	log_capture_start();
-	return 0;
 }
 
 static void nothing(struct mesh_timer *timer, uint64_t now_ms)
@@ -97,7 +96,7 @@ void fixture_peer_enter(struct mesh_peer *peer, uint64_t process_id, uint16_t co
 	mesh_peer_index_add(peer);
 }
 
-int fixture_teardown(void)
+void fixture_teardown(void)
 {
 	struct mesh_comm *comm;
 	int i;
@@ -115,7 +114,7 @@ int fixture_teardown(void)
 		close(fixture.frames);
 	}
 	mesh_lock_destroy(&fixture.setup.process.lock);
-	return fake_teardown();
+	fake_teardown();
 }
 
 MESH_HOLDS(process)

@@ -47,8 +47,8 @@ extern char fixture_memory[FIXTURE_MEMORY];
  * A test's setup: a node without paths; and teardown, which closes the comms that the test has left
  * open. Log lines are captured meanwhile.
  */
-int fixture_setup(void);
-int fixture_teardown(void);
+void fixture_setup(void);
+void fixture_teardown(void);
 
 /** Opens domains and peers for so many paths. Set what @fake offers before. */
 void fixture_paths_open(enum mesh_provider_id provider, int num_paths);

@@ -78,26 +78,24 @@ static inline void poll_once(void)
 }
 
 /* A test's setup without a domain, which opens one itself; that with a domain of tcp. */
-static inline int fake_setup(void)
+static inline void fake_setup(void)
 {
 	fake_reset();
 	log_capture_start();
-	return 0;
 }
 
-static inline int domain_setup(void)
+static inline void domain_setup(void)
 {
 	fake_setup();
 	domain_open(MESH_PROVIDER_TCP);
-	return 0;
 }
 
-static inline int domain_teardown(void)
+static inline void domain_teardown(void)
 {
 	if (domain)
 		domain_close();
 	log_capture_stop();
-	return fake_teardown();
+	fake_teardown();
 }
 
 #endif

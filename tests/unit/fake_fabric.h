@@ -135,7 +135,7 @@ extern struct fake_fabric fake;
 void fake_reset(void);
 
 /** Frees what the fake keeps; a test's teardown. Returns 0 if no object is open. */
-int fake_teardown(void);
+void fake_teardown(void);
 
 /** After @skip calls that work, @times fail with @error (-FI_E*). */
 void fake_fail(enum fake_call call, int skip, int times, int error);

@@ -17,18 +17,16 @@ static struct mesh_graph_link said[128][MESH_GRAPH_LINKS_MAX];
 static int num_said[128];
 static bool silent[128];
 
-static inline int setup(void)
+static inline void setup(void)
 {
 	memset(num_said, 0, sizeof(num_said));
 	memset(silent, 0, sizeof(silent));
 	mesh_graph_init(&graph);
-	return 0;
 }
 
-static inline int teardown(void)
+static inline void teardown(void)
 {
 	mesh_graph_finish(&graph);
-	return 0;
 }
 
 /* One end's word. */

@@ -12,12 +12,11 @@
 
 struct machine machine;
 
-int machine_setup(void)
+void machine_setup(void)
 {
 	sysfs_fixture_make(&machine.tree);
 	snprintf(machine.sysfs.root, sizeof(machine.sysfs.root), "%.240s/sys", machine.tree.root);
-	if (mkdir(machine.sysfs.root, 0755))
-		return -1;
+	assert_int_equal(mkdir(machine.sysfs.root, 0755), 0);
 	sysfs_fixture_file(&machine.tree,
 			   "Limit                     Soft Limit           Hard Limit    Units\n"
 			   "Max locked memory         unlimited            unlimited     bytes",
@@ -26,14 +25,13 @@ int machine_setup(void)
 			   "proc/self/status");
 	sysfs_fixture_file(&machine.tree, "cubic", CONGESTION);
 	memset(&machine.context, 0, sizeof(machine.context));
-	return mesh_sysfs_open(machine.tree.root, &machine.context.files);
+	assert_int_equal(mesh_sysfs_open(machine.tree.root, &machine.context.files), 0);
 }
 
-int machine_teardown(void)
+void machine_teardown(void)
 {
 	check_context_free(&machine.context);
 	sysfs_fixture_remove(&machine.tree);
-	return 0;
 }
 
 struct mesh_nic *machine_nic_add(const char *netdev, const char *mac, const char *addr)

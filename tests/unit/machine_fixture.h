@@ -21,8 +21,8 @@ struct machine {
 extern struct machine machine;
 
 /** A test's setup: a machine without NICs; and teardown. */
-int machine_setup(void);
-int machine_teardown(void);
+void machine_setup(void);
+void machine_teardown(void);
 
 /** A NIC as netlink would report it; the recorded tree adds the rest in machine_load(). */
 struct mesh_nic *machine_nic_add(const char *netdev, const char *mac, const char *addr);

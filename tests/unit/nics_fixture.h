@@ -15,19 +15,18 @@
 static struct mesh_nic *nics; /* NICS_MAX */
 static struct mesh_nic_table table;
 
-static inline int nics_setup(void)
+static inline void nics_setup(void)
 {
 	nics = calloc(NICS_MAX, sizeof(*nics));
 	table = (struct mesh_nic_table){.nics = nics};
 	log_capture_start();
-	return nics ? 0 : -1;
+	assert_non_null(nics);
 }
 
-static inline int nics_teardown(void)
+static inline void nics_teardown(void)
 {
 	log_capture_stop();
 	free(nics);
-	return 0;
 }
 
 /* A NIC that is up; @addrs is a blank-separated list. */

@@ -53,21 +53,19 @@ void tests_begin(void)
 }
 
 /* Before init. */
-static int bare_setup(void)
+static void bare_setup(void)
 {
 	v = NULL;
 	fake_net_reset();
 	mesh_log_sink_set(NULL); /* init must set it */
 	context = NULL;
 	memset(&logged, 0, sizeof(logged));
-	return 0;
 }
 
-static int version_say(void)
+static void version_say(void)
 {
 	if (v)
 		print_error("with the table of v%d\n", v->number);
-	return 0;
 }
 
 static void each_version_run(void (*run)(void))

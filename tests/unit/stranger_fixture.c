@@ -15,7 +15,7 @@
 
 struct stranger_fixture stranger;
 
-int stranger_setup(void)
+void stranger_setup(void)
 {
 	uint8_t bytes[MESH_HANDLE_BYTES];
 	struct mesh_process *process;
@@ -33,17 +33,15 @@ int stranger_setup(void)
 	memset(&process->limits, 0, sizeof(process->limits)); /* the node outlives a test */
 	mesh_lock_release(&process->lock);
 	log_capture_start();
-	return 0;
 }
 
-int stranger_teardown(void)
+void stranger_teardown(void)
 {
 	if (stranger.fd >= 0)
 		close(stranger.fd);
 	mesh_listener_close(stranger.listener);
 	mesh_net_close(stranger.net);
 	log_capture_stop();
-	return 0;
 }
 
 struct sockaddr_in stranger_loopback(uint16_t port)

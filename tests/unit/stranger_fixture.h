@@ -27,8 +27,8 @@ struct stranger_fixture {
 extern struct stranger_fixture stranger;
 
 /** A test's setup: the listener, and a log without earlier lines, captured; and teardown. */
-int stranger_setup(void);
-int stranger_teardown(void);
+void stranger_setup(void);
+void stranger_teardown(void);
 
 /** 127.0.0.1 with @port. */
 struct sockaddr_in stranger_loopback(uint16_t port);

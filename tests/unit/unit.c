@@ -34,14 +34,18 @@ static int test_setup(void **state)
 {
 	const struct unit_test *test = *state;
 
-	return test->fixture.setup ? test->fixture.setup() : 0;
+	if (test->fixture.setup)
+		test->fixture.setup();
+	return 0;
 }
 
 static int test_teardown(void **state)
 {
 	const struct unit_test *test = *state;
 
-	return test->fixture.teardown ? test->fixture.teardown() : 0;
+	if (test->fixture.teardown)
+		test->fixture.teardown();
+	return 0;
 }
 
 __attribute__((weak)) void tests_begin(void)

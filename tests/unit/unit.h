@@ -10,8 +10,8 @@
  *		assert_true(...);
  *	}
  *
- * A setup or teardown returns 0, or fails its test; NULL is none. A program that defines main()
- * itself gives cmocka tests of cmocka's own form.
+ * A check that fails in a setup or teardown fails its test; NULL is none. A program that defines
+ * main() itself gives cmocka tests of cmocka's own form.
  */
 #ifndef MESH_TESTS_UNIT_H
 #define MESH_TESTS_UNIT_H
@@ -29,7 +29,7 @@
 #include <unistd.h>
 #include <cmocka.h>
 
-typedef int (*unit_fixture_fn)(void);
+typedef void (*unit_fixture_fn)(void);
 
 /* Of the file that includes this. Without TESTS_USE both are NULL. */
 struct unit_fixture {

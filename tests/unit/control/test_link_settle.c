@@ -84,10 +84,9 @@ static void peer_enter(struct mesh_peer *peer)
 	mesh_peer_index_add(peer);
 }
 
-static int setup(void)
+static void setup(void)
 {
-	int ret = fixture_setup();
-
+	fixture_setup();
 	fixture_paths_open(MESH_PROVIDER_TCP, 2);
 	memset(&circuit, 0, sizeof(circuit));
 	memset(&again, 0, sizeof(again));
@@ -104,10 +103,9 @@ static int setup(void)
 	peer_enter(&again);
 	mesh_link_join(before);
 	mesh_peer_user_add(before, &circuit.user);
-	return ret;
 }
 
-static int teardown(void)
+static void teardown(void)
 {
 	if (before->link)
 		mesh_link_leave(before);
@@ -115,7 +113,7 @@ static int teardown(void)
 	mesh_peer_index_remove(&again);
 	mesh_peer_index_remove(before);
 	process_release();
-	return fixture_teardown();
+	fixture_teardown();
 }
 
 TESTS_USE(setup, teardown);

@@ -11,19 +11,18 @@
 
 static struct mesh_peer *peer; /* the fixture's: gives an address */
 
-static int setup(void)
+static void setup(void)
 {
 	fixture_setup();
 	fixture_paths_open(MESH_PROVIDER_TCP, 1);
 	peer = &fixture.peers[0];
 	process_take();
-	return 0;
 }
 
-static int teardown(void)
+static void teardown(void)
 {
 	process_release();
-	return fixture_teardown();
+	fixture_teardown();
 }
 
 TESTS_USE(setup, teardown);

@@ -34,11 +34,10 @@ bool __wrap_mesh_route_leads(const struct mesh_addr *from, unsigned int ifindex,
 	       __real_mesh_route_leads(from, ifindex, to);
 }
 
-static int setup(void)
+static void setup(void)
 {
 	stranger_setup();
 	stranger_dial();
-	return 0;
 }
 
 TESTS_USE(setup, stranger_teardown);

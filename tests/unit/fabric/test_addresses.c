@@ -9,11 +9,10 @@
 
 #include "domain_fixture.h"
 
-static int setup(void)
+static void setup(void)
 {
 	fake_setup();
 	domain = fake_domain_open(MESH_PROVIDER_TCP);
-	return 0;
 }
 
 TESTS_USE(setup, domain_teardown);

@@ -64,12 +64,11 @@ static void opened(enum mesh_provider_id provider)
 	log_capture_start();
 }
 
-static int setup(void)
+static void setup(void)
 {
 	fake_reset();
 	ends = end_error = 0;
 	opened(MESH_PROVIDER_VERBS_RXM);
-	return 0;
 }
 
 TESTS_USE(setup, domain_teardown);

@@ -26,7 +26,7 @@ uint32_t __wrap_fi_version(void)
 	return FI_VERSION(1, 20); /* a refused write is a fence */
 }
 
-static int setup(void)
+static void setup(void)
 {
 	fake_setup();
 	gate_init();
@@ -35,14 +35,13 @@ static int setup(void)
 	fake.inject_size = 64;
 	domain = fake_domain_open(MESH_PROVIDER_VERBS_RXM);
 	fake.before = gate_pass;
-	return 0;
 }
 
-static int teardown(void)
+static void teardown(void)
 {
 	domain_close();
 	assert_int_equal(atomic_load(&gate.wrong), 0);
-	return domain_teardown();
+	domain_teardown();
 }
 
 TESTS_USE(setup, teardown);

@@ -30,11 +30,11 @@ long __wrap_syscall(long number, ...)
 	return -1;
 }
 
-static int setup(void)
+static void setup(void)
 {
 	memlock_kib = 0;
 	provider = MESH_PROVIDER_TCP;
-	return fake_setup();
+	fake_setup();
 }
 
 TESTS_USE(setup, domain_teardown);
@@ -130,7 +130,7 @@ static void open_fails(int error, const char *said)
 	assert_int_equal(log_captured_lines(MESH_LOG_WARN), 1);
 	assert_true(log_captured(MESH_LOG_WARN, "eth7"));
 	assert_true(log_captured(MESH_LOG_WARN, said));
-	assert_int_equal(fake_teardown(), 0);
+	fake_teardown();
 }
 
 static void step_fails(enum fake_call call, int skip, int error, const char *said)

@@ -41,7 +41,7 @@ static void written_note(struct mesh_op *op, int error)
 	last_error = error;
 }
 
-static int setup(void)
+static void setup(void)
 {
 	fake_setup();
 	sent = written = last_error = 0;
@@ -50,7 +50,6 @@ static int setup(void)
 	fake.inject_size = 64;
 	fake.before = provider_enter;
 	domain = fake_domain_open(MESH_PROVIDER_VERBS_RXM);
-	return 0;
 }
 
 TESTS_USE(setup, domain_teardown);

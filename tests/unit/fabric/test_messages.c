@@ -16,10 +16,10 @@ struct ends {
 
 static struct ends ends;
 
-static int setup(void)
+static void setup(void)
 {
 	memset(&ends, 0, sizeof(ends));
-	return domain_setup();
+	domain_setup();
 }
 
 TESTS_USE(setup, domain_teardown);

@@ -17,7 +17,7 @@ static struct rlimit before;
 static int fds[LIMIT], num_fds;
 static int connection;
 
-static int setup(void)
+static void setup(void)
 {
 	fake_setup();
 	domain = fake_domain_open(MESH_PROVIDER_TCP);
@@ -26,16 +26,15 @@ static int setup(void)
 	assert_true(connection >= 0);
 	assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
 	num_fds = 0;
-	return 0;
 }
 
-static int teardown(void)
+static void teardown(void)
 {
 	while (num_fds)
 		close(fds[--num_fds]);
 	assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
 	close(connection);
-	return domain_teardown();
+	domain_teardown();
 }
 
 TESTS_USE(setup, teardown);

@@ -224,7 +224,7 @@ static struct {
 	struct mesh_write write;
 } test;
 
-static int write_setup(void)
+static void write_setup(void)
 {
 	fake_setup();
 	fake.mr_mode |= FI_MR_LOCAL;
@@ -241,13 +241,12 @@ static int write_setup(void)
 		.key = 0xabcdef,
 		.immediate = immediate_to(9),
 	};
-	return 0;
 }
 
-static int write_teardown(void)
+static void write_teardown(void)
 {
 	mesh_mr_close(test.mr);
-	return domain_teardown();
+	domain_teardown();
 }
 
 static int write_start(void)

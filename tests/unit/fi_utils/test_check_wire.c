@@ -16,10 +16,9 @@ static size_t finish(enum mesh_check_type type)
 	return size;
 }
 
-static int setup(void)
+static void setup(void)
 {
 	memset(&frame, 0, sizeof(frame));
-	return 0;
 }
 
 TESTS_USE(setup, NULL);

@@ -24,19 +24,18 @@ static void path_open(enum mesh_stats_via via)
 	assert_non_null(path);
 }
 
-static int setup(void)
+static void setup(void)
 {
 	strcpy(strrchr(folder, '.'), ".XXXXXX");
-	if (!mkdtemp(folder))
-		return -1;
-	return mesh_stats_file_open(folder, 1, "a", &file);
+	assert_non_null(mkdtemp(folder));
+	assert_int_equal(mesh_stats_file_open(folder, 1, "a", &file), 0);
 }
 
-static int teardown(void)
+static void teardown(void)
 {
 	mesh_drain_mark_set(file.folder_fd, NIC, false);
 	mesh_stats_file_close(&file);
-	return rmdir(folder);
+	assert_int_equal(rmdir(folder), 0);
 }
 
 TESTS_USE(setup, teardown);

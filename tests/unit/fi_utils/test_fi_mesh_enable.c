@@ -36,11 +36,10 @@ static struct conf_text text_of(const char *bytes)
 static char *texts[TEXTS_MAX];
 static int num_texts;
 
-static int texts_free(void)
+static void texts_free(void)
 {
 	while (num_texts)
 		free(texts[--num_texts]);
-	return 0;
 }
 
 TESTS_USE(NULL, texts_free);
@@ -310,22 +309,21 @@ TEST(random_edits)
 
 static char folder[] = "/tmp/mesh-enable-XXXXXX", conf[64], other[64];
 
-static int folder_make(void)
+static void folder_make(void)
 {
 	strcpy(strrchr(folder, '-'), "-XXXXXX");
-	if (!mkdtemp(folder) || chmod(folder, 0755))
-		return -1;
+	assert_non_null(mkdtemp(folder));
+	assert_int_equal(chmod(folder, 0755), 0);
 	snprintf(conf, sizeof(conf), "%s/nccl.conf", folder);
 	snprintf(other, sizeof(other), "%s/other", folder);
-	return 0;
 }
 
-static int folder_remove(void)
+static void folder_remove(void)
 {
 	char command[100];
 
 	snprintf(command, sizeof(command), "rm -r %s", folder);
-	return system(command);
+	assert_int_equal(system(command), 0);
 }
 
 static void file_write(const char *path, const char *text)

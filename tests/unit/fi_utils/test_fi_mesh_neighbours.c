@@ -23,18 +23,16 @@ static struct mesh_heard *heard_add(int index, uint64_t node_id, const char *net
 	return asking_heard_add(&asking, index, node_id, netdev, addr);
 }
 
-static int setup(void)
+static void setup(void)
 {
 	asking_fixture_open(&asking, &self);
 	memset(&result, 0, sizeof(result));
-	return 0;
 }
 
-static int teardown(void)
+static void teardown(void)
 {
 	check_result_free(&result);
 	mesh_asking_finish(&asking);
-	return 0;
 }
 
 TESTS_USE(setup, teardown);

@@ -13,11 +13,10 @@ static struct mesh_nic_table table;
 static struct nics_provider providers[2];
 static const char *site = "";
 
-static int setup(void)
+static void setup(void)
 {
 	nics = calloc(2, sizeof(*nics));
-	if (!nics)
-		return -1;
+	assert_non_null(nics);
 	table = (struct mesh_nic_table){.nics = nics, .num_nics = 2, .num_taken = 1};
 	memset(providers, 0, sizeof(providers));
 	strcpy(nics[0].netdev, "enp1s0f0np0");
@@ -42,13 +41,11 @@ static int setup(void)
 	mesh_nic_leave(&nics[1], MESH_NIC_SKIPPED, "loopback");
 	nics[1].kind = MESH_NIC_LOOPBACK;
 	providers[0].name = "verbs;ofi_rxm";
-	return 0;
 }
 
-static int teardown(void)
+static void teardown(void)
 {
 	free(nics);
-	return 0;
 }
 
 TESTS_USE(setup, teardown);

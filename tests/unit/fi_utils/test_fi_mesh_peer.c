@@ -23,21 +23,19 @@ static struct {
 	struct peer_stream here, there;
 } ends;
 
-static int ends_open(void)
+static void ends_open(void)
 {
 	int fds[2];
 
 	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, fds), 0);
 	assert_int_equal(peer_stream_open(&ends.here, fds[0]), 0);
 	assert_int_equal(peer_stream_open(&ends.there, fds[1]), 0);
-	return 0;
 }
 
-static int ends_close(void)
+static void ends_close(void)
 {
 	peer_stream_close(&ends.here);
 	peer_stream_close(&ends.there);
-	return 0;
 }
 
 static void udp_frame_send(enum mesh_check_type type, uint32_t number)

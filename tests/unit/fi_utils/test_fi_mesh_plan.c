@@ -143,10 +143,9 @@ TEST(node_names)
 
 static struct mesh_plan plan;
 
-static int plan_free(void)
+static void plan_free(void)
 {
 	mesh_plan_free(&plan);
-	return 0;
 }
 
 TESTS_USE(NULL, plan_free);

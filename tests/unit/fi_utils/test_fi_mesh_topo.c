@@ -15,16 +15,14 @@
 
 static struct topo_map map;
 
-static int setup(void)
+static void setup(void)
 {
 	map = (struct topo_map){.planned = false};
-	return 0;
 }
 
-static int teardown(void)
+static void teardown(void)
 {
 	topo_map_free(&map);
-	return 0;
 }
 
 TESTS_USE(setup, teardown);

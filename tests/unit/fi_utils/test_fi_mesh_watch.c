@@ -35,7 +35,7 @@ static void link_set(struct watch_link *link, uint64_t bytes)
 	link->entry.counters.messages = 3;
 }
 
-static int setup(void)
+static void setup(void)
 {
 	memset(nics, 0, sizeof(nics));
 	strcpy(nics[0].netdev, "ab");
@@ -70,7 +70,6 @@ static int setup(void)
 				       .num_nics = 2,
 				       .links = links_before,
 				       .num_links = 1};
-	return 0;
 }
 
 TESTS_USE(setup, NULL);

@@ -8,12 +8,11 @@
 
 static struct firewall_packet packet;
 
-static int setup(void)
+static void setup(void)
 {
 	packet = (struct firewall_packet){.nic = "eth1", .port = 40000};
 	assert_int_equal(mesh_addr_parse("10.1.0.2/24", &packet.source), 0);
 	assert_int_equal(mesh_addr_parse("10.1.0.1/24", &packet.destination), 0);
-	return 0;
 }
 
 TESTS_USE(setup, NULL);

@@ -155,11 +155,10 @@ TEST(cable_list_refused)
 static struct mesh_plan plan;
 static struct mesh_cable_list list; /* that a request is made of */
 
-static int all_free(void)
+static void all_free(void)
 {
 	mesh_plan_free(&plan);
 	mesh_cable_list_free(&list);
-	return 0;
 }
 
 TESTS_USE(NULL, all_free);

@@ -23,13 +23,12 @@ static void plan_of(int num_nodes, const char *cables)
 	}
 }
 
-static int forget(void)
+static void forget(void)
 {
 	plan_relays_free(&found);
 	mesh_plan_free(&plan);
 	memset(&found, 0, sizeof(found));
 	memset(&plan, 0, sizeof(plan));
-	return 0;
 }
 
 TESTS_USE(NULL, forget);

@@ -37,7 +37,7 @@ int __wrap_mesh_datagram_send(int fd, unsigned int ifindex, const struct mesh_ad
 	return 0;
 }
 
-static int setup(void)
+static void setup(void)
 {
 	int i;
 
@@ -46,13 +46,11 @@ static int setup(void)
 		sent[i] = 0;
 		mesh_neighbour_addr_get(&asking.links[i].about.addrs[0], &asking.links[i].ask_from);
 	}
-	return 0;
 }
 
-static int teardown(void)
+static void teardown(void)
 {
 	mesh_asking_finish(&asking);
-	return 0;
 }
 
 TESTS_USE(setup, teardown);

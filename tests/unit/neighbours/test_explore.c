@@ -13,10 +13,9 @@
 static struct simulation mesh;
 static struct mesh_route routes[MESH_ROUTES_MAX];
 
-static int teardown(void)
+static void teardown(void)
 {
 	simulation_close(&mesh);
-	return 0;
 }
 
 TESTS_USE(NULL, teardown);

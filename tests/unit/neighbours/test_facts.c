@@ -8,16 +8,14 @@
 static struct mesh_neighbour_self self;
 static struct mesh_asking asking;
 
-static int setup(void)
+static void setup(void)
 {
 	asking_fixture_open(&asking, &self);
-	return 0;
 }
 
-static int teardown(void)
+static void teardown(void)
 {
 	mesh_asking_finish(&asking);
-	return 0;
 }
 
 TESTS_USE(setup, teardown);

@@ -9,7 +9,7 @@ static struct mesh_neighbour_link *const last = &report.links[1];
 static struct mesh_neighbour *const about = &report.links[1].about;
 
 /* Two NICs, as mesh_neighbour_link_describe() describes them. */
-static int setup(void)
+static void setup(void)
 {
 	struct mesh_neighbour_self self = {.node_id = 7, .node = "a", .site = "hall"};
 	struct mesh_nic nic = {.netdev = "eth0", .ifindex = 3, .mtu = 9000, .num_addrs = 2};
@@ -21,7 +21,6 @@ static int setup(void)
 	report.num_links = 2;
 	for (i = 0; i < 2; i++)
 		mesh_neighbour_link_describe(&self, &nic, i, 1, &report.links[i]);
-	return 0;
 }
 
 TESTS_USE(setup, NULL);

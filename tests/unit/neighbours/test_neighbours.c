@@ -186,19 +186,17 @@ static void addresses_add(void)
 	namespace_ip("address add fe80::b/64 dev ba nodad");
 }
 
-static int setup(void)
+static void setup(void)
 {
 	log_capture_start();
 	nics_make("none");
-	return 0;
 }
 
-static int teardown(void)
+static void teardown(void)
 {
 	enter(near_ns);
 	namespace_ip("link del ab");
 	log_capture_stop();
-	return 0;
 }
 
 TESTS_USE(setup, teardown);

@@ -22,7 +22,7 @@ static void tick_nothing(void *owner)
 static const struct mesh_engine_work no_work = {.timeout = timeout_never, .tick = tick_nothing};
 
 MESH_NOT_ANALYSED
-static int setup(void)
+static void setup(void)
 {
 	struct mesh_neighbour_self self = {.node_id = 1, .node = "a"};
 
@@ -30,17 +30,16 @@ static int setup(void)
 	assert_int_equal(mesh_engine_open(&engine, &lock, &no_work, NULL), 0);
 	mesh_lock_take(&lock);
 	neighbours = mesh_neighbours_open(&engine, &self);
-	return neighbours ? 0 : -1;
+	assert_non_null(neighbours);
 }
 
 MESH_NOT_ANALYSED
-static int teardown(void)
+static void teardown(void)
 {
 	mesh_neighbours_close(neighbours);
 	mesh_lock_release(&lock);
 	mesh_engine_close(&engine);
 	mesh_lock_destroy(&lock);
-	return 0;
 }
 
 TESTS_USE(setup, teardown);

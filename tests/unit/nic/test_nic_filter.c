@@ -5,10 +5,9 @@
 #include "log_capture.h"
 #include "unit.h"
 
-static int setup(void)
+static void setup(void)
 {
 	log_capture_start();
-	return 0;
 }
 
 TESTS_USE(setup, NULL);

@@ -12,7 +12,7 @@ static struct mesh_path_choice choice;
 static struct mesh_path_hints hints;
 static struct mesh_near_rule rule;
 
-static int setup(void)
+static void setup(void)
 {
 	int i;
 
@@ -23,7 +23,6 @@ static int setup(void)
 		pointers[i] = &nics[i];
 		nics[i].numa_node = -1;
 	}
-	return 0;
 }
 
 TESTS_USE(setup, NULL);

@@ -25,22 +25,20 @@ static struct mesh_sysfs sysfs;
 static struct mesh_nic nics[NICS_MAX];
 static struct mesh_nic_table table;
 
-static int setup(void)
+static void setup(void)
 {
 	memset(nics, 0, sizeof(nics));
 	table = (struct mesh_nic_table){.nics = nics};
 	sysfs_fixture_make(&fixture);
 	assert_int_equal(mesh_sysfs_open(fixture.root, &sysfs), 0);
 	log_capture_start();
-	return 0;
 }
 
-static int teardown(void)
+static void teardown(void)
 {
 	log_capture_stop();
 	mesh_sysfs_close(&sysfs);
 	sysfs_fixture_remove(&fixture);
-	return 0;
 }
 
 TESTS_USE(setup, teardown);

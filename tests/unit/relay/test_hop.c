@@ -38,7 +38,7 @@ static void written_note(struct mesh_hop_segment *segment, int error)
 }
 
 /* @opened: of the next relay; NULL: the hop leads to the receiver. */
-static int hop_setup(const struct mesh_frame_opened *opened)
+static void hop_setup(const struct mesh_frame_opened *opened)
 {
 	fake_reset();
 	domain = fake_domain_open(MESH_PROVIDER_TCP);
@@ -53,30 +53,29 @@ static int hop_setup(const struct mesh_frame_opened *opened)
 	unsent = NULL;
 	done = false;
 	log_capture_start();
-	return 0;
 }
 
-static int setup(void)
+static void setup(void)
 {
 	const struct mesh_frame_opened opened = {
 		.address = ADDRESS, .key = KEY, .granule = GRANULE, .limit = MESH_GRANULES};
 
-	return hop_setup(&opened);
+	hop_setup(&opened);
 }
 
-static int hop_to_receiver(void)
+static void hop_to_receiver(void)
 {
-	return hop_setup(NULL);
+	hop_setup(NULL);
 }
 
-static int teardown(void)
+static void teardown(void)
 {
 	log_capture_stop();
 	mesh_hop_close(&hop);
 	mesh_mr_close(mr);
 	mesh_remote_close(domain, remote);
 	mesh_domain_close(domain);
-	return fake_teardown();
+	fake_teardown();
 }
 
 /* Starts to write a segment of this size; returns as mesh_hop_write(). */

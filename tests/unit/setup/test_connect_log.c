@@ -17,7 +17,7 @@ static struct mesh_connect attempt;
 static struct mesh_relay_try relay;
 
 /* An attempt from a to c, which has one routed candidate; relay b has refused. */
-static int setup(void)
+static void setup(void)
 {
 	struct mesh_process *process = &setup_state.process;
 
@@ -53,15 +53,13 @@ static int setup(void)
 	strcpy(relay.tried.all[0].node, "b");
 	log_capture_start();
 	mesh_lock_take(&process->lock);
-	return 0;
 }
 
-static int teardown(void)
+static void teardown(void)
 {
 	mesh_lock_release(&setup_state.process.lock);
 	mesh_lock_destroy(&setup_state.process.lock);
 	log_capture_stop();
-	return 0;
 }
 
 /* What is different from that attempt. */

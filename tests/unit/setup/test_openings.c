@@ -47,7 +47,7 @@ static void reading_await(void)
 	}
 }
 
-static int setup(void)
+static void setup(void)
 {
 	static const struct fake_offer offers[] = {
 		{"net", "lo", "127.0.0.1"}, {"tcp", "lo", "127.0.0.1"}, {NULL, NULL, NULL}};
@@ -61,16 +61,15 @@ static int setup(void)
 	assert_int_equal(mesh_net_open(&net), 0);
 	assert_int_equal(mesh_net_listen(net, 0, handle, &listener), 0);
 	reading_await();
-	return 0;
 }
 
-static int teardown(void)
+static void teardown(void)
 {
 	mesh_listener_close(listener);
 	mesh_net_close(net);
 	log_capture_stop();
 	alarm(0);
-	return fake_teardown();
+	fake_teardown();
 }
 
 TESTS_USE(setup, teardown);

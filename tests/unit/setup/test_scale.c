@@ -254,7 +254,7 @@ TEST(comms_close_together)
 	simulated_answers_hold(0);
 }
 
-static int setup(void)
+static void setup(void)
 {
 	struct mesh_listener *listener;
 	uint8_t bytes[MESH_HANDLE_BYTES];
@@ -269,14 +269,12 @@ static int setup(void)
 	mesh_threads_await();
 	mesh_listener_close(listener);
 	simulated_peers_start(net->process, SIMULATED_PEERS_MAX);
-	return 0;
 }
 
-static int teardown(void)
+static void teardown(void)
 {
 	simulated_peers_stop();
 	mesh_net_close(net);
-	return 0;
 }
 
 TESTS_USE(setup, teardown);

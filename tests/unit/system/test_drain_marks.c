@@ -13,16 +13,15 @@ static char path[] = "/tmp/test_drain_marks.XXXXXX";
 static int folder = -1;
 static struct mesh_drain_marks marks;
 
-static int setup(void)
+static void setup(void)
 {
 	strcpy(strrchr(path, '.'), ".XXXXXX");
-	if (!mkdtemp(path))
-		return -1;
+	assert_non_null(mkdtemp(path));
 	folder = open(path, O_RDONLY | O_DIRECTORY);
-	return folder < 0;
+	assert_true(folder >= 0);
 }
 
-static int teardown(void)
+static void teardown(void)
 {
 	int i;
 
@@ -30,7 +29,7 @@ static int teardown(void)
 	for (i = 0; i < marks.num; i++)
 		mesh_drain_mark_set(folder, marks.netdevs[i], false);
 	close(folder);
-	return rmdir(path);
+	assert_int_equal(rmdir(path), 0);
 }
 
 TESTS_USE(setup, teardown);

@@ -48,16 +48,15 @@ static void leave_by(const char *wanted)
 	assert_string_equal(got, wanted);
 }
 
-static int namespace_setup(void)
+static void namespace_setup(void)
 {
-	return namespace_enter() ? 0 : -1;
+	assert_true(namespace_enter());
 }
 
-static int namespace_teardown(void)
+static void namespace_teardown(void)
 {
 	free(nics);
 	nics = NULL;
-	return 0;
 }
 
 TESTS_USE(namespace_setup, namespace_teardown);

@@ -18,19 +18,18 @@
 static struct sysfs_fixture fixture;
 static struct mesh_nic_table table;
 
-static int setup(void)
+static void setup(void)
 {
 	log_capture_start();
 	memset(&table, 0, sizeof(table));
 	sysfs_fixture_make(&fixture);
-	return namespace_enter() ? 0 : -1;
+	assert_true(namespace_enter());
 }
 
-static int teardown(void)
+static void teardown(void)
 {
 	mesh_nic_table_free(&table);
 	sysfs_fixture_remove(&fixture);
-	return 0;
 }
 
 TESTS_USE(setup, teardown);

@@ -20,19 +20,17 @@ static struct {
 	int num_nics;
 } machine;
 
-static int machine_setup(void)
+static void machine_setup(void)
 {
 	memset(&machine, 0, sizeof(machine));
 	sysfs_fixture_make(&machine.fixture);
 	assert_int_equal(mesh_sysfs_open(machine.fixture.root, &machine.sysfs), 0);
-	return 0;
 }
 
-static int machine_teardown(void)
+static void machine_teardown(void)
 {
 	mesh_sysfs_close(&machine.sysfs);
 	sysfs_fixture_remove(&machine.fixture);
-	return 0;
 }
 
 TESTS_USE(machine_setup, machine_teardown);

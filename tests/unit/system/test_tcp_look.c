@@ -12,17 +12,15 @@
 
 static int ends[2];
 
-static int setup(void)
+static void setup(void)
 {
 	tcp_pair_open(ends);
-	return 0;
 }
 
-static int teardown(void)
+static void teardown(void)
 {
 	close(ends[0]);
 	close(ends[1]);
-	return 0;
 }
 
 TESTS_USE(setup, teardown);

@@ -78,7 +78,7 @@ TEST_BARE(each_provider)
 					 cases[i].in_immediate);
 		}
 		fixture_writes_complete(1);
-		assert_int_equal(fixture_teardown(), 0);
+		fixture_teardown();
 	}
 }
 
@@ -130,7 +130,7 @@ TEST_BARE(flags_follow)
 			assert_memory_equal(bytes + write->size - 8, &none, 8);
 		}
 		fixture_writes_complete(cases[i].writes);
-		assert_int_equal(fixture_teardown(), 0);
+		fixture_teardown();
 	}
 	memset(fixture_memory, 0, LARGE);
 }

@@ -27,10 +27,10 @@ int __wrap_dup3(int fd, int copy, int flags)
 	return -1;
 }
 
-static int setup(void)
+static void setup(void)
 {
 	visits_fail = false;
-	return fixture_setup();
+	fixture_setup();
 }
 
 static struct mesh_comm *receiver_open(void)
@@ -137,12 +137,12 @@ TEST(relayed)
 	assert_fails(comm);
 }
 
-static int end(void)
+static void end(void)
 {
 	process_take();
 	mesh_rejoins_close(&fixture.setup.process);
 	process_release();
-	return fixture_teardown();
+	fixture_teardown();
 }
 
 TESTS_USE(setup, end);

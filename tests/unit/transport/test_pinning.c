@@ -58,7 +58,7 @@ void __wrap_mesh_mr_close(struct mesh_mr *mr)
 	__real_mesh_mr_close(mr);
 }
 
-static int setup(void)
+static void setup(void)
 {
 	tester = pthread_self();
 	moves = slow = false;
@@ -66,15 +66,15 @@ static int setup(void)
 	sem_init(&pins, 0, 0);
 	sem_init(&go, 0, 0);
 	alarm(LIMIT_S);
-	return fixture_setup();
+	fixture_setup();
 }
 
-static int teardown(void)
+static void teardown(void)
 {
 	mesh_threads_await();
 	alarm(0);
 	assert_int_equal(inside, 0);
-	return relays_close();
+	relays_close();
 }
 
 TESTS_USE(setup, teardown);

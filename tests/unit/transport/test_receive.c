@@ -172,7 +172,7 @@ TEST_BARE(size_beyond_the_receive)
 		assert_failed(comm, -EMSGSIZE,
 			      "message 0 of 1001 bytes is larger than the receive");
 		assert_int_equal(*comm_inside(comm).writes_arrived, i != 0);
-		assert_int_equal(fixture_teardown(), 0);
+		fixture_teardown();
 	}
 }
 
@@ -300,7 +300,7 @@ TEST_BARE(what_a_sender_must_not_do)
 			fixture_message(comm, 0, MESH_MESSAGE_POSTED, 1, NULL, 0);
 			assert_failed(comm, -EPROTO, "a message of the wrong kind");
 		}
-		assert_int_equal(fixture_teardown(), 0);
+		fixture_teardown();
 	}
 }
 

@@ -10,7 +10,7 @@ static struct mesh_links_nic nics[MESH_NICS_MAX];
 static struct mesh_links_link links[MESH_LINKS_MAX];
 static union mesh_links decoded;
 
-static int setup(void)
+static void setup(void)
 {
 	int i;
 
@@ -31,7 +31,6 @@ static int setup(void)
 	}
 	for (i = 0; i < MESH_LINKS_MAX; i++)
 		links[i] = (struct mesh_links_link){.node_id = 100 + (uint64_t)i, .nic = 1};
-	return 0;
 }
 
 TESTS_USE(setup, NULL);

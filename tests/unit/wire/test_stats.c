@@ -14,19 +14,19 @@
 static struct mesh_stats_page page, copy;
 static char folder[64], path[PATH_MAX];
 
-static int setup(void)
+static void setup(void)
 {
 	mesh_stats_init(&page, 7, 42, "a", "train", 1000);
 	strcpy(folder, "/tmp/mesh-stats-XXXXXX");
-	return mkdtemp(folder) ? 0 : -1;
+	assert_non_null(mkdtemp(folder));
 }
 
-static int teardown(void)
+static void teardown(void)
 {
 	char command[128];
 
 	snprintf(command, sizeof(command), "rm -rf %s", folder);
-	return system(command);
+	assert_int_equal(system(command), 0);
 }
 
 TESTS_USE(setup, teardown);
