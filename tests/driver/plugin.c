@@ -64,7 +64,6 @@ static void logger(enum nccl_level level, unsigned long flags, const char *file,
 	int saved_errno = errno;
 	va_list args;
 
-	(void)flags;
 	va_start(args, format);
 	vsnprintf(text, sizeof(text), format, args);
 	va_end(args);
@@ -86,9 +85,6 @@ static void logger(enum nccl_level level, unsigned long flags, const char *file,
 static enum nccl_result profiler(void **event, int type, void *profiler_handle, int64_t plugin_id,
 				 void *extra)
 {
-	(void)event;
-	(void)plugin_id;
-	(void)extra;
 	/* Type 0 is start: NCCL dereferences the handle there. */
 	if (type == 0 && !profiler_handle)
 		fprintf(stderr,

@@ -23,8 +23,6 @@ static int take_verbose(const struct option_row *row, const char *text, void *ar
 {
 	struct options *options = arg;
 
-	(void)row;
-	(void)text;
 	options->verbose++;
 	return -1;
 }

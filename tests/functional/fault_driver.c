@@ -33,16 +33,12 @@
 /* limit MS: for calls that are repeated until they are done. */
 static int command_limit(struct driver *d, int argc, char **argv)
 {
-	(void)argc;
 	d->limit_ms = number(argv[1]);
 	return OUTCOME_OK;
 }
 
 static int command_die(struct driver *d, int argc, char **argv)
 {
-	(void)d;
-	(void)argc;
-	(void)argv;
 	fflush(stdout);
 	raise(SIGKILL);
 	return wrong("alive after SIGKILL");
@@ -51,9 +47,6 @@ static int command_die(struct driver *d, int argc, char **argv)
 /* stop: until SIGCONT. */
 static int command_stop(struct driver *d, int argc, char **argv)
 {
-	(void)d;
-	(void)argc;
-	(void)argv;
 	raise(SIGSTOP);
 	return OUTCOME_OK;
 }
@@ -63,7 +56,6 @@ static int command_touch(struct driver *d, int argc, char **argv)
 	bool lent = descriptor_lend(d);
 	int ret = file_write(argv[1], "", 0);
 
-	(void)argc;
 	descriptor_return(d, lent);
 	return ret ? wrong("cannot touch %s", argv[1]) : OUTCOME_OK;
 }
@@ -73,7 +65,6 @@ static int command_await(struct driver *d, int argc, char **argv)
 {
 	uint64_t deadline = clock_ms() + d->limit_ms;
 
-	(void)argc;
 	while (access(argv[1], F_OK)) {
 		if (clock_ms() > deadline)
 			return OUTCOME_LATE;
@@ -95,8 +86,6 @@ static int command_fork(struct driver *d, int argc, char **argv)
 
 static int command_pause(struct driver *d, int argc, char **argv)
 {
-	(void)d;
-	(void)argc;
 	pause_us((unsigned int)number(argv[1]) * 1000);
 	return OUTCOME_OK;
 }

@@ -66,7 +66,6 @@ OVERRIDES void *memcpy(void *restrict to, const void *restrict from, size_t size
 
 void *__memcpy_chk(void *to, const void *from, size_t size, size_t room)
 {
-	(void)room;
 	return memcpy(to, from, size);
 }
 

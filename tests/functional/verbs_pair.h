@@ -43,8 +43,6 @@ static inline void log_print(enum mesh_log_level level, const char *file, int li
 {
 	static const char *const names[] = {"WARN", "INFO", "TRACE"};
 
-	(void)file;
-	(void)line;
 	if (level != MESH_LOG_TRACE)
 		printf("%s %s\n", names[level], text);
 }

@@ -30,9 +30,6 @@ void lines_read(enum mesh_log_level level, const char *file, int line, const cha
 	static size_t num_kept;
 	int i;
 
-	(void)level;
-	(void)file;
-	(void)line;
 	for (i = 0; i < COMMS && strstr(text, "its memory stays allocated"); i++)
 		kept[num_kept++ % (sizeof(kept) / sizeof(kept[0]))] = run.opened[i];
 }

@@ -8,8 +8,6 @@
 
 #include "fuzz_text.h"
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
 static void text_round_trip(const struct mesh_addr *addr)
 {
 	char text[MESH_ADDR_TEXT_MAX];

@@ -16,14 +16,9 @@
 
 #include "fuzz_text.h"
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-int LLVMFuzzerInitialize(int *argc, char ***argv);
-
 /* The reasons for refusing are many, and of no use here; the sanitizers keep descriptor 2. */
 int LLVMFuzzerInitialize(int *argc, char ***argv)
 {
-	(void)argc;
-	(void)argv;
 	stderr = fopen("/dev/null", "w");
 	if (!stderr)
 		abort();

@@ -6,8 +6,6 @@
 
 #include "peer/wire.h"
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
 static void text_use(const char *text, size_t size)
 {
 	if (!memchr(text, '\0', size))

@@ -47,8 +47,6 @@
 /* Of the fake's room for operations: then those that are in flight end. */
 #define POSTS_MANY (FAKE_POSTS_MAX / 3)
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
 /* ---- steps: this end ----------------------------------------------------------------------- */
 
 static const size_t sizes[] = {

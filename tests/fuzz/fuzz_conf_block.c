@@ -9,8 +9,6 @@
 
 #include "fuzz_text.h"
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
 static const struct conf_value values[] = {
 	{CONF_NEEDED, "NCCL_NET_PLUGIN", "mesh", false},
 	{CONF_OPTIONAL, "NCCL_NET_PLUGIN_REF_COUNT", "1", false},

@@ -9,8 +9,6 @@
 
 #include "fuzz_text.h"
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
 #define SELF 1
 #define TOKEN 0xabcdef
 #define LINKS_MAX 32

@@ -9,8 +9,6 @@
 
 #include "fuzz_text.h"
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
 static void follow(int ret, struct firewall_rules *rules)
 {
 	struct firewall_verdict verdict;

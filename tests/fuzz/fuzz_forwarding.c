@@ -8,8 +8,6 @@
 
 #include "fuzz_text.h"
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
 #define SELF 1
 #define LINKS 4
 /* All tokens of a run. */
@@ -33,7 +31,6 @@ static void ask(void *owner, uint32_t links, const struct mesh_links_question *q
 	struct asked *at = &asked[question->token];
 	union mesh_links decoded;
 
-	(void)owner;
 	/* The next node takes it. */
 	fuzz_check(!mesh_links_decode(&onward, mesh_links_question_finish(&onward), &decoded));
 	fuzz_check(at->came && question->node_id != SELF && question->hops < at->hops);
@@ -45,7 +42,6 @@ static void ask(void *owner, uint32_t links, const struct mesh_links_question *q
 static void answer_back(void *owner, const struct mesh_forwarding_asker *to,
 			const struct mesh_links_answer *answer)
 {
-	(void)owner;
 	fuzz_check(answer->token == answer_token && answer_token < TOKENS);
 	fuzz_check(asked[answer_token].links >> to->ifindex & 1);
 	num_back++;
@@ -53,7 +49,6 @@ static void answer_back(void *owner, const struct mesh_forwarding_asker *to,
 
 static bool own(void *owner, const struct mesh_forwarding_slot *slot)
 {
-	(void)owner;
 	asked[slot->token].answered = true;
 	return slot->token & 1;
 }

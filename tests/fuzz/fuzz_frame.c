@@ -7,8 +7,6 @@
 
 #include "wire/frame.h"
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
 static void frame_use(const struct mesh_frame *frame)
 {
 	struct mesh_endpoint_addr endpoint;

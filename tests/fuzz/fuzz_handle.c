@@ -11,8 +11,6 @@
 /* Offset of the checksum in the wire format. */
 #define CHECKSUM_OFFSET 116
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
 static void round_trip(const struct mesh_handle *handle)
 {
 	uint8_t bytes[MESH_HANDLE_BYTES];

@@ -9,8 +9,6 @@
 
 #include "fuzz_text.h"
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
 static void question_use(const struct mesh_links_question *question, size_t size)
 {
 	struct mesh_links_question copy = *question;

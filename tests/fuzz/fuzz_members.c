@@ -12,8 +12,6 @@
 
 #include "fuzz_text.h"
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
 #define LATER_MS ((uint64_t)1 << 60)
 
 static struct mesh_neighbour_self self = {.node_id = 1, .node = "a", .process = {.role = 1}};
@@ -75,7 +73,6 @@ static void links_sent(struct mesh_reporting *sender, unsigned int ifindex,
 {
 	union mesh_links links;
 
-	(void)sender, (void)ifindex, (void)addr, (void)port;
 	fuzz_check(!mesh_links_decode(head, head->length, &links));
 }
 

@@ -7,8 +7,6 @@
 
 #include "wire/message.h"
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
 /* Reads all that a receiver reads; ASan watches the end. */
 static uint64_t payload_walk(const struct mesh_message_header *header, const uint8_t *payload)
 {

@@ -9,8 +9,6 @@
 
 #include "fuzz_text.h"
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
 /* What users of a decoded datagram rely on. */
 static void neighbour_use(const struct mesh_neighbour *neighbour, size_t size)
 {

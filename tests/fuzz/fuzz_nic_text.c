@@ -11,14 +11,8 @@
 
 #include "fuzz_text.h"
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
 static void ignore(enum mesh_log_level level, const char *file, int line, const char *text)
 {
-	(void)level;
-	(void)file;
-	(void)line;
-	(void)text;
 }
 
 static void sysfs_texts(const char *text)

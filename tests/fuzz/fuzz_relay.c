@@ -30,8 +30,6 @@
 /* Of the fake's room for operations: then those that are in flight end. */
 #define POSTS_MANY (FAKE_POSTS_MAX / 3)
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
 /* ---- steps: the machine ---------------------------------------------------------------------- */
 
 /* One of the operations in flight ends, or all of a kind. */

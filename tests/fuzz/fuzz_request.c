@@ -15,9 +15,6 @@
 #define NODE "spark-1.lab"
 #define FULL "spark-1.lab.example"
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-int LLVMFuzzerInitialize(int *argc, char ***argv);
-
 static struct serve_site site;
 
 static const char *full(void)
@@ -28,8 +25,6 @@ static const char *full(void)
 /* A page that has ended: it runs no subcommand, and nothing waits for one. */
 int LLVMFuzzerInitialize(int *argc, char ***argv)
 {
-	(void)argc;
-	(void)argv;
 	site = (struct serve_site){serve_page_open(), NODE, full};
 	if (!site.page)
 		abort();

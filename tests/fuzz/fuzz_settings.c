@@ -13,20 +13,14 @@
 
 #include "fuzz_text.h"
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
 static void log_ignore(enum mesh_log_level level, const char *file, int line, const char *text)
 {
-	(void)level;
-	(void)file;
-	(void)line;
 	if (strlen(text) >= MESH_LOG_LINE_MAX)
 		abort();
 }
 
 static const char *lookup(void *arg, const char *name)
 {
-	(void)name;
 	return arg;
 }
 

@@ -6,8 +6,6 @@
 
 #include "wire/stats.h"
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
 static struct mesh_stats_page page;
 
 static void decode(const void *bytes, size_t size)

@@ -10,8 +10,6 @@
 
 #include "fuzz_text.h"
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
 /* 0 or -EINVAL; on -EINVAL @untouched must hold. */
 static void result_check(int ret, int untouched)
 {

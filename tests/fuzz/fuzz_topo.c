@@ -9,9 +9,6 @@
 #include "topo/print.h"
 #include "topo/read.h"
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-int LLVMFuzzerInitialize(int *argc, char ***argv);
-
 /* Drawing is quadratic in what a small input can name: a bound keeps the fuzzer fast. */
 #define NICS_DRAWN_MAX 60
 
@@ -20,8 +17,6 @@ static FILE *nowhere;
 /* The reasons for refusing are many, and of no use here; the sanitizers keep descriptor 2. */
 int LLVMFuzzerInitialize(int *argc, char ***argv)
 {
-	(void)argc;
-	(void)argv;
 	nowhere = fopen("/dev/null", "w");
 	if (!nowhere)
 		abort();

@@ -18,18 +18,11 @@
 
 struct fuzz_machine machine;
 
-int __wrap_clock_gettime(clockid_t clock, struct timespec *now);
-int __wrap_nanosleep(const struct timespec *time, struct timespec *left);
-int __wrap_sched_yield(void);
 ssize_t __real_send(int fd, const void *bytes, size_t size, int flags);
-ssize_t __wrap_send(int fd, const void *bytes, size_t size, int flags);
-int __wrap_mesh_random(void *bytes, size_t size);
-int __wrap_connect(int fd, const struct sockaddr *to, socklen_t len);
 
 /* Closing must end, whatever has come: it may wait, so time passes fast. */
 int __wrap_clock_gettime(clockid_t clock, struct timespec *now)
 {
-	(void)clock;
 	machine.now_ns += machine.step_ns;
 	machine.looks++;
 	check(!machine.closing || machine.looks < CLOSE_LOOKS);
@@ -40,7 +33,6 @@ int __wrap_clock_gettime(clockid_t clock, struct timespec *now)
 
 int __wrap_nanosleep(const struct timespec *time, struct timespec *left)
 {
-	(void)left;
 	machine.now_ns += (uint64_t)time->tv_sec * 1000000000 + (uint64_t)time->tv_nsec;
 	return 0;
 }
@@ -70,9 +62,6 @@ int __wrap_mesh_random(void *bytes, size_t size)
 /* The links come back when a step says so. */
 int __wrap_connect(int fd, const struct sockaddr *to, socklen_t len)
 {
-	(void)fd;
-	(void)to;
-	(void)len;
 	errno = ENETUNREACH;
 	return -1;
 }
@@ -116,7 +105,6 @@ void take_bytes(void *to, size_t bytes)
  * 256 MB each input would get pages that the kernel has to clear. Large blocks are poisoned in
  * place for the same reason.
  */
-const char *__asan_default_options(void);
 const char *__asan_default_options(void)
 {
 	return "quarantine_size_mb=16:clear_shadow_mmap_threshold=1048576";

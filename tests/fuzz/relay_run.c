@@ -32,21 +32,7 @@ struct relay_run relay_run;
 
 /* ---- what the relay sees of other layers ---------------------------------------------------- */
 
-int __wrap_mesh_dial_begin(struct mesh_dial *dial, struct mesh_process *process,
-			   const struct mesh_way *way, bool again, uint64_t now_ms);
 enum mesh_dial_state __real_mesh_dial_look(struct mesh_dial *dial, uint64_t now_ms);
-enum mesh_dial_state __wrap_mesh_dial_look(struct mesh_dial *dial, uint64_t now_ms);
-void __wrap_mesh_neighbours_ask(struct mesh_neighbours *neighbours);
-int __wrap_mesh_relay_thread_start(struct mesh_relay *relay);
-int __wrap_mesh_readiness_open(struct mesh_domain *domain);
-int __wrap_mesh_thread_create(pthread_t *thread, const char *name, void *(*start)(void *),
-			      void *arg);
-int __wrap_pthread_join(pthread_t thread, void **result);
-void __wrap_mesh_connector_wake(struct mesh_domain *domain);
-void __wrap_mesh_remotes_fence(struct mesh_fence *fences, int count);
-void __wrap_mesh_fence_begin(struct mesh_fence *fence);
-bool __wrap_mesh_fence_step(struct mesh_fence *fence);
-void __wrap_mesh_endpoint_close(struct mesh_domain *domain);
 
 /* A domain may be opening, and its NIC may have lost its carrier. */
 static void dial_step(struct mesh_dial *dial)
@@ -68,7 +54,6 @@ int __wrap_mesh_dial_begin(struct mesh_dial *dial, struct mesh_process *process,
 {
 	int ret;
 
-	(void)again;
 	check(dial->state == MESH_DIAL_REST);
 	check(way->index >= 0 && mesh_way_dev(way) < RELAY_NICS);
 	*dial = (struct mesh_dial){.process = process, .way = *way, .since_ms = now_ms};
@@ -95,13 +80,11 @@ void __wrap_mesh_neighbours_ask(struct mesh_neighbours *neighbours)
 /* The input says when the relay polls. */
 int __wrap_mesh_relay_thread_start(struct mesh_relay *relay)
 {
-	(void)relay;
 	return 0;
 }
 
 int __wrap_mesh_readiness_open(struct mesh_domain *domain)
 {
-	(void)domain;
 	return -EOPNOTSUPP;
 }
 
@@ -109,23 +92,16 @@ int __wrap_mesh_readiness_open(struct mesh_domain *domain)
 int __wrap_mesh_thread_create(pthread_t *thread, const char *name, void *(*start)(void *),
 			      void *arg)
 {
-	(void)thread;
-	(void)name;
-	(void)start;
-	(void)arg;
 	return 0;
 }
 
 int __wrap_pthread_join(pthread_t thread, void **result)
 {
-	(void)thread;
-	(void)result;
 	return 0;
 }
 
 void __wrap_mesh_connector_wake(struct mesh_domain *domain)
 {
-	(void)domain;
 }
 
 static void domain_posts_end(struct fake_posts *posts, const struct mesh_domain *domain)
@@ -405,10 +381,6 @@ void relay_peer_leave(struct mesh_peer *peer)
 
 static void line_drop(enum mesh_log_level level, const char *file, int line, const char *text)
 {
-	(void)level;
-	(void)file;
-	(void)line;
-	(void)text;
 }
 
 static void nic_open(int i, enum mesh_provider_id provider)

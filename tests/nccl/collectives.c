@@ -69,8 +69,6 @@ static int take_bytes(const struct option_row *row, const char *text, void *arg)
 
 static int take_only(const struct option_row *row, const char *text, void *arg)
 {
-	(void)row;
-	(void)arg;
 	only_operation = text;
 	return -1;
 }

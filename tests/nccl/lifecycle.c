@@ -89,7 +89,6 @@ int lifecycle_split(struct job *job)
 #else
 int lifecycle_split(struct job *job)
 {
-	(void)job;
 	return -EOPNOTSUPP;
 }
 #endif
@@ -228,7 +227,6 @@ int lifecycle_registered(struct job *job)
 #else
 int lifecycle_registered(struct job *job)
 {
-	(void)job;
 	return -EOPNOTSUPP;
 }
 #endif
@@ -275,7 +273,6 @@ static void abort_is_late(int signal_number)
 {
 	static const char text[] = "nccl_collectives: ncclCommAbort does not return\n";
 
-	(void)signal_number;
 	if (write(STDERR_FILENO, text, sizeof(text) - 1) < 0)
 		_exit(2);
 	_exit(1);

@@ -89,7 +89,6 @@ static struct values_origin sum_from(const struct job *job, const struct call *c
 static bool origin_sum(const struct job *job, const struct call *call, size_t at,
 		       struct values_origin *origin, size_t *count)
 {
-	(void)count;
 	*origin = sum_from(job, call, at);
 	return true;
 }
@@ -97,7 +96,6 @@ static bool origin_sum(const struct job *job, const struct call *call, size_t at
 static bool origin_sum_at_root(const struct job *job, const struct call *call, size_t at,
 			       struct values_origin *origin, size_t *count)
 {
-	(void)count;
 	*origin = sum_from(job, call, at);
 	return job->ranks.rank == call->root;
 }
@@ -113,8 +111,6 @@ static bool origin_scattered(const struct job *job, const struct call *call, siz
 static bool origin_of_root(const struct job *job, const struct call *call, size_t at,
 			   struct values_origin *origin, size_t *count)
 {
-	(void)job;
-	(void)count;
 	*origin = (struct values_origin){.kind = call->kind, .rank = call->root, .first = at};
 	return true;
 }
@@ -130,7 +126,6 @@ static bool origin_pair(const struct job *job, const struct call *call, size_t a
 static bool origin_gathered(const struct job *job, const struct call *call, size_t at,
 			    struct values_origin *origin, size_t *count)
 {
-	(void)job;
 	*origin = (struct values_origin){
 		.kind = call->kind, .rank = (int)(at / call->count), .first = at % call->count};
 	*count = call->count - at % call->count;

@@ -49,7 +49,6 @@ static ncclResult_t note(struct transfer transfer, ncclComm_t comm)
 static ncclResult_t all_reduce(const void *send, void *receive, size_t count, ncclDataType_t type,
 			       ncclRedOp_t sum, ncclComm_t comm, cudaStream_t stream)
 {
-	(void)stream;
 	assert_int_equal(sum, ncclSum);
 	return note((struct transfer){ALL_REDUCE, send, receive, count, type, 0, 0}, comm);
 }
@@ -57,7 +56,6 @@ static ncclResult_t all_reduce(const void *send, void *receive, size_t count, nc
 static ncclResult_t all_gather(const void *send, void *receive, size_t count, ncclDataType_t type,
 			       ncclComm_t comm, cudaStream_t stream)
 {
-	(void)stream;
 	return note((struct transfer){ALL_GATHER, send, receive, count, type, 0, 0}, comm);
 }
 
@@ -65,7 +63,6 @@ static ncclResult_t reduce_scatter(const void *send, void *receive, size_t count
 				   ncclDataType_t type, ncclRedOp_t sum, ncclComm_t comm,
 				   cudaStream_t stream)
 {
-	(void)stream;
 	assert_int_equal(sum, ncclSum);
 	return note((struct transfer){REDUCE_SCATTER, send, receive, count, type, 0, 0}, comm);
 }
@@ -73,14 +70,12 @@ static ncclResult_t reduce_scatter(const void *send, void *receive, size_t count
 static ncclResult_t broadcast(const void *send, void *receive, size_t count, ncclDataType_t type,
 			      int root, ncclComm_t comm, cudaStream_t stream)
 {
-	(void)stream;
 	return note((struct transfer){BROADCAST, send, receive, count, type, 0, root}, comm);
 }
 
 static ncclResult_t reduce(const void *send, void *receive, size_t count, ncclDataType_t type,
 			   ncclRedOp_t sum, int root, ncclComm_t comm, cudaStream_t stream)
 {
-	(void)stream;
 	assert_int_equal(sum, ncclSum);
 	return note((struct transfer){REDUCE, send, receive, count, type, 0, root}, comm);
 }
@@ -88,14 +83,12 @@ static ncclResult_t reduce(const void *send, void *receive, size_t count, ncclDa
 static ncclResult_t send_to(const void *send, size_t count, ncclDataType_t type, int peer,
 			    ncclComm_t comm, cudaStream_t stream)
 {
-	(void)stream;
 	return note((struct transfer){SEND, send, NULL, count, type, 0, peer}, comm);
 }
 
 static ncclResult_t receive_from(void *receive, size_t count, ncclDataType_t type, int peer,
 				 ncclComm_t comm, cudaStream_t stream)
 {
-	(void)stream;
 	return note((struct transfer){RECEIVE, NULL, receive, count, type, 0, peer}, comm);
 }
 
@@ -237,7 +230,6 @@ static void every_operation_moves_what_it_should(void **state)
 	struct job job = job_of(0);
 	size_t bytes, i;
 
-	(void)state;
 	for (i = 0; i < num_operations; i++) {
 		for (bytes = 4; bytes <= 160; bytes *= 2) {
 			struct call call = operation_call(&job, &operations[i], bytes);
@@ -259,7 +251,6 @@ static void sizes_are_rounded_up_to_whole_parts(void **state)
 	struct job job = job_of(0);
 	struct call call;
 
-	(void)state;
 	call = operation_call(&job, &operations[0], 4);
 	assert_int_equal(call.count, 1);
 	/* all_gather: a part for each rank */

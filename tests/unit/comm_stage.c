@@ -48,8 +48,6 @@ void fixture_setup(void)
 
 static void nothing(struct mesh_timer *timer, uint64_t now_ms)
 {
-	(void)timer;
-	(void)now_ms;
 }
 
 static void peer_open(int i)

@@ -169,16 +169,11 @@ static int object_close(struct fid *fid)
 
 static int object_bind(struct fid *fid, struct fid *other, uint64_t flags)
 {
-	(void)fid;
-	(void)other;
-	(void)flags;
 	return fake_called(FAKE_BIND);
 }
 
 static int object_control(struct fid *fid, int command, void *arg)
 {
-	(void)fid;
-	(void)arg;
 	check_equal(command, FI_ENABLE);
 	return fake_called(FAKE_ENABLE);
 }
@@ -217,10 +212,6 @@ static int av_insert(struct fid_av *av, const void *addr, size_t count, fi_addr_
 {
 	int ret = fake_called(FAKE_AV_INSERT);
 
-	(void)av;
-	(void)addr;
-	(void)flags;
-	(void)context;
 	check_equal(count, 1);
 	if (ret)
 		return ret == -FI_EADDRNOTAVAIL ? 0 : ret; /* libfabric: none was inserted */
@@ -235,8 +226,6 @@ static int av_remove(struct fid_av *av, fi_addr_t *fi_addr, size_t count, uint64
 {
 	struct sockaddr_in *addr;
 
-	(void)av;
-	(void)flags;
 	check_equal(count, 1);
 	check(*fi_addr >= FAKE_ADDR_FIRST &&
 	      *fi_addr < (fi_addr_t)(FAKE_ADDR_FIRST + fake.num_addrs));
@@ -345,7 +334,6 @@ static int ep_getname(fid_t fid, void *name, size_t *len)
 	size_t room = *len;
 	int ret = fake_called(FAKE_GETNAME);
 
-	(void)fid;
 	if (ret)
 		return ret;
 	mesh_addr_parse("10.7.0.1", &addr);
@@ -375,7 +363,6 @@ static int domain_mr(struct fid *fid, const void *buf, size_t len, uint64_t acce
 	struct fake_object *object;
 	int ret;
 
-	(void)context;
 	check_equal(offset, 0);
 	mr_lock_look();
 	if (flags & ~fake.mr_flags_known)
@@ -401,8 +388,6 @@ static int domain_av(struct fid_domain *domain, struct fi_av_attr *attr, struct 
 	struct fake_object *object;
 	int ret = object_open(FAKE_AV, domain, &object);
 
-	(void)attr;
-	(void)context;
 	if (ret)
 		return ret;
 	object->av.ops = &av_ops;
@@ -416,7 +401,6 @@ static int domain_cq(struct fid_domain *domain, struct fi_cq_attr *attr, struct 
 	struct fake_object *object;
 	int ret = object_open(FAKE_CQ, domain, &object);
 
-	(void)context;
 	check_equal(attr->format, FI_CQ_FORMAT_DATA);
 	fake.cq_size = attr->size;
 	if (ret)
@@ -432,8 +416,6 @@ static int domain_endpoint(struct fid_domain *domain, struct fi_info *info, stru
 	struct fake_object *object;
 	int ret = object_open(FAKE_ENDPOINT, domain, &object);
 
-	(void)info;
-	(void)context;
 	if (ret)
 		return ret;
 	object->endpoint.msg = &msg_ops;
@@ -457,8 +439,6 @@ static int fabric_domain(struct fid_fabric *fabric, struct fi_info *info,
 	struct fake_object *object;
 	int ret = object_open(FAKE_DOMAIN, fabric, &object);
 
-	(void)info;
-	(void)context;
 	if (ret)
 		return ret;
 	object->domain.ops = &domain_ops;
@@ -477,8 +457,6 @@ int __wrap_fi_fabric(struct fi_fabric_attr *attr, struct fid_fabric **fabric, vo
 	struct fake_object *object;
 	int ret = object_open(FAKE_FABRIC, NULL, &object);
 
-	(void)attr;
-	(void)context;
 	if (ret)
 		return ret;
 	object->fabric.ops = &fabric_ops;

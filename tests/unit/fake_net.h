@@ -174,7 +174,6 @@ int mesh_comm_receive(struct mesh_comm *comm, void *data, size_t size,
 
 int64_t mesh_request_test(struct mesh_request *request)
 {
-	(void)request;
 	if (fake.error)
 		return fake.error;
 	return fake.done ? (int64_t)fake.done_size : MESH_REQUEST_PENDING;

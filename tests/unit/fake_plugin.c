@@ -74,9 +74,6 @@ static bool is_due(enum fault which)
 static enum nccl_result init(void **ctx, uint64_t comm_id, struct nccl_comm_config *config,
 			     nccl_logger log, nccl_profiler profiler)
 {
-	(void)comm_id;
-	(void)config;
-	(void)profiler;
 	*ctx = &context;
 	logger = log;
 	fault = fault_named(getenv("FAKE_PLUGIN_FAULT"));
@@ -145,7 +142,6 @@ static enum nccl_result fake_listen(void *ctx, int dev, void *opaque, void **lis
 	socklen_t size = sizeof(address);
 	int fd = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
 
-	(void)dev;
 	if (ctx != &context || fd < 0 || bind(fd, (struct sockaddr *)&address, size) ||
 	    listen(fd, 1) || getsockname(fd, (struct sockaddr *)&address, &size))
 		return NCCL_RESULT_SYSTEM_ERROR;
@@ -175,7 +171,6 @@ static enum nccl_result fake_connect(void *ctx, int dev, void *opaque, void **se
 {
 	struct handle handle;
 
-	(void)device;
 	*send_comm = NULL;
 	if (ctx != &context)
 		return NCCL_RESULT_INVALID_ARGUMENT;
@@ -204,7 +199,6 @@ static enum nccl_result fake_accept(void *listen_comm, void **receive_comm,
 	struct comm *listener = listen_comm;
 	int fd = accept4(listener->fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
 
-	(void)device;
 	*receive_comm = NULL;
 	if (fault == FAULT_ACCEPT_ERROR)
 		return NCCL_RESULT_REMOTE_ERROR;
@@ -217,9 +211,6 @@ static enum nccl_result fake_accept(void *listen_comm, void **receive_comm,
 static enum nccl_result register_memory(void *comm, void *data, size_t size, int type,
 					void **registration)
 {
-	(void)comm;
-	(void)data;
-	(void)size;
 	*registration = NULL;
 	if (fault == FAULT_REGISTER_ERROR || type != NCCL_POINTER_HOST)
 		return NCCL_RESULT_SYSTEM_ERROR;
@@ -229,7 +220,6 @@ static enum nccl_result register_memory(void *comm, void *data, size_t size, int
 
 static enum nccl_result deregister(void *comm, void *registration)
 {
-	(void)comm;
 	free(registration);
 	return NCCL_RESULT_SUCCESS;
 }
@@ -386,7 +376,6 @@ static enum nccl_result isend(void *send_comm, void *data, size_t size, int tag,
 	struct comm *comm = send_comm;
 	struct request *request;
 
-	(void)tag;
 	if (!registration || !profiler_handle)
 		return NCCL_RESULT_INVALID_ARGUMENT;
 	if (comm->calls++ % 4 == 0) {
@@ -409,8 +398,6 @@ static enum nccl_result irecv(void *receive_comm, int n, void **data, size_t *si
 	bool optional = *out == (void *)NCCL_REQUEST_OPTIONAL_COMPLETION;
 	struct request *request;
 
-	(void)tags;
-	(void)profiler_handles;
 	if (n != 1 || !registrations[0])
 		return NCCL_RESULT_INVALID_ARGUMENT;
 	request = request_new(receive_comm, data[0], sizes[0]);
@@ -423,11 +410,6 @@ static enum nccl_result irecv(void *receive_comm, int n, void **data, size_t *si
 static enum nccl_result iflush(void *receive_comm, int n, void **data, int *sizes,
 			       void **registrations, void **out)
 {
-	(void)receive_comm;
-	(void)n;
-	(void)data;
-	(void)sizes;
-	(void)registrations;
 	*out = NULL;
 	return NCCL_RESULT_SUCCESS;
 }

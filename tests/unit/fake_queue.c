@@ -145,7 +145,6 @@ static ssize_t cq_readerr(struct fid_cq *cq, struct fi_cq_err_entry *entry, uint
 {
 	ssize_t ret;
 
-	(void)flags;
 	pthread_mutex_lock(&queueing);
 	ret = error_take(cq, entry);
 	pthread_mutex_unlock(&queueing);

@@ -19,8 +19,6 @@ static pthread_mutex_t lines_mutex = PTHREAD_MUTEX_INITIALIZER;
 
 static void line_keep(enum mesh_log_level level, const char *file, int line, const char *text)
 {
-	(void)file;
-	(void)line;
 	pthread_mutex_lock(&lines_mutex);
 	if (num_lines < LINES_MAX) {
 		lines[num_lines].level = level;

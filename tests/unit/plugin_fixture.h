@@ -33,8 +33,6 @@ logger(enum nccl_level level, unsigned long flags, const char *file, int line, c
 {
 	va_list args;
 
-	(void)file;
-	(void)line;
 	va_start(args, format);
 	vsnprintf(logged.text, sizeof(logged.text), format, args);
 	va_end(args);

@@ -88,8 +88,6 @@ static void hello_send(const struct simulated *peer)
 
 static void sent(struct mesh_buffer *buffer, int error)
 {
-	(void)buffer;
-	(void)error;
 }
 
 static void greeting_send(const struct simulated *peer)
@@ -129,7 +127,6 @@ static void greeting_arrived(struct mesh_sink *sink, const struct mesh_message_h
 {
 	struct simulated *peer = mesh_container_of(sink, struct simulated, sink);
 
-	(void)payload;
 	if (header->type == MESH_MESSAGE_GREET && peer->dials)
 		comms_request(peer);
 	else if (header->type == MESH_MESSAGE_GREET)
@@ -262,7 +259,6 @@ static void *sim_main(void *arg)
 	struct epoll_event events[EVENTS];
 	int i, n;
 
-	(void)arg;
 	while (!atomic_load(&sim.stop)) {
 		n = epoll_wait(sim.epoll_fd, events, EVENTS, WAIT_MS);
 		pthread_mutex_lock(&sim.mutex);

@@ -32,9 +32,6 @@ void sysfs_fixture_make(struct sysfs_fixture *fixture)
 
 static int entry_remove(const char *path, const struct stat *info, int type, struct FTW *ftw)
 {
-	(void)info;
-	(void)type;
-	(void)ftw;
 	return remove(path);
 }
 

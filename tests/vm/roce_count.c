@@ -90,7 +90,6 @@ static volatile sig_atomic_t ended;
 
 static void end(int signal)
 {
-	(void)signal;
 	ended = 1;
 }
 

@@ -137,9 +137,6 @@ void case_run(const struct test_case *test)
 
 static int file_remove(const char *path, const struct stat *stat, int type, struct FTW *place)
 {
-	(void)stat;
-	(void)type;
-	(void)place;
 	return remove(path);
 }
 

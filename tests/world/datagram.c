@@ -137,7 +137,6 @@ static ssize_t udp_send(struct world_file *file, const struct msghdr *message, i
 	struct in_addr source;
 	struct world_nic *nic;
 
-	(void)flags;
 	if (!message->msg_name || message->msg_namelen < sizeof(to))
 		return -EDESTADDRREQ;
 	memcpy(&to, message->msg_name, sizeof(to));
@@ -196,9 +195,6 @@ static int udp_name(struct world_file *file, bool peer, struct sockaddr_in *name
 
 static int udp_get(struct world_file *file, int level, int option, void *value, socklen_t *len)
 {
-	(void)file;
-	(void)level;
-	(void)option;
 	memset(value, 0, *len);
 	return 0;
 }
@@ -225,7 +221,6 @@ static int udp_ioctl(struct world_file *file, unsigned long request, void *arg)
 			question->ifr_flags |= IFF_RUNNING;
 		return 0;
 	}
-	(void)request;
 	return -ENODEV;
 }
 

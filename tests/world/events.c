@@ -45,7 +45,6 @@ static ssize_t eventfd_send(struct world_file *file, const struct msghdr *messag
 {
 	uint64_t add;
 
-	(void)flags;
 	memcpy(&add, message->msg_iov[0].iov_base, sizeof(add));
 	((struct eventfd_file *)file)->count += add;
 	return sizeof(add);
@@ -104,7 +103,6 @@ static ssize_t pair_send(struct world_file *file, const struct msghdr *message, 
 	struct pair_file *other = ((struct pair_file *)file)->other;
 	size_t size = message->msg_iov[0].iov_len;
 
-	(void)flags;
 	if (!other)
 		return -EPIPE;
 	if (size > PAIR_BYTES - other->size)
@@ -138,8 +136,6 @@ int socketpair(int domain, int type, int protocol, int fds[2])
 	struct pair_file *a = world_file_new(&pair_kind, world_acting(), sizeof(*a));
 	struct pair_file *b = world_file_new(&pair_kind, world_acting(), sizeof(*b));
 
-	(void)domain;
-	(void)protocol;
 	a->other = b;
 	b->other = a;
 	a->file.nonblocking = b->file.nonblocking = type & SOCK_NONBLOCK;
@@ -206,13 +202,11 @@ int epoll_create1(int flags)
 {
 	struct epoll_file *file = world_file_new(&epoll_kind, world_acting(), sizeof(*file));
 
-	(void)flags;
 	return world_result(world_file_open(&file->file));
 }
 
 int epoll_create(int size)
 {
-	(void)size;
 	return epoll_create1(0);
 }
 
@@ -366,7 +360,6 @@ int poll(struct pollfd *fds, nfds_t num, int timeout_ms)
 
 int ppoll(struct pollfd *fds, nfds_t num, const struct timespec *timeout, const sigset_t *mask)
 {
-	(void)mask;
 	return polled_await(fds, num,
 			    timeout ? world.now_ns + (uint64_t)timeout->tv_sec * WORLD_S +
 					      (uint64_t)timeout->tv_nsec
@@ -376,6 +369,5 @@ int ppoll(struct pollfd *fds, nfds_t num, const struct timespec *timeout, const 
 int world_ppoll_chk(struct pollfd *fds, nfds_t num, const struct timespec *timeout,
 		    const sigset_t *mask, size_t size)
 {
-	(void)size;
 	return ppoll(fds, num, timeout, mask);
 }

@@ -23,13 +23,10 @@
 
 void leftovers_keep(const struct world_node *node)
 {
-	(void)node;
 }
 
 static int memory_left(const struct world_node *node, const void *plugin)
 {
-	(void)node;
-	(void)plugin;
 	return 0;
 }
 

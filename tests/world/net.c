@@ -154,7 +154,6 @@ static void flight_arrives(void *arg, uint64_t number)
 {
 	struct flight *flight = arg;
 
-	(void)number;
 	flight->arrive(flight->arg, flight->passes && flight->changes == flight->cable->changes);
 	free(flight);
 }

@@ -85,7 +85,6 @@ uint64_t mesh_node_id(void)
 
 const char *mesh_node_name(const char *setting, char *name, size_t size)
 {
-	(void)setting;
 	snprintf(name, size, "%s", world_acting()->name);
 	return name;
 }

@@ -38,8 +38,6 @@ static ssize_t news_receive(struct world_file *file, struct msghdr *message, int
 {
 	struct news_file *news = (struct news_file *)file;
 
-	(void)message;
-	(void)flags;
 	if (!news->news)
 		return -EAGAIN;
 	news->news = false;
@@ -48,9 +46,6 @@ static ssize_t news_receive(struct world_file *file, struct msghdr *message, int
 
 static int news_bind(struct world_file *file, const struct sockaddr *name, socklen_t len)
 {
-	(void)file;
-	(void)name;
-	(void)len;
 	return 0;
 }
 
@@ -96,16 +91,12 @@ void world_folder_changed(struct world_node *node)
 
 int inotify_init1(int flags)
 {
-	(void)flags;
 	return world_result(world_file_open(
 		world_file_new(&inotify_kind, world_acting(), sizeof(struct news_file))));
 }
 
 int inotify_add_watch(int fd, const char *name, uint32_t mask)
 {
-	(void)fd;
-	(void)name;
-	(void)mask;
 	return 1;
 }
 
@@ -113,30 +104,21 @@ int inotify_add_watch(int fd, const char *name, uint32_t mask)
 
 static uint32_t quiet_events(struct world_file *file)
 {
-	(void)file;
 	return 0;
 }
 
 static int quiet_listen(struct world_file *file, int backlog)
 {
-	(void)file;
-	(void)backlog;
 	return 0;
 }
 
 static ssize_t quiet_receive(struct world_file *file, struct msghdr *message, int flags)
 {
-	(void)file;
-	(void)message;
-	(void)flags;
 	return -EAGAIN;
 }
 
 static int quiet_connect(struct world_file *file, const struct sockaddr *name, socklen_t len)
 {
-	(void)file;
-	(void)name;
-	(void)len;
 	return -ECONNREFUSED;
 }
 

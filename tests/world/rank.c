@@ -31,7 +31,6 @@ log_line(enum nccl_level level, unsigned long flags, const char *file, int line,
 	int head = snprintf(text, sizeof(text), "%s: ", world_acting()->name);
 	va_list args;
 
-	(void)flags;
 	va_start(args, format);
 	vsnprintf(text + head, sizeof(text) - (size_t)head, format, args);
 	va_end(args);

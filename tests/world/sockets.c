@@ -19,7 +19,6 @@ int socket(int domain, int type, int protocol)
 	struct world_node *node = world_acting();
 	struct world_file *file;
 
-	(void)protocol;
 	if (!node)
 		world_die("a socket of nobody");
 	world_enter();
@@ -64,7 +63,6 @@ int world_connect(int fd, const struct sockaddr *name, socklen_t len)
 
 int shutdown(int fd, int how)
 {
-	(void)how;
 	return CALL(fd, shutdown);
 }
 
@@ -146,7 +144,6 @@ int setsockopt(int fd, int level, int option, const void *value, socklen_t len)
 	struct world_file *file = world_file_of(fd);
 	struct timeval limit;
 
-	(void)len;
 	if (file && level == SOL_SOCKET && option == SO_RCVTIMEO) {
 		memcpy(&limit, value, sizeof(limit));
 		file->limit_ns =

@@ -288,7 +288,6 @@ static void timer_runs(void *arg, uint64_t cookie)
 {
 	struct tcp *tcp;
 
-	(void)arg;
 	LIST_FOREACH(tcp, &tcp_sockets, entry) {
 		if (tcp->file.cookie == cookie)
 			break;

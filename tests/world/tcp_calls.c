@@ -159,7 +159,6 @@ static int tcp_bind(struct world_file *file, const struct sockaddr *name, sockle
 
 static int tcp_listen(struct world_file *file, int backlog)
 {
-	(void)backlog;
 	((struct tcp *)file)->state = TCP_LISTENS;
 	return 0;
 }

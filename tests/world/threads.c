@@ -248,7 +248,6 @@ bool world_wait(bool (*ready)(void *arg), void *arg, uint64_t until_ns)
 
 static bool never(void *arg)
 {
-	(void)arg;
 	return false;
 }
 
@@ -309,7 +308,6 @@ __attribute__((constructor)) static void layout_fix(int argc, char **argv)
 {
 	int persona = personality(0xffffffff);
 
-	(void)argc;
 	if (persona >= 0 && !(persona & ADDR_NO_RANDOMIZE) &&
 	    personality((unsigned long)persona | ADDR_NO_RANDOMIZE) >= 0)
 		execv("/proc/self/exe", argv);

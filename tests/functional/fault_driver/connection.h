@@ -18,9 +18,6 @@ __attribute__((format(printf, 5, 6))) static void log_line(enum nccl_level level
 	char text[1024];
 	va_list args;
 
-	(void)flags;
-	(void)file;
-	(void)line;
 	if (level == NCCL_LEVEL_TRACE)
 		return;
 	va_start(args, format);
@@ -34,7 +31,6 @@ static int command_load(struct driver *d, int argc, char **argv)
 {
 	void *library = dlopen(argv[1], RTLD_NOW | RTLD_LOCAL);
 
-	(void)argc;
 	if (!library)
 		return wrong("%s", dlerror());
 	d->net = dlsym(library, NCCL_NET_SYMBOL_NEWEST);
@@ -50,7 +46,6 @@ static int command_init(struct driver *d, int argc, char **argv)
 	struct nccl_comm_config config = {.traffic_class = NCCL_UNDEFINED};
 	int result, devices = 0;
 
-	(void)argc;
 	context_used = slot(argv[1]) % 8;
 	result = d->net->init(&d->contexts[context_used], 1, &config, log_line, NULL);
 	if (result)
@@ -61,8 +56,6 @@ static int command_init(struct driver *d, int argc, char **argv)
 
 static int command_use(struct driver *d, int argc, char **argv)
 {
-	(void)d;
-	(void)argc;
 	context_used = slot(argv[1]) % 8;
 	return OUTCOME_OK;
 }
@@ -70,7 +63,6 @@ static int command_use(struct driver *d, int argc, char **argv)
 /* device N: of the context in use; 0 at first. */
 static int command_device(struct driver *d, int argc, char **argv)
 {
-	(void)argc;
 	d->devices[context_used] = slot(argv[1]);
 	return OUTCOME_OK;
 }
@@ -80,7 +72,6 @@ static int command_finalize(struct driver *d, int argc, char **argv)
 	int n = slot(argv[1]) % 8;
 	void *context = d->contexts[n];
 
-	(void)argc;
 	d->contexts[n] = NULL;
 	return d->net->finalize(context);
 }
@@ -91,7 +82,6 @@ static int command_listen(struct driver *d, int argc, char **argv)
 	char handle[NCCL_HANDLE_SIZE] = {0};
 	int n = slot(argv[1]), result;
 
-	(void)argc;
 	result = d->net->listen(d->contexts[context_used], d->devices[context_used], handle,
 				&d->listeners[n]);
 	if (result)
@@ -140,7 +130,6 @@ static int connect_try(struct driver *d, int n, const char *file, uint64_t calls
 /* connect C FILE */
 static int command_connect(struct driver *d, int argc, char **argv)
 {
-	(void)argc;
 	return connect_try(d, slot(argv[1]), argv[2], UINT64_MAX);
 }
 
@@ -152,7 +141,6 @@ static int command_connect_calls(struct driver *d, int argc, char **argv)
 {
 	int outcome = connect_try(d, slot(argv[1]), argv[2], number(argv[3]));
 
-	(void)argc;
 	return outcome == OUTCOME_LATE ? OUTCOME_OK : outcome;
 }
 
@@ -163,7 +151,6 @@ static int command_accept(struct driver *d, int argc, char **argv)
 	struct nccl_device_handle *device = NULL;
 	int n = slot(argv[1]), result;
 
-	(void)argc;
 	d->comms[n] = (struct comm){.sending = false};
 	while (clock_ms() < deadline) {
 		result = d->net->accept(d->listeners[slot(argv[2])], &d->comms[n].comm, &device);
@@ -178,7 +165,6 @@ static int command_accept(struct driver *d, int argc, char **argv)
 
 static int command_close_listen(struct driver *d, int argc, char **argv)
 {
-	(void)argc;
 	return d->net->close_listen(d->listeners[slot(argv[1])]);
 }
 
@@ -188,7 +174,6 @@ static int command_close(struct driver *d, int argc, char **argv)
 	struct comm *comm = &d->comms[slot(argv[1])];
 	void *closing = comm->comm;
 
-	(void)argc;
 	comm->comm = NULL;
 	return comm->sending ? d->net->close_send(closing) : d->net->close_receive(closing);
 }

@@ -88,8 +88,6 @@ static void call_end(struct driver *d, const struct call *begin)
 /* longest: the most since the last time. */
 static int command_longest(struct driver *d, int argc, char **argv)
 {
-	(void)argc;
-	(void)argv;
 	printf("note longest call %" PRIu64 " us %" PRIu64 " KiB sent %" PRIu64 " KiB received\n",
 	       atomic_exchange(&d->calls.cpu_ns, 0) / 1000,
 	       atomic_exchange(&d->calls.sent, 0) >> 10,

@@ -63,8 +63,6 @@ static int command_forge(struct driver *d, int argc, char **argv)
 	uint8_t bytes[NCCL_HANDLE_SIZE];
 	int outcome;
 
-	(void)d;
-	(void)argc;
 	if (file_read(argv[1], bytes, sizeof(bytes)))
 		return wrong("cannot read %s", argv[1]);
 	outcome = handle_change(bytes, argv[3], number(argv[4]));
@@ -139,7 +137,6 @@ static int command_noise(struct driver *d, int argc, char **argv)
 	size_t size;
 	int fd;
 
-	(void)argc;
 	for (i = 0; i < count && d->num_strangers < 4096; i++) {
 		fd = stranger_connect(argv[1], argv[2]);
 		if (fd < 0)
@@ -165,7 +162,6 @@ static int command_claim(struct driver *d, int argc, char **argv)
 	struct mesh_frame frame;
 	size_t size;
 
-	(void)argc;
 	if (fd < 0 || getsockname(fd, (struct sockaddr *)&own, &len))
 		return wrong("the client cannot connect: %s", strerror(-fd));
 	d->strangers[d->num_strangers++] = fd;
@@ -190,7 +186,6 @@ static int command_disconnected(struct driver *d, int argc, char **argv)
 	uint64_t count;
 	int i;
 
-	(void)argc;
 	for (;;) {
 		for (i = 0, count = 0; i < d->num_strangers; i++) {
 			poller = (struct pollfd){.fd = d->strangers[i], .events = POLLRDHUP};
@@ -206,8 +201,6 @@ static int command_disconnected(struct driver *d, int argc, char **argv)
 
 static int command_hush(struct driver *d, int argc, char **argv)
 {
-	(void)argc;
-	(void)argv;
 	while (d->num_strangers)
 		close(d->strangers[--d->num_strangers]);
 	return OUTCOME_OK;

@@ -156,7 +156,6 @@ static int command_placement(struct driver *d, int argc, char **argv)
 	int sizes[64], outcome = OUTCOME_OK;
 	void *request;
 
-	(void)argc;
 	watch.num_units = size / (watch.ll128 ? 128 : 8);
 	memset(words, 0, capacity);
 	for (watch.round = 1; watch.round <= rounds && !outcome; watch.round++) {

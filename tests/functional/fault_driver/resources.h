@@ -46,13 +46,11 @@ static int64_t cpu_ms(void)
 /* fds NAME, memory NAME: notes how many there are. */
 static int command_fds(struct driver *d, int argc, char **argv)
 {
-	(void)argc;
 	return note_set(d, "fds", argv[1], descriptors_count());
 }
 
 static int command_memory(struct driver *d, int argc, char **argv)
 {
-	(void)argc;
 	return note_set(d, "memory", argv[1], memory_bytes());
 }
 
@@ -62,7 +60,6 @@ static int command_fds_back(struct driver *d, int argc, char **argv)
 	uint64_t deadline = clock_ms() + d->limit_ms;
 	int64_t before = 0, allowed = (int64_t)number(argv[2]);
 
-	(void)argc;
 	if (note_get(d, "fds", argv[1], &before))
 		return OUTCOME_WRONG;
 	while (descriptors_count() > before + allowed) {
@@ -80,7 +77,6 @@ static int command_memory_back(struct driver *d, int argc, char **argv)
 {
 	int64_t before = 0, now = memory_bytes();
 
-	(void)argc;
 	if (note_get(d, "memory", argv[1], &before))
 		return OUTCOME_WRONG;
 	if (now > before + (int64_t)number(argv[2]))
@@ -95,8 +91,6 @@ static int command_idle(struct driver *d, int argc, char **argv)
 	uint64_t until = clock_ms() + number(argv[1]);
 	int64_t used = cpu_ms();
 
-	(void)d;
-	(void)argc;
 	while (clock_ms() < until)
 		pause_us(50000);
 	used = cpu_ms() - used;
@@ -111,7 +105,6 @@ static int command_exhaust(struct driver *d, int argc, char **argv)
 	struct rlimit limit;
 	int fd;
 
-	(void)argc;
 	getrlimit(RLIMIT_NOFILE, &limit);
 	limit.rlim_cur = (rlim_t)(descriptors_count() + 64);
 	setrlimit(RLIMIT_NOFILE, &limit);
@@ -127,8 +120,6 @@ static int command_release(struct driver *d, int argc, char **argv)
 {
 	struct rlimit limit;
 
-	(void)argc;
-	(void)argv;
 	while (d->num_spare)
 		close(d->spare[--d->num_spare]);
 	getrlimit(RLIMIT_NOFILE, &limit);

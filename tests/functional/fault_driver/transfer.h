@@ -38,7 +38,6 @@ static int command_buffer(struct driver *d, int argc, char **argv)
 {
 	struct buffer *buffer = &d->buffers[slot(argv[1])];
 
-	(void)argc;
 	buffer->size = number(argv[2]);
 	buffer->data = mmap(NULL, buffer->size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
 			    -1, 0);
@@ -56,7 +55,6 @@ static int command_remap(struct driver *d, int argc, char **argv)
 {
 	struct buffer *buffer = &d->buffers[slot(argv[1])];
 
-	(void)argc;
 	if (mmap(buffer->data, buffer->size, PROT_READ | PROT_WRITE,
 		 MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) == MAP_FAILED)
 		return wrong("cannot map again");
@@ -68,7 +66,6 @@ static int command_poison(struct driver *d, int argc, char **argv)
 {
 	struct buffer *buffer = &d->buffers[slot(argv[1])];
 
-	(void)argc;
 	memset(buffer->data, POISON, buffer->size);
 	return OUTCOME_OK;
 }
@@ -94,7 +91,6 @@ static int command_clean(struct driver *d, int argc, char **argv)
 	uint64_t deadline = clock_ms() + number(argv[2]);
 	size_t poison;
 
-	(void)argc;
 	do {
 		poison = poison_count(buffer, 1);
 		if (poison != buffer->size)
@@ -112,7 +108,6 @@ static int command_written(struct driver *d, int argc, char **argv)
 	uint64_t deadline = clock_ms() + d->limit_ms;
 	size_t bytes;
 
-	(void)argc;
 	while ((bytes = buffer->size - poison_count(buffer, 256)) < number(argv[2])) {
 		if (clock_ms() > deadline)
 			return OUTCOME_LATE;
@@ -128,7 +123,6 @@ static int command_reg(struct driver *d, int argc, char **argv)
 	struct registration *registration = &d->registrations[slot(argv[1])];
 	const struct buffer *buffer = &d->buffers[slot(argv[3])];
 
-	(void)argc;
 	registration->comm = slot(argv[2]);
 	registration->buffer = slot(argv[3]);
 	return d->net->reg_mr(d->comms[registration->comm].comm, buffer->data, buffer->size,
@@ -139,7 +133,6 @@ static int command_dereg(struct driver *d, int argc, char **argv)
 {
 	struct registration *registration = &d->registrations[slot(argv[1])];
 
-	(void)argc;
 	return d->net->dereg_mr(d->comms[registration->comm].comm, registration->handle);
 }
 
@@ -207,7 +200,6 @@ static int command_post(struct driver *d, int argc, char **argv)
 {
 	const struct registration *registration = &d->registrations[slot(argv[2])];
 
-	(void)argc;
 	return message_start(d, &d->comms[registration->comm], registration, number(argv[3]),
 			     number(argv[4]), &d->requests[slot(argv[1])]);
 }
@@ -217,7 +209,6 @@ static int command_test(struct driver *d, int argc, char **argv)
 {
 	int sizes[64] = {0};
 
-	(void)argc;
 	return request_wait(d, d->requests[slot(argv[1])], sizes);
 }
 
@@ -227,7 +218,6 @@ static int command_pending(struct driver *d, int argc, char **argv)
 	uint64_t deadline = clock_ms() + number(argv[2]);
 	int result, done, size;
 
-	(void)argc;
 	while (clock_ms() < deadline) {
 		result = d->net->test(d->requests[slot(argv[1])], &done, &size);
 		if (result)
@@ -366,7 +356,6 @@ static int command_stream(struct driver *d, int argc, char **argv)
 	struct flow flow;
 	bool last = false;
 
-	(void)argc;
 	outcome = flow_open(d, &flow, argv, 0);
 	while (!outcome && !last) {
 		last = flow.comm->sending && !access(argv[3], F_OK);

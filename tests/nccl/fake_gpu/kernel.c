@@ -22,7 +22,6 @@ char __cudaInitModule(void **binary);
 FAKE_EXPORT enum fake_error cudaFuncGetAttributes(struct function_attributes *of,
 						  const void *kernel)
 {
-	(void)kernel;
 	memset(of, 0, sizeof(*of));
 	of->max_threads = 1024;
 	of->binary_version = 10 * FAKE_CAPABILITY_MAJOR + FAKE_CAPABILITY_MINOR;
@@ -31,9 +30,6 @@ FAKE_EXPORT enum fake_error cudaFuncGetAttributes(struct function_attributes *of
 
 FAKE_EXPORT enum fake_error cudaFuncSetAttribute(const void *kernel, int attribute, int value)
 {
-	(void)kernel;
-	(void)attribute;
-	(void)value;
 	return FAKE_OK;
 }
 
@@ -46,13 +42,11 @@ FAKE_EXPORT enum fake_error cudaGetFuncBySymbol(const void **function, const voi
 /* nvcc's glue around kernels, called when NCCL is loaded (crt/host_runtime.h). */
 FAKE_EXPORT void **__cudaRegisterFatBinary(void *binary)
 {
-	(void)binary;
 	return calloc(1, sizeof(void *));
 }
 
 FAKE_EXPORT void __cudaRegisterFatBinaryEnd(void **binary)
 {
-	(void)binary;
 }
 
 FAKE_EXPORT void __cudaUnregisterFatBinary(void **binary)
@@ -64,34 +58,15 @@ FAKE_EXPORT void __cudaRegisterFunction(void **binary, const char *host, char *d
 					const char *name, int threads, void *a, void *b, void *c,
 					void *d, int *size)
 {
-	(void)binary;
-	(void)host;
-	(void)device;
-	(void)name;
-	(void)threads;
-	(void)a;
-	(void)b;
-	(void)c;
-	(void)d;
-	(void)size;
 }
 
 FAKE_EXPORT void __cudaRegisterVar(void **binary, char *host, char *device, const char *name,
 				   int external, size_t size, int constant, int global)
 {
-	(void)binary;
-	(void)host;
-	(void)device;
-	(void)name;
-	(void)external;
-	(void)size;
-	(void)constant;
-	(void)global;
 }
 
 FAKE_EXPORT char __cudaInitModule(void **binary)
 {
-	(void)binary;
 	return 1;
 }
 
@@ -118,7 +93,6 @@ static enum fake_error cu_device(int *device, int ordinal)
 /* NCCL 2.30 uses it to find whether two ranks have the same GPU. */
 static enum fake_error cu_device_uuid(unsigned char *uuid, int device)
 {
-	(void)device;
 	memcpy(uuid, FAKE_UUID, FAKE_UUID_BYTES);
 	return FAKE_OK;
 }
@@ -134,7 +108,6 @@ static enum fake_error cu_context(void **context)
 
 static enum fake_error cu_context_set(void *context)
 {
-	(void)context;
 	return FAKE_OK;
 }
 
@@ -178,7 +151,6 @@ FAKE_EXPORT enum fake_error cudaGetDriverEntryPoint(const char *name, void **fun
 	void (*found)(void) = fake_mapping_function(name);
 	size_t i;
 
-	(void)flags;
 	for (i = 0; i < sizeof(driver) / sizeof(driver[0]); i++)
 		if (!strcmp(driver[i].name, name))
 			found = driver[i].function;
@@ -192,14 +164,12 @@ FAKE_EXPORT enum fake_error cudaGetDriverEntryPointByVersion(const char *name, v
 							     unsigned int version,
 							     unsigned long long flags, int *status)
 {
-	(void)version;
 	return cudaGetDriverEntryPoint(name, function, flags, status);
 }
 
 /* NCCL before 2.22 takes these three from libcuda.so. */
 FAKE_EXPORT enum fake_error cuInit(unsigned int flags)
 {
-	(void)flags;
 	return FAKE_OK;
 }
 
@@ -211,6 +181,5 @@ FAKE_EXPORT enum fake_error cuDriverGetVersion(int *version)
 FAKE_EXPORT enum fake_error cuGetProcAddress(const char *name, void **function, int version,
 					     uint64_t flags)
 {
-	(void)version;
 	return cudaGetDriverEntryPoint(name, function, flags, NULL);
 }

@@ -45,7 +45,6 @@ FAKE_EXPORT void fake_gpu_kernels(fake_kernel_fn *run)
 
 static void kernel_skip(void *argument)
 {
-	(void)argument;
 }
 
 static void kernel_run(void *argument)
@@ -79,7 +78,6 @@ enum fake_error fake_cu_launch_extended(const struct fake_launch *how, const voi
 	const void *buffer = buffer_of(extra, &bytes);
 	struct launch *launch;
 
-	(void)arguments;
 	if (!buffer || !atomic_load(&kernels_run))
 		return fake_stream_append(how->stream, kernel_skip, NULL);
 	launch = malloc(sizeof(*launch) + bytes);
@@ -111,11 +109,6 @@ FAKE_EXPORT enum fake_error cudaLaunchKernel(const void *kernel, struct extent g
 					     struct extent block, void **arguments,
 					     size_t shared_bytes, struct fake_stream *stream)
 {
-	(void)kernel;
-	(void)grid;
-	(void)block;
-	(void)arguments;
-	(void)shared_bytes;
 	return fake_stream_append(stream, kernel_skip, NULL);
 }
 
@@ -123,8 +116,6 @@ FAKE_EXPORT enum fake_error cudaLaunchKernel(const void *kernel, struct extent g
 FAKE_EXPORT enum fake_error cudaLaunchKernelExC(const struct runtime_launch *launch,
 						const void *kernel, void **arguments)
 {
-	(void)kernel;
-	(void)arguments;
 	return fake_stream_append(launch->stream, kernel_skip, NULL);
 }
 
@@ -138,9 +129,5 @@ FAKE_EXPORT enum fake_error __cudaLaunchKernel(const void *kernel, struct extent
 FAKE_EXPORT enum fake_error __cudaPopCallConfiguration(struct extent *grid, struct extent *block,
 						       size_t *shared_bytes, void *stream)
 {
-	(void)grid;
-	(void)block;
-	(void)shared_bytes;
-	(void)stream;
 	return FAKE_NOT_SUPPORTED;
 }

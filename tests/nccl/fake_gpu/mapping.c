@@ -104,8 +104,6 @@ bool fake_mapping_ours(const void *address)
 
 static enum fake_error granularity(size_t *bytes, const struct properties *properties, int option)
 {
-	(void)properties;
-	(void)option;
 	*bytes = GRANULARITY;
 	return FAKE_OK;
 }
@@ -115,7 +113,6 @@ static enum fake_error create(unsigned long long *handle, size_t bytes,
 {
 	int fd = memfd_create("fake_gpu", MFD_CLOEXEC);
 
-	(void)flags;
 	if (fd >= 0 && ftruncate(fd, (off_t)bytes)) {
 		close(fd);
 		fd = -1;
@@ -155,15 +152,12 @@ static enum fake_error properties_of(struct properties *properties, unsigned lon
 static enum fake_error export_handle(int *shared, unsigned long long handle, int type,
 				     unsigned long long flags)
 {
-	(void)type;
-	(void)flags;
 	*shared = dup(memory_of(handle)->fd);
 	return *shared < 0 ? FAKE_OUT_OF_MEMORY : FAKE_OK;
 }
 
 static enum fake_error import_handle(unsigned long long *handle, void *shared, int type)
 {
-	(void)type;
 	return memory_new(handle, dup((int)(intptr_t)shared), NULL);
 }
 
@@ -175,8 +169,6 @@ static enum fake_error reserve(unsigned long long *pointer, size_t bytes, size_t
 	size_t extra = alignment > GRANULARITY ? alignment : GRANULARITY, before;
 	char *begin;
 
-	(void)wanted;
-	(void)flags;
 	begin = mmap(NULL, bytes + extra, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE,
 		     -1, 0);
 	if (begin == MAP_FAILED)
@@ -200,7 +192,6 @@ static enum fake_error map(unsigned long long pointer, size_t bytes, size_t offs
 	struct memory *memory = memory_of(handle);
 	struct mapping *mapping = calloc(1, sizeof(*mapping));
 
-	(void)flags;
 	if (!mapping || mmap(address_of(pointer), bytes, PROT_READ | PROT_WRITE,
 			     MAP_SHARED | MAP_FIXED, memory->fd, (off_t)offset) == MAP_FAILED) {
 		free(mapping);
@@ -242,10 +233,6 @@ static enum fake_error unmap(unsigned long long pointer, size_t bytes)
 static enum fake_error set_access(unsigned long long pointer, size_t bytes, const void *who,
 				  size_t count)
 {
-	(void)pointer;
-	(void)bytes;
-	(void)who;
-	(void)count;
 	return FAKE_OK;
 }
 

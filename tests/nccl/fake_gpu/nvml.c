@@ -40,21 +40,18 @@ FAKE_EXPORT enum nvml_result nvmlDeviceGetCount(unsigned int *count)
 
 FAKE_EXPORT enum nvml_result nvmlDeviceGetHandleByIndex(unsigned int index, void **handle)
 {
-	(void)index;
 	*handle = &device;
 	return NVML_OK;
 }
 
 FAKE_EXPORT enum nvml_result nvmlDeviceGetHandleByPciBusId(const char *id, void **handle)
 {
-	(void)id;
 	*handle = &device;
 	return NVML_OK;
 }
 
 FAKE_EXPORT enum nvml_result nvmlDeviceGetIndex(void *handle, unsigned int *index)
 {
-	(void)handle;
 	*index = 0;
 	return NVML_OK;
 }
@@ -67,7 +64,6 @@ FAKE_EXPORT const char *nvmlErrorString(enum nvml_result result)
 FAKE_EXPORT enum nvml_result nvmlDeviceGetCudaComputeCapability(void *handle, int *major,
 								int *minor)
 {
-	(void)handle;
 	*major = FAKE_CAPABILITY_MAJOR;
 	*minor = FAKE_CAPABILITY_MINOR;
 	return NVML_OK;
@@ -76,9 +72,6 @@ FAKE_EXPORT enum nvml_result nvmlDeviceGetCudaComputeCapability(void *handle, in
 FAKE_EXPORT enum nvml_result nvmlDeviceGetP2PStatus(void *one, void *other, int capability,
 						    int *status)
 {
-	(void)one;
-	(void)other;
-	(void)capability;
 	*status = 3; /* NVML_P2P_STATUS_GPU_NOT_SUPPORTED */
 	return NVML_OK;
 }

@@ -78,7 +78,6 @@ FAKE_EXPORT enum fake_error cudaDeviceGetAttribute(int *value, int attribute, in
 {
 	size_t i;
 
-	(void)device;
 	*value = 0;
 	for (i = 0; i < sizeof(attributes) / sizeof(attributes[0]); i++)
 		if (attributes[i].attribute == attribute)
@@ -88,14 +87,12 @@ FAKE_EXPORT enum fake_error cudaDeviceGetAttribute(int *value, int attribute, in
 
 FAKE_EXPORT enum fake_error cudaDeviceGetPCIBusId(char *id, int length, int device)
 {
-	(void)device;
 	snprintf(id, (size_t)length, FAKE_PCI_ADDRESS);
 	return FAKE_OK;
 }
 
 FAKE_EXPORT enum fake_error cudaGetDeviceProperties(struct properties *properties, int device)
 {
-	(void)device;
 	memset(properties, 0, sizeof(*properties));
 	snprintf(properties->name, sizeof(properties->name), "no GPU");
 	memcpy(properties->uuid, FAKE_UUID, FAKE_UUID_BYTES);
@@ -111,23 +108,18 @@ FAKE_EXPORT enum fake_error cudaGetDeviceProperties_v2(struct properties *proper
 
 FAKE_EXPORT enum fake_error cudaDeviceGetByPCIBusId(int *device, const char *id)
 {
-	(void)id;
 	*device = 0;
 	return FAKE_OK;
 }
 
 FAKE_EXPORT enum fake_error cudaDeviceCanAccessPeer(int *can, int device, int peer)
 {
-	(void)device;
-	(void)peer;
 	*can = 0;
 	return FAKE_OK;
 }
 
 FAKE_EXPORT enum fake_error cudaDeviceSetLimit(int limit, size_t value)
 {
-	(void)limit;
-	(void)value;
 	return FAKE_OK;
 }
 
@@ -225,7 +217,6 @@ FAKE_EXPORT enum fake_error cudaMalloc(void **memory, size_t bytes)
 
 FAKE_EXPORT enum fake_error cudaHostAlloc(void **memory, size_t bytes, unsigned int flags)
 {
-	(void)flags;
 	return allocate(memory, bytes);
 }
 
@@ -244,7 +235,6 @@ FAKE_EXPORT enum fake_error cudaFreeHost(void *memory)
 /* A pool hands out memory in the order of a stream; here it may come and go earlier. */
 FAKE_EXPORT enum fake_error cudaMemPoolCreate(void **pool, const void *properties)
 {
-	(void)properties;
 	return allocate(pool, 1);
 }
 
@@ -256,23 +246,17 @@ FAKE_EXPORT enum fake_error cudaMemPoolDestroy(void *pool)
 
 FAKE_EXPORT enum fake_error cudaMemPoolSetAttribute(void *pool, int attribute, void *value)
 {
-	(void)pool;
-	(void)attribute;
-	(void)value;
 	return FAKE_OK;
 }
 
 FAKE_EXPORT enum fake_error cudaMallocFromPoolAsync(void **memory, size_t bytes, void *pool,
 						    struct fake_stream *stream)
 {
-	(void)pool;
-	(void)stream;
 	return allocate(memory, bytes);
 }
 
 FAKE_EXPORT enum fake_error cudaMallocAsync(void **memory, size_t bytes, struct fake_stream *stream)
 {
-	(void)stream;
 	return allocate(memory, bytes);
 }
 
@@ -283,21 +267,16 @@ FAKE_EXPORT enum fake_error cudaFreeAsync(void *memory, struct fake_stream *stre
 
 FAKE_EXPORT enum fake_error cudaHostRegister(void *host, size_t bytes, unsigned int flags)
 {
-	(void)host;
-	(void)bytes;
-	(void)flags;
 	return FAKE_OK;
 }
 
 FAKE_EXPORT enum fake_error cudaHostUnregister(void *host)
 {
-	(void)host;
 	return FAKE_OK;
 }
 
 FAKE_EXPORT enum fake_error cudaHostGetDevicePointer(void **device, void *host, unsigned int flags)
 {
-	(void)flags;
 	*device = host;
 	return FAKE_OK;
 }

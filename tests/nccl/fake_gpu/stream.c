@@ -79,8 +79,6 @@ FAKE_EXPORT enum fake_error cudaStreamCreateWithPriority(struct fake_stream **cr
 {
 	struct fake_stream *stream = calloc(1, sizeof(*stream));
 
-	(void)flags;
-	(void)priority;
 	if (!stream)
 		return FAKE_OUT_OF_MEMORY;
 	pthread_mutex_init(&stream->lock, NULL);
@@ -199,7 +197,6 @@ FAKE_EXPORT enum fake_error cudaStreamDestroy(struct fake_stream *stream)
 /* Nothing is ever captured into a graph. */
 FAKE_EXPORT enum fake_error cudaStreamIsCapturing(struct fake_stream *stream, int *status)
 {
-	(void)stream;
 	*status = 0;
 	return FAKE_OK;
 }
@@ -208,7 +205,6 @@ FAKE_EXPORT enum fake_error cudaStreamIsCapturing(struct fake_stream *stream, in
 FAKE_EXPORT enum fake_error cudaStreamGetCaptureInfo(struct fake_stream *stream, int *status,
 						     uint64_t *id)
 {
-	(void)stream;
 	*status = 0;
 	if (id)
 		*id = 0;
@@ -235,7 +231,6 @@ FAKE_EXPORT enum fake_error cudaStreamGetId(struct fake_stream *stream, uint64_t
 
 FAKE_EXPORT enum fake_error cudaThreadExchangeStreamCaptureMode(int *mode)
 {
-	(void)mode;
 	return FAKE_OK;
 }
 
@@ -311,7 +306,6 @@ FAKE_EXPORT enum fake_error cudaEventCreateWithFlags(struct fake_event **created
 {
 	struct fake_event *event = calloc(1, sizeof(*event));
 
-	(void)flags;
 	if (!event)
 		return FAKE_OUT_OF_MEMORY;
 	pthread_mutex_init(&event->lock, NULL);
@@ -374,7 +368,6 @@ FAKE_EXPORT enum fake_error cudaStreamWaitEvent(struct fake_stream *stream,
 {
 	struct record *record = newest_of(event);
 
-	(void)flags;
 	return record ? fake_stream_append(stream, record_await, record) : FAKE_OK;
 }
 
@@ -418,7 +411,6 @@ static enum fake_error copy_append(const struct copy *what, struct fake_stream *
 FAKE_EXPORT enum fake_error cudaMemcpyAsync(void *to, const void *from, size_t bytes, int kind,
 					    struct fake_stream *stream)
 {
-	(void)kind;
 	return copy_append(&(struct copy){.to = to, .from = from, .bytes = bytes}, stream);
 }
 

@@ -31,7 +31,6 @@ static void end_with(void *arg)
 
 static void crash(void *arg)
 {
-	(void)arg;
 	raise(SIGKILL);
 }
 
@@ -87,7 +86,6 @@ TEST(hangs)
 /* A signal that has a handler cuts no answer short. */
 static void on_alarm(int number)
 {
-	(void)number;
 }
 
 static void talk_and_disturb(void *arg)

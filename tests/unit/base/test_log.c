@@ -33,9 +33,6 @@ static void sink_count(enum mesh_log_level level, const char *file, int line, co
 {
 	int a, b;
 
-	(void)level;
-	(void)file;
-	(void)line;
 	atomic_fetch_add(&last.calls, 1);
 	if (sscanf(text, "thread %d says %d", &a, &b) != 2 || a != b)
 		atomic_fetch_add(&last.broken, 1);

@@ -11,7 +11,6 @@
 static int calls; /* of epoll_ctl() */
 
 int __real_epoll_ctl(int epoll, int operation, int fd, struct epoll_event *event);
-int __wrap_epoll_ctl(int epoll, int operation, int fd, struct epoll_event *event);
 
 int __wrap_epoll_ctl(int epoll, int operation, int fd, struct epoll_event *event)
 {
@@ -21,19 +20,15 @@ int __wrap_epoll_ctl(int epoll, int operation, int fd, struct epoll_event *event
 
 static void nothing(void *owner)
 {
-	(void)owner;
 }
 
 static int never(void *owner)
 {
-	(void)owner;
 	return -1;
 }
 
 static void unexpected(struct mesh_watch *watch, uint32_t events)
 {
-	(void)watch;
-	(void)events;
 	fail();
 }
 

@@ -12,8 +12,6 @@ static _Atomic(int) open_error; /* of the next remote; negative errno */
 
 int __real_mesh_remote_open(struct mesh_domain *domain, const void *name, size_t name_len,
 			    struct mesh_remote **remote);
-int __wrap_mesh_remote_open(struct mesh_domain *domain, const void *name, size_t name_len,
-			    struct mesh_remote **remote);
 
 int __wrap_mesh_remote_open(struct mesh_domain *domain, const void *name, size_t name_len,
 			    struct mesh_remote **remote)

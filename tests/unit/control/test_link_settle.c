@@ -25,7 +25,6 @@ static struct mesh_peer *before = &fixture.peers[1], again;
 static int fences;
 
 void __real_mesh_remotes_fence(struct mesh_fence *fences, int num_fences);
-void __wrap_mesh_remotes_fence(struct mesh_fence *list, int num_fences);
 void __wrap_mesh_remotes_fence(struct mesh_fence *list, int num_fences)
 {
 	fences++;
@@ -34,25 +33,21 @@ void __wrap_mesh_remotes_fence(struct mesh_fence *list, int num_fences)
 
 static bool yes(struct mesh_peer_user *user)
 {
-	(void)user;
 	return true;
 }
 
 static bool circuit_is_open(struct mesh_peer_user *user)
 {
-	(void)user;
 	return circuit.open;
 }
 
 static void circuit_lost(struct mesh_peer_user *user)
 {
-	(void)user;
 	circuit.lost++;
 }
 
 static void circuit_fenced(struct mesh_peer_user *user)
 {
-	(void)user;
 	circuit.fenced++;
 	circuit.open = false;
 }
@@ -71,8 +66,6 @@ static const struct mesh_peer_user_ops circuit_ops = {
 
 static void nothing(struct mesh_timer *timer, uint64_t now_ms)
 {
-	(void)timer;
-	(void)now_ms;
 }
 
 MESH_HOLDS(process)

@@ -24,8 +24,6 @@ static atomic_bool route_is_away; /* when it is asked for the next time */
 
 bool __real_mesh_route_leads(const struct mesh_addr *from, unsigned int ifindex,
 			     const struct mesh_addr *to);
-bool __wrap_mesh_route_leads(const struct mesh_addr *from, unsigned int ifindex,
-			     const struct mesh_addr *to);
 
 bool __wrap_mesh_route_leads(const struct mesh_addr *from, unsigned int ifindex,
 			     const struct mesh_addr *to)

@@ -66,8 +66,6 @@ TEST(refused)
 
 static void nothing(struct mesh_buffer *buffer, int error)
 {
-	(void)buffer;
-	(void)error;
 }
 
 /* A message may complete, or fail, after the peer is gone. */

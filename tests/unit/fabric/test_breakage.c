@@ -27,14 +27,10 @@ static int ends, end_error;
  */
 static _Atomic(uint64_t) clock_ns = 1000000000000;
 
-int __wrap_clock_gettime(clockid_t clock, struct timespec *now);
-int __wrap_nanosleep(const struct timespec *pause, struct timespec *left);
-
 int __wrap_clock_gettime(clockid_t clock, struct timespec *now)
 {
 	uint64_t ns;
 
-	(void)clock;
 	ns = atomic_fetch_add(&clock_ns, 1000) + 1000;
 	now->tv_sec = (time_t)(ns / 1000000000);
 	now->tv_nsec = (long)(ns % 1000000000);
@@ -46,7 +42,6 @@ int __wrap_nanosleep(const struct timespec *pause, struct timespec *left)
 {
 	bool idle = false;
 
-	(void)left;
 	while (!idle) {
 		mesh_lock_take(&domain->lock);
 		idle = LIST_EMPTY(&domain->fences) && !atomic_load(&domain->claimed);
@@ -75,7 +70,6 @@ TESTS_USE(setup, domain_teardown);
 
 static void end_note(struct mesh_op *op, int error)
 {
-	(void)op;
 	ends++;
 	end_error = error;
 }
@@ -202,8 +196,6 @@ TEST(tcp)
 /* ---- the fence ----------------------------------------------------------------------------- */
 
 static uint32_t version = FI_VERSION(1, 20);
-
-uint32_t __wrap_fi_version(void);
 
 uint32_t __wrap_fi_version(void)
 {

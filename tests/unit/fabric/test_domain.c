@@ -13,9 +13,6 @@
 static unsigned long memlock_kib;
 static enum mesh_provider_id provider;
 
-int __wrap_getrlimit(int resource, struct rlimit *limit);
-long __wrap_syscall(long number, ...);
-
 int __wrap_getrlimit(int resource, struct rlimit *limit)
 {
 	assert_int_equal(resource, RLIMIT_MEMLOCK);

@@ -27,7 +27,6 @@ static void provider_enter(enum fake_call call)
 
 static void sent_note(struct mesh_buffer *buffer, int error)
 {
-	(void)buffer;
 	assert_true(mesh_lock_held(&domain->lock));
 	sent++;
 	last_error = error;
@@ -35,7 +34,6 @@ static void sent_note(struct mesh_buffer *buffer, int error)
 
 static void written_note(struct mesh_op *op, int error)
 {
-	(void)op;
 	assert_true(mesh_lock_held(&domain->lock));
 	written++;
 	last_error = error;

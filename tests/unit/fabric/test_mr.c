@@ -247,7 +247,6 @@ static void others_wait(enum fake_call call)
 
 static void *pinning_main(void *arg)
 {
-	(void)arg;
 	return mr_open(0, 2048);
 }
 

@@ -16,9 +16,7 @@ static struct {
 	uint32_t fi_version;
 } machine;
 
-int __wrap_access(const char *path, int mode);
 uint32_t __real_fi_version(void);
-uint32_t __wrap_fi_version(void);
 
 uint32_t __wrap_fi_version(void)
 {
@@ -27,7 +25,6 @@ uint32_t __wrap_fi_version(void)
 
 int __wrap_access(const char *path, int mode)
 {
-	(void)mode;
 	errno = ENOENT;
 	if (!strcmp(path, "/dev/infiniband/rdma_cm"))
 		return machine.no_rdma_cm ? -1 : 0;

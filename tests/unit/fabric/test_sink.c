@@ -212,7 +212,6 @@ static int write_ends, write_error;
 
 static void write_end(struct mesh_op *op, int error)
 {
-	(void)op;
 	write_ends++;
 	write_error = error;
 }

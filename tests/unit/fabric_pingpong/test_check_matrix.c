@@ -14,7 +14,6 @@
 
 void phase_fit(struct phase *phase, const struct options *options)
 {
-	(void)phase, (void)options;
 }
 
 enum phase_protocol phase_protocol_for(uint64_t size)

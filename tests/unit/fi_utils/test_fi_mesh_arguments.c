@@ -71,8 +71,6 @@ static int item_take(const struct option_row *row, const char *text, void *arg)
 
 static int plain_take(const struct option_row *row, const char *text, void *arg)
 {
-	(void)row;
-	(void)arg;
 	assert_null(text);
 	return COMMAND_PROBLEM;
 }

@@ -10,13 +10,11 @@ static struct mesh_neighbours *neighbours;
 
 static int timeout_never(void *owner)
 {
-	(void)owner;
 	return -1;
 }
 
 static void tick_nothing(void *owner)
 {
-	(void)owner;
 }
 
 static const struct mesh_engine_work no_work = {.timeout = timeout_never, .tick = tick_nothing};

@@ -111,7 +111,6 @@ static void nodes_make(bool one_subnet)
 static bool rail_leads(const struct mesh_endpoint_addr *from, const struct mesh_endpoint_addr *to,
 		       const void *arg)
 {
-	(void)arg;
 	return from->nic == (to->nic ^ 2); /* one for each NIC, of near ones with near ones */
 }
 

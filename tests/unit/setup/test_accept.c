@@ -36,11 +36,6 @@ static void __attribute__((format(printf, 5, 6)))
 logger(enum nccl_level level, unsigned long flags, const char *file, int line, const char *format,
        ...)
 {
-	(void)level;
-	(void)flags;
-	(void)file;
-	(void)line;
-	(void)format;
 }
 
 static uint32_t draw(uint32_t below)

@@ -14,7 +14,6 @@
 #define ROOM ((size_t)1 << 20)
 
 int __real_dup3(int fd, int copy, int flags);
-int __wrap_dup3(int fd, int copy, int flags);
 
 static bool visits_fail;
 

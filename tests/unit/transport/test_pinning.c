@@ -50,7 +50,6 @@ static void provider_enter(enum fake_call call)
 }
 
 void __real_mesh_mr_close(struct mesh_mr *mr);
-void __wrap_mesh_mr_close(struct mesh_mr *mr);
 void __wrap_mesh_mr_close(struct mesh_mr *mr)
 {
 	if (pthread_equal(pthread_self(), tester))

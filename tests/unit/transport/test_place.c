@@ -18,7 +18,6 @@ static struct {
 } watched;
 
 void *__real_memcpy(void *to, const void *from, size_t size);
-void *__wrap_memcpy(void *to, const void *from, size_t size);
 
 void *__wrap_memcpy(void *to, const void *from, size_t size)
 {
@@ -88,8 +87,6 @@ static void fault_handle(int number, siginfo_t *info, void *context)
 {
 	const volatile uint8_t *byte = order.pages + order.page_size;
 
-	(void)number;
-	(void)context;
 	if ((uint8_t *)info->si_addr < order.pages ||
 	    (uint8_t *)info->si_addr >= order.pages + order.page_size)
 		_exit(99);

@@ -17,7 +17,6 @@
 TESTS_USE(fixture_setup, fixture_teardown);
 
 void *__real_calloc(size_t count, size_t size);
-void *__wrap_calloc(size_t count, size_t size);
 
 static struct mesh_comm *comm;
 static bool memory_is_short;
