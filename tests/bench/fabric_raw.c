@@ -119,10 +119,9 @@ static int pingpong(struct raw_flow *flow, uint32_t count, bool first, uint32_t 
 {
 	const uint32_t ahead = flow->params->window;
 	uint64_t before = raw_now_ns();
-	uint32_t i;
 	int ret = 0;
 
-	for (i = 0; !ret && i < count; i++) {
+	for (uint32_t i = 0; !ret && i < count; i++) {
 		if (!first)
 			ret = pingpong_receive(flow, i + 1);
 		if (!ret)
@@ -285,10 +284,9 @@ static int measure_size(struct raw_session *session, uint64_t size)
 static int client(struct raw_session *session)
 {
 	const struct raw_command end = {0};
-	uint32_t i;
 	int ret = 0;
 
-	for (i = 0; !ret && i < session->params.size_count; i++)
+	for (uint32_t i = 0; !ret && i < session->params.size_count; i++)
 		ret = measure_size(session, session->params.sizes[i]);
 	return ret ? ret : raw_side_write(session->side, &end, sizeof(end));
 }
@@ -315,7 +313,6 @@ static int server(struct raw_session *session)
 static int session_agree(struct raw_session *session)
 {
 	struct raw_params *params = &session->params;
-	uint32_t i;
 	int ret;
 
 	*params = session->options->params;
@@ -328,7 +325,7 @@ static int session_agree(struct raw_session *session)
 	    params->mode > RAW_PINGPONG || !params->window || params->window > RAW_MAX_WINDOW ||
 	    !params->yield_polls || !params->size_count || params->size_count > RAW_MAX_SIZES)
 		return raw_failed("the client's parameters", -EPROTO);
-	for (i = 1; i < params->size_count; i++)
+	for (uint32_t i = 1; i < params->size_count; i++)
 		if (params->sizes[i] > params->sizes[0])
 			params->sizes[0] = params->sizes[i];
 	return 0;
@@ -339,12 +336,11 @@ static int session_open(struct raw_session *session)
 	const struct raw_options *options = session->options;
 	struct raw_params *params = &session->params;
 	uint64_t largest = 0;
-	uint32_t i;
 	int ret = session_agree(session);
 
 	if (ret)
 		return ret;
-	for (i = 0; i < params->size_count; i++)
+	for (uint32_t i = 0; i < params->size_count; i++)
 		if (params->sizes[i] > largest)
 			largest = params->sizes[i];
 	session->samples = calloc(RAW_MAX_ITERS, sizeof(session->samples[0]));

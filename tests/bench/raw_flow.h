@@ -191,14 +191,13 @@ static void raw_flow_reset(struct raw_flow *flow, size_t size, bool full_check)
 {
 	const size_t slot = raw_round_up(size, 64);
 	const uint32_t n = flow->params->window;
-	uint32_t i;
 
 	flow->size = size;
 	flow->full_check = full_check;
 	flow->inject = size <= RAW_INJECT_MAX && size <= flow->link->info->tx_attr->inject_size;
 	flow->tx_next = flow->tx_done = flow->rx_next = flow->rx_done = 0;
 	flow->idle = 0;
-	for (i = 0; i < n; i++) {
+	for (uint32_t i = 0; i < n; i++) {
 		flow->rx[i] = (struct raw_slot){.buf = flow->link->arena + slot * i};
 		flow->tx[i] =
 			(struct raw_slot){.buf = flow->link->arena + slot * (n + i), .is_tx = true};

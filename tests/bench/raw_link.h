@@ -323,9 +323,8 @@ static void raw_link_close(struct raw_link *link)
 		link->cq ? &link->cq->fid : NULL,	  link->av ? &link->av->fid : NULL,
 		link->domain ? &link->domain->fid : NULL, link->fabric ? &link->fabric->fid : NULL,
 	};
-	size_t i;
 
-	for (i = 0; i < sizeof(objects) / sizeof(objects[0]); i++)
+	for (size_t i = 0; i < sizeof(objects) / sizeof(objects[0]); i++)
 		if (objects[i])
 			fi_close(objects[i]);
 	if (link->info)

@@ -31,9 +31,7 @@ static const char *number_read(const char *text, uint64_t least, uint64_t most, 
 
 size_t list_read(const char *text, uint64_t least, uint64_t most, uint64_t *numbers, size_t max)
 {
-	size_t num;
-
-	for (num = 0; num < max; text++) {
+	for (size_t num = 0; num < max; text++) {
 		text = number_read(text, least, most, &numbers[num++]);
 		if (!text || (*text && *text != ','))
 			return 0;

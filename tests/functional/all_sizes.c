@@ -215,9 +215,8 @@ static uint64_t message_word(uint64_t key, size_t at)
 static void message_make(uint64_t key, uint8_t *data, size_t size)
 {
 	uint64_t word;
-	size_t i;
 
-	for (i = 0; i < size; i += sizeof(word)) {
+	for (size_t i = 0; i < size; i += sizeof(word)) {
 		word = message_word(key, i);
 		memcpy(data + i, &word, size - i < sizeof(word) ? size - i : sizeof(word));
 	}
@@ -226,9 +225,8 @@ static void message_make(uint64_t key, uint8_t *data, size_t size)
 static void message_check(const struct channel *c, uint32_t seq, const uint8_t *data, size_t size)
 {
 	uint64_t key = message_key(c->peer, c, seq), word;
-	size_t i;
 
-	for (i = 0; i < size; i += sizeof(word)) {
+	for (size_t i = 0; i < size; i += sizeof(word)) {
 		word = message_word(key, i);
 		if (memcmp(data + i, &word, size - i < sizeof(word) ? size - i : sizeof(word)))
 			die("wrong byte: channel %d, message %u of %zu bytes, at %zu", c->id, seq,
@@ -420,11 +418,10 @@ static void channel_begin(struct channel *c)
 static void channels_open(void)
 {
 	uint64_t deadline_ms = clock_ms() + CONNECT_S * 1000;
-	int i;
 
-	for (i = 0; i < us.num_channels; i++)
+	for (int i = 0; i < us.num_channels; i++)
 		channel_listen(&us.channels[i]);
-	for (i = 0; i < us.num_channels; i++) {
+	for (int i = 0; i < us.num_channels; i++) {
 		handle_take(&us.channels[i], deadline_ms);
 		while (!channel_connects(&us.channels[i])) {
 			if (clock_ms() > deadline_ms)
@@ -439,13 +436,11 @@ static void channels_open(void)
 
 static void guest_await(int number)
 {
-	int i;
-
 	us.guest = number;
 	us.guest_is_there = false;
 	snprintf(us.guest_folder, sizeof(us.guest_folder), "%s/guest-%d", us.folder, number);
 	memset(us.guests, 0, sizeof(us.guests));
-	for (i = 0; i < us.num_guests; i++) {
+	for (int i = 0; i < us.num_guests; i++) {
 		us.guests[i].peer = GUEST;
 		us.guests[i].id = us.rank * us.num_guests + i;
 		us.guests[i].seed = us.seed + (uint32_t)number;
@@ -456,7 +451,6 @@ static void guest_await(int number)
 static void guest_look(void)
 {
 	char name[PATH_BYTES];
-	int i;
 
 	if (!us.num_guests || us.guest_is_there)
 		return;
@@ -464,7 +458,7 @@ static void guest_look(void)
 	if (access(name, F_OK))
 		return;
 	us.guest_is_there = true;
-	for (i = 0; i < us.num_guests; i++) {
+	for (int i = 0; i < us.num_guests; i++) {
 		handle_take(&us.guests[i], clock_ms());
 		channel_listen(&us.guests[i]);
 	}
@@ -503,9 +497,7 @@ static bool guest_turn(bool stop)
 
 static bool guest_is_done(void)
 {
-	int i;
-
-	for (i = 0; us.guest_is_there && i < us.num_guests; i++) {
+	for (int i = 0; us.guest_is_there && i < us.num_guests; i++) {
 		if (!channel_is_done(&us.guests[i]))
 			return false;
 	}
@@ -518,7 +510,6 @@ static void stream(uint64_t seconds)
 {
 	uint64_t began_ms = clock_ms(), shown_ms = 0, now_ms;
 	bool stop = false, moved, done = false;
-	int i;
 
 	while (!done) {
 		now_ms = clock_ms();
@@ -532,7 +523,7 @@ static void stream(uint64_t seconds)
 		}
 		moved = guest_turn(stop);
 		done = guest_is_done();
-		for (i = 0; i < us.num_channels; i++) {
+		for (int i = 0; i < us.num_channels; i++) {
 			moved |= channel_turn(&us.channels[i], stop);
 			done &= channel_is_done(&us.channels[i]);
 		}
@@ -548,7 +539,6 @@ static void arguments_read(char **argv)
 {
 	void *library = dlopen(argv[1], RTLD_NOW | RTLD_LOCAL);
 	const char *guests = getenv("ALL_SIZES_GUESTS");
-	int i;
 
 	us.net = library ? dlsym(library, NCCL_NET_SYMBOL_NEWEST) : NULL;
 	if (!us.net)
@@ -568,7 +558,7 @@ static void arguments_read(char **argv)
 	if (us.num_channels < 1 || us.num_channels > CHANNELS_MAX || us.num_guests < 0 ||
 	    us.num_guests > CHANNELS_MAX)
 		die("1 to %d comms", CHANNELS_MAX);
-	for (i = 0; i < us.num_channels; i++) {
+	for (int i = 0; i < us.num_channels; i++) {
 		us.channels[i].id = i;
 		us.channels[i].seed = us.seed;
 		us.channels[i].peer = us.rank == GUEST ? i / (us.num_channels / 2) : !us.rank;
@@ -579,7 +569,6 @@ static void arguments_read(char **argv)
 int main(int argc, char **argv)
 {
 	struct nccl_comm_config config = {.traffic_class = NCCL_UNDEFINED};
-	int i;
 
 	if (argc != 8)
 		die("usage: all_sizes PLUGIN FOLDER RANK COMMS SECONDS MAX_BYTES SEED");
@@ -588,9 +577,9 @@ int main(int argc, char **argv)
 	CALL(us.net->devices(&us.num_devices));
 	channels_open();
 	stream((uint64_t)atol(argv[5]));
-	for (i = 0; i < us.num_channels; i++)
+	for (int i = 0; i < us.num_channels; i++)
 		channel_close(&us.channels[i]);
-	for (i = 0; us.guest_is_there && i < us.num_guests; i++)
+	for (int i = 0; us.guest_is_there && i < us.num_guests; i++)
 		channel_close(&us.guests[i]);
 	CALL(us.net->finalize(us.context));
 	printf("rank %d: %" PRIu64 " messages, %" PRIu64 " bytes are right\n", us.rank, us.messages,

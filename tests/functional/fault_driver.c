@@ -163,9 +163,7 @@ struct worker {
 
 static const struct command *command_find(const struct line *line)
 {
-	size_t i;
-
-	for (i = 0; i < sizeof(commands) / sizeof(commands[0]); i++) {
+	for (size_t i = 0; i < sizeof(commands) / sizeof(commands[0]); i++) {
 		if (line->first < line->num_words &&
 		    !strcmp(commands[i].name, line->words[line->first]) &&
 		    commands[i].words == line->num_words - line->first)
@@ -283,7 +281,6 @@ static bool worker_join(struct worker *worker, uint64_t limit_ms)
 static bool worker_line(struct worker *workers, struct line *line, bool *bad)
 {
 	struct worker *worker;
-	int i;
 
 	if (line->num_words < 2 ||
 	    (strcmp(line->words[0], "thread") != 0 && strcmp(line->words[0], "join") != 0))
@@ -295,7 +292,7 @@ static bool worker_line(struct worker *workers, struct line *line, bool *bad)
 	}
 	worker->line = *line;
 	/* The words point into the copy. */
-	for (i = 0; i < line->num_words; i++)
+	for (int i = 0; i < line->num_words; i++)
 		worker->line.words[i] = worker->line.text + (line->words[i] - line->text);
 	worker->line.first = 2;
 	*bad |= pthread_create(&worker->thread, NULL, line_run, &worker->line) != 0;

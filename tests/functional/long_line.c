@@ -133,14 +133,13 @@ int main(int argc, char **argv)
 	struct pollfd fds[2];
 	struct timespec pause;
 	uint64_t delay_ns, due_ns, other_ns, now;
-	int i;
 
 	if (argc != 4) {
 		fprintf(stderr, "Usage: long_line NIC NIC MILLISECONDS\n");
 		return 2;
 	}
 	delay_ns = strtoull(argv[3], NULL, 10) * NS_PER_MS;
-	for (i = 0; i < 2; i++) {
+	for (int i = 0; i < 2; i++) {
 		fds[i] = (struct pollfd){.fd = nic_open(argv[1 + i]), .events = POLLIN};
 		lines[i].ring = malloc(RING_BYTES);
 		if (!lines[i].ring)

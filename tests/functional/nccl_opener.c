@@ -70,9 +70,8 @@ static bool plugin_show(void *handle)
 {
 	const struct table *table = NULL;
 	struct link_map *map;
-	size_t i;
 
-	for (i = 0; i < sizeof(versions) / sizeof(versions[0]) && !table; i++)
+	for (size_t i = 0; i < sizeof(versions) / sizeof(versions[0]) && !table; i++)
 		table = dlsym(handle, versions[i]);
 	if (table && !dlinfo(handle, RTLD_DI_LINKMAP, &map))
 		printf("%s %s\n", map->l_name, table->name);
@@ -120,7 +119,6 @@ int main(int argc, char **argv)
 					    "NCCL_SOCKET_IFNAME"};
 	const char *library = "nccl";
 	bool is_old = false;
-	size_t i;
 
 	for (; argc > 1; argc--) {
 		if (!strcmp(argv[argc - 1], "--rccl"))
@@ -133,7 +131,7 @@ int main(int argc, char **argv)
 	files_apply(library);
 	if (!list_try(library, is_old))
 		return 1;
-	for (i = 0; i < sizeof(shown) / sizeof(shown[0]); i++)
+	for (size_t i = 0; i < sizeof(shown) / sizeof(shown[0]); i++)
 		printf("%s=%s\n", shown[i], getenv(shown[i]) ? getenv(shown[i]) : "(not set)");
 	return 0;
 }

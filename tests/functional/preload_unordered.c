@@ -36,9 +36,8 @@ static void bytes_copy(void *to, const void *from, size_t size)
 {
 	const volatile char *source = from;
 	volatile char *target = to;
-	size_t i;
 
-	for (i = 0; i < size; i++)
+	for (size_t i = 0; i < size; i++)
 		target[i] = source[i];
 }
 
@@ -46,13 +45,12 @@ static void bytes_copy(void *to, const void *from, size_t size)
 static void lines_copy(void *to, const void *from, size_t size)
 {
 	size_t at = (LINE - (uintptr_t)to % LINE) % LINE;
-	int i;
 
 	if (size >= at + LINE) {
 		for (; at + LINE <= size; at += LINE)
 			bytes_copy((char *)to + at + FLAG_AT, (const char *)from + at + FLAG_AT,
 				   sizeof(uint64_t));
-		for (i = 0; i < YIELDS; i++)
+		for (int i = 0; i < YIELDS; i++)
 			sched_yield();
 	}
 	bytes_copy(to, from, size);

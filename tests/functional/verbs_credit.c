@@ -35,14 +35,13 @@ static int sender(const char *how)
 {
 	struct card theirs, ignored, mine = card_own();
 	struct mesh_mr *mr;
-	int i;
 
 	card_put("sender", &mine);
 	card_get("receiver", &theirs);
 	remote_open(&theirs);
 	if (mesh_mr_open(domain, &word, WORD_BYTES, &mr))
 		fail("no registration");
-	for (i = 0; i < WRITES; i++) {
+	for (int i = 0; i < WRITES; i++) {
 		word = (uint64_t)i + 1;
 		if (write_there(&theirs, mr, &word, WORD_BYTES))
 			fail("a write did not succeed");
@@ -55,7 +54,7 @@ static int sender(const char *how)
 	if (strcmp(how, "peer") != 0)
 		return 0;
 	card_await("closed", &ignored, nap);
-	for (i = 0; i < POLLS; i++)
+	for (int i = 0; i < POLLS; i++)
 		turn();
 	return 0;
 }
@@ -64,7 +63,6 @@ static int receiver(void)
 {
 	struct card theirs, ignored, mine = card_own();
 	struct mesh_mr *mr;
-	int i;
 
 	card_get("sender", &theirs);
 	remote_open(&theirs);
@@ -77,7 +75,7 @@ static int receiver(void)
 	while (!*(volatile uint64_t *)&word)
 		turn();
 	card_await("written", &ignored, nap);
-	for (i = 0; i < POLLS; i++)
+	for (int i = 0; i < POLLS; i++)
 		turn();
 	card_put("polled", &mine);
 	mesh_mr_close(mr);

@@ -64,7 +64,6 @@ static int receiver(const char *how)
 {
 	struct card mine = card_own(), theirs, ignored;
 	bool promised = !strcmp(how, "open"), arrived;
-	uint64_t until;
 	struct mesh_mr *mr;
 
 	if (!strcmp(how, "cached"))
@@ -83,7 +82,7 @@ static int receiver(const char *how)
 	memset(memory, 0, MEMORY_BYTES); /* reused */
 	card_put("taken_back", &mine);
 	card_get("late", &ignored);
-	for (until = mesh_clock_ms() + LOOK_MS; mesh_clock_ms() < until;)
+	for (uint64_t until = mesh_clock_ms() + LOOK_MS; mesh_clock_ms() < until;)
 		turn();
 	arrived = memory[0] || memory[MEMORY_BYTES - 1];
 	printf("late write: %s\n", arrived ? "arrived" : "refused");

@@ -98,12 +98,11 @@ static void grants_fill(int comm, const struct mesh_message_header *header, uint
 	struct mesh_grant grant;
 	size_t size = mesh_grant_size(header->paths);
 	struct granted *granted;
-	int i, k;
 
-	for (i = 0; i < header->count; i++) {
+	for (int i = 0; i < header->count; i++) {
 		memset(&grant, 0, sizeof(grant));
 		grant.size = take(1) % 4 ? STRIDE : take(4);
-		for (k = 0; k < header->paths; k++) {
+		for (int k = 0; k < header->paths; k++) {
 			granted = &run.grants[run.num_grants++ % GRANTS];
 			granted->comm = comm;
 			granted->seq = header->seq + (uint32_t)i;

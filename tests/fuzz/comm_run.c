@@ -28,9 +28,8 @@ void lines_read(enum mesh_log_level level, const char *file, int line, const cha
 {
 	static const void *kept[4096];
 	static size_t num_kept;
-	int i;
 
-	for (i = 0; i < COMMS && strstr(text, "its memory stays allocated"); i++)
+	for (int i = 0; i < COMMS && strstr(text, "its memory stays allocated"); i++)
 		kept[num_kept++ % (sizeof(kept) / sizeof(kept[0]))] = run.opened[i];
 }
 
@@ -93,9 +92,7 @@ char *slot_data(const struct slot *slot)
 
 static struct slot *slot_find(int comm, uint32_t seq)
 {
-	int i;
-
-	for (i = 0; i < SLOTS; i++) {
+	for (int i = 0; i < SLOTS; i++) {
 		if (run.slots[i].request && run.slots[i].comm == comm && run.slots[i].seq == seq)
 			return &run.slots[i];
 	}
@@ -164,13 +161,12 @@ static void send_learn(const struct fake_post *post)
 	const struct mesh_path *path = buffer->owner;
 	struct mesh_grant grant;
 	size_t size;
-	int i;
 
 	check(header);
 	if (header->type != MESH_MESSAGE_GRANT)
 		return;
 	size = mesh_grant_size(header->paths);
-	for (i = 0; i < header->count; i++) {
+	for (int i = 0; i < header->count; i++) {
 		memcpy(&grant, (const uint8_t *)(header + 1) + (size_t)i * size, size);
 		grant_check(index_of(path->comm), header->seq + (uint32_t)i, &grant, header->paths);
 	}
@@ -202,32 +198,29 @@ static void write_learn(const struct fake_post *post)
 static void reads_empty(void)
 {
 	char bytes[4096];
-	int i;
 
 	if (!machine.said)
 		return;
 	machine.said = false;
-	for (i = 0; i < fixture.num_paths; i++)
+	for (int i = 0; i < fixture.num_paths; i++)
 		while (recv(run.reads[i], bytes, sizeof(bytes), MSG_DONTWAIT) > 0)
 			continue;
-	for (i = 0; i < run.num_lives; i++)
+	for (int i = 0; i < run.num_lives; i++)
 		while (recv(run.reads[FIXTURE_PATHS + i], bytes, sizeof(bytes), MSG_DONTWAIT) > 0)
 			continue;
 }
 
 void learn(void)
 {
-	int i;
-
 	for (; run.seen_sends < fake.sends.num; run.seen_sends++)
 		send_learn(&fake.sends.posts[run.seen_sends]);
 	for (; run.seen_writes < fake.writes.num; run.seen_writes++)
 		write_learn(&fake.writes.posts[run.seen_writes]);
 	reads_empty();
 	check(!mesh_lock_held(&fixture.setup.process.lock));
-	for (i = 0; i < COMMS; i++)
+	for (int i = 0; i < COMMS; i++)
 		check(!run.comms[i] || !mesh_lock_held(&run.comms[i]->lock));
-	for (i = 0; i < fixture.num_paths; i++)
+	for (int i = 0; i < fixture.num_paths; i++)
 		check(!mesh_lock_held(&fixture.domains[i]->lock));
 }
 
@@ -244,11 +237,9 @@ void forget(void)
 
 void all_end(bool fails)
 {
-	int i;
-
 	fixture_poll();
 	forget();
-	for (i = 0; i < 8 && (fake.sends.num || fake.writes.num); i++) {
+	for (int i = 0; i < 8 && (fake.sends.num || fake.writes.num); i++) {
 		posts_end(&fake.sends, fails);
 		posts_end(&fake.writes, fails);
 		fixture_poll(); /* which may post more */
@@ -260,11 +251,9 @@ void all_end(bool fails)
 /* What failed was connected: the provider, or the plugin's connector, makes it anew. */
 void connect_again(void)
 {
-	int i;
-
-	for (i = 0; i < fixture.num_paths; i++)
+	for (int i = 0; i < fixture.num_paths; i++)
 		fixture.peers[i].remote->flow->connected = true;
-	for (i = 0; i < run.num_lives; i++)
+	for (int i = 0; i < run.num_lives; i++)
 		run.lives[i].remote->flow->connected = true;
 }
 

@@ -30,9 +30,8 @@ static void list_use(const struct mesh_cable_list *list)
 	struct mesh_plan_request request = {.shape = {MESH_SHAPE_CABLES, {0}, 0, 1}};
 	struct plan_nodes nodes = {.num_nodes = 0};
 	struct mesh_plan plan;
-	int i;
 
-	for (i = 0; i < list->num_cables; i++)
+	for (int i = 0; i < list->num_cables; i++)
 		if (!mesh_node_name_valid(list->cables[i].ends[0].node) ||
 		    (*list->cables[i].ends[1].port &&
 		     !mesh_port_name_valid(list->cables[i].ends[1].port)))
@@ -48,7 +47,7 @@ static void list_use(const struct mesh_cable_list *list)
 		return;
 	if (plan.topology.num_cables != list->num_cables)
 		abort();
-	for (i = 0; i < list->num_cables; i++) {
+	for (int i = 0; i < list->num_cables; i++) {
 		struct mesh_addr a = mesh_plan_addr(&plan, i, 0), b = mesh_plan_addr(&plan, i, 1);
 
 		if (!mesh_addr_same_subnet(&a, &b) || mesh_addr_equal(&a, &b))

@@ -19,7 +19,6 @@ static void text_use(const char *text, size_t size)
 static void frame_use(const struct mesh_check_frame *frame)
 {
 	struct mesh_addr addr;
-	uint32_t i;
 
 	if (frame->header.length > MESH_CHECK_PAYLOAD_MAX)
 		abort();
@@ -28,7 +27,7 @@ static void frame_use(const struct mesh_check_frame *frame)
 	if (frame->header.type == MESH_CHECK_HELLO) {
 		text_use(frame->hello.node, sizeof(frame->hello.node));
 		text_use(frame->hello.site, sizeof(frame->hello.site));
-		for (i = 0; i < frame->hello.num_nics; i++) {
+		for (uint32_t i = 0; i < frame->hello.num_nics; i++) {
 			char text[MESH_ADDR_TEXT_MAX];
 
 			text_use(frame->hello.nics[i].netdev, MESH_CHECK_NETDEV_MAX);
@@ -37,7 +36,7 @@ static void frame_use(const struct mesh_check_frame *frame)
 		}
 	}
 	if (frame->header.type == MESH_CHECK_FACING)
-		for (i = 0; i < frame->facing.num_cables; i++)
+		for (uint32_t i = 0; i < frame->facing.num_cables; i++)
 			text_use(frame->facing.cables[i].peer, MESH_NODE_NAME_MAX);
 	if (frame->header.type == MESH_CHECK_ERROR)
 		text_use(frame->error.text, sizeof(frame->error.text));

@@ -110,9 +110,7 @@ static void slot_test(struct slot *slot)
 
 static void step_test(void)
 {
-	int i;
-
-	for (i = 0; i < SLOTS; i++) {
+	for (int i = 0; i < SLOTS; i++) {
 		if (run.slots[i].request)
 			slot_test(&run.slots[i]);
 	}
@@ -149,14 +147,13 @@ static void step_engine(void)
 	struct mesh_process *process = &fixture.setup.process;
 	uint32_t way = take(1);
 	uint64_t now_ms;
-	int i;
 
 	machine.now_ns += times_ms[way % (sizeof(times_ms) / sizeof(times_ms[0]))] * 1000000;
 	now_ms = mesh_clock_ms();
 	mesh_lock_take(&process->lock);
 	mesh_comms_asked_tick(process, now_ms);
 	mesh_comms_recover(process);
-	for (i = 0; i < COMMS; i++) {
+	for (int i = 0; i < COMMS; i++) {
 		if (run.comms[i])
 			mesh_stall_tick(run.comms[i], now_ms);
 	}
@@ -167,10 +164,8 @@ static void step_engine(void)
 
 static void ids_remember(const struct mesh_peer *peer)
 {
-	int i, k;
-
-	for (i = 0; i < COMMS; i++)
-		for (k = 0; run.comms[i] && k < run.comms[i]->num_paths; k++)
+	for (int i = 0; i < COMMS; i++)
+		for (int k = 0; run.comms[i] && k < run.comms[i]->num_paths; k++)
 			if (run.comms[i]->paths[k].peer == peer)
 				run.old_ids[run.num_old_ids++ % OLD_IDS] =
 					run.comms[i]->paths[k].sink.id;
@@ -346,13 +341,12 @@ static struct mesh_comm *comm_open(int key, int num_paths)
 		.handle = run.sending ? &fixture_handle : NULL,
 	};
 	struct mesh_comm *comm = NULL;
-	int i;
 
 	mesh_lock_take(&process->lock);
 	check_equal(mesh_comm_open(&fixture.net, &fixture.peers[0], &wish, &comm), 0);
-	for (i = 1; i < num_paths; i++)
+	for (int i = 1; i < num_paths; i++)
 		check_equal(mesh_comm_path_add(comm, &fixture.peers[i], false), 0);
-	for (i = 0; i < num_paths; i++)
+	for (int i = 0; i < num_paths; i++)
 		fixture_accept(&comm->paths[i], FIXTURE_REMOTE_ID + (uint32_t)i,
 			       FIXTURE_REMOTE_TOKEN);
 	mesh_lock_release(&process->lock);
@@ -415,9 +409,8 @@ static void end(void)
 {
 	struct mesh_process *process = &fixture.setup.process;
 	struct mesh_peer *peer;
-	int i;
 
-	for (i = 0; i < COMMS; i++) {
+	for (int i = 0; i < COMMS; i++) {
 		if (run.comms[i])
 			comm_close(i);
 	}
@@ -425,9 +418,9 @@ static void end(void)
 	mesh_lock_take(&process->lock);
 	mesh_rejoins_close(process);
 	mesh_lock_release(&process->lock);
-	for (i = 0; i < fixture.num_paths; i++)
+	for (int i = 0; i < fixture.num_paths; i++)
 		peer_leave(&fixture.peers[i], run.reads[i]);
-	for (i = 0; i < run.num_lives; i++) {
+	for (int i = 0; i < run.num_lives; i++) {
 		peer_leave(&run.lives[i], run.reads[FIXTURE_PATHS + i]);
 		mesh_remote_close(run.lives[i].domain, run.lives[i].remote);
 		free(run.lives[i].out);
@@ -443,13 +436,11 @@ static void end(void)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	int i;
-
 	if (!size)
 		return 0;
 	run_begin(data + 1, size - 1);
 	begin(data[0]);
-	for (i = 0; i < STEPS && machine.left; i++)
+	for (int i = 0; i < STEPS && machine.left; i++)
 		step();
 	end();
 	return 0;

@@ -11,7 +11,6 @@ static void frame_use(const struct mesh_frame *frame)
 {
 	struct mesh_endpoint_addr endpoint;
 	struct mesh_wire_nic wire;
-	int i;
 
 	if (frame->header.type != MESH_FRAME_HELLO)
 		return;
@@ -19,11 +18,11 @@ static void frame_use(const struct mesh_frame *frame)
 	    frame->hello.name_len > MESH_ENDPOINT_NAME_MAX ||
 	    strlen(frame->hello.node_name) >= MESH_NODE_NAME_MAX)
 		abort();
-	for (i = 0; frame->hello.node_name[i]; i++) {
+	for (int i = 0; frame->hello.node_name[i]; i++) {
 		if (frame->hello.node_name[i] < ' ' || frame->hello.node_name[i] > '~')
 			abort();
 	}
-	for (i = 0; i < frame->hello.num_nics; i++) {
+	for (int i = 0; i < frame->hello.num_nics; i++) {
 		if (mesh_wire_nic_decode(&frame->hello.nics[i], &endpoint))
 			abort();
 		mesh_wire_nic_encode(&endpoint, &wire);

@@ -33,11 +33,10 @@ static void paths(const struct mesh_handle *handle)
 		.same_count = handle->listen_id & 2,
 	};
 	struct mesh_path_choice choice;
-	int i;
 
 	mesh_path_choose(handle->endpoints, handle->num_endpoints, handle->endpoints,
 			 handle->num_endpoints, &hints, &choice);
-	for (i = 0; i < choice.num_candidates; i++) {
+	for (int i = 0; i < choice.num_candidates; i++) {
 		if (choice.candidates[i].local >= handle->num_endpoints ||
 		    choice.candidates[i].remote >= handle->num_endpoints)
 			abort();

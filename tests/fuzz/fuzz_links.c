@@ -25,9 +25,8 @@ static void answer_use(const struct mesh_links_answer *answer, size_t size)
 	static struct mesh_links_link links[256];
 	struct mesh_links_answer copy = *answer;
 	struct mesh_addr addr;
-	int i;
 
-	for (i = 0; i < answer->num_nics; i++) {
+	for (int i = 0; i < answer->num_nics; i++) {
 		mesh_links_nic_get(answer, i, &nics[i]);
 		fuzz_text_printable(nics[i].netdev, sizeof(nics[i].netdev));
 		if (nics[i].nic >= MESH_NICS_MAX)
@@ -35,7 +34,7 @@ static void answer_use(const struct mesh_links_answer *answer, size_t size)
 		if (nics[i].addr.family)
 			mesh_neighbour_addr_get(&nics[i].addr, &addr);
 	}
-	for (i = 0; i < answer->num_links; i++) {
+	for (int i = 0; i < answer->num_links; i++) {
 		mesh_links_link_get(answer, i, &links[i]);
 		if (links[i].nic >= MESH_NICS_MAX || links[i].peer_nic >= MESH_NICS_MAX)
 			abort();

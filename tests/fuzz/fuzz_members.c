@@ -54,9 +54,8 @@ static void neighbours_answer(uint64_t job)
 {
 	struct mesh_neighbour answer, decoded;
 	struct mesh_neighbour_link link;
-	int i;
 
-	for (i = 0; i < member.num_links; i++) {
+	for (int i = 0; i < member.num_links; i++) {
 		fuzz_check(mesh_members_link(&members, member.links[i].ifindex, &link));
 		answer = link.about;
 		answer.job = job;

@@ -16,14 +16,13 @@ static uint64_t payload_walk(const struct mesh_message_header *header, const uin
 	struct mesh_grant grant;
 	size_t grant_size = mesh_grant_size(header->paths);
 	uint64_t sum = 0;
-	uint32_t i;
 
 	switch ((enum mesh_message_type)header->type) {
 	case MESH_MESSAGE_GRANT:
 		if (!header->count || header->count > MESH_GRANTS_PER_MESSAGE || !header->paths ||
 		    header->paths > MESH_PATHS_MAX)
 			abort();
-		for (i = 0; i < header->count; i++) {
+		for (uint32_t i = 0; i < header->count; i++) {
 			memcpy(&grant, payload + i * grant_size, grant_size);
 			sum += grant.size + grant.targets[header->paths - 1].key;
 		}
@@ -48,7 +47,7 @@ static uint64_t payload_walk(const struct mesh_message_header *header, const uin
 		sum = arrived.granules;
 		break;
 	case MESH_MESSAGE_DATA:
-		for (i = 0; i < header->length; i++)
+		for (uint32_t i = 0; i < header->length; i++)
 			sum += payload[i];
 		break;
 	default:

@@ -15,14 +15,13 @@ static void neighbour_use(const struct mesh_neighbour *neighbour, size_t size)
 	struct mesh_neighbour copy = {0};
 	struct mesh_addr addr;
 	char text[MESH_ADDR_TEXT_MAX];
-	int i;
 
 	if (size > sizeof(*neighbour) || neighbour->nic >= MESH_NICS_MAX ||
 	    neighbour->num_processes > MESH_NEIGHBOUR_PROCESSES_MAX)
 		abort();
 	fuzz_text_printable(neighbour->netdev, sizeof(neighbour->netdev));
 	fuzz_text_printable(neighbour->site, sizeof(neighbour->site));
-	for (i = 0; i < neighbour->num_addrs; i++) {
+	for (int i = 0; i < neighbour->num_addrs; i++) {
 		mesh_neighbour_addr_get(&neighbour->addrs[i], &addr);
 		mesh_addr_text_prefix(&addr, text);
 		if (!mesh_neighbour_has_addr(neighbour, &addr) ||

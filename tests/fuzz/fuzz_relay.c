@@ -100,19 +100,15 @@ static void step_carrier(void)
 /* What was lost was connected: the provider makes it anew. */
 static void connect_again(void)
 {
-	int i;
-
-	for (i = 0; i < RELAY_NICS; i++)
+	for (int i = 0; i < RELAY_NICS; i++)
 		relay_run.remotes[i]->flow->connected = true;
 }
 
 /* The fake has room for so many operations only. */
 static void room_make(void)
 {
-	int i;
-
-	for (i = 0; i < 8 && (fake.sends.num > POSTS_MANY || fake.writes.num > POSTS_MANY ||
-			      fake.completed > POSTS_MANY);
+	for (int i = 0; i < 8 && (fake.sends.num > POSTS_MANY || fake.writes.num > POSTS_MANY ||
+				  fake.completed > POSTS_MANY);
 	     i++) {
 		posts_end(&fake.sends, false);
 		posts_end(&fake.writes, false);
@@ -148,13 +144,11 @@ static void step(void)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	int i;
-
 	if (!size)
 		return 0;
 	machine_begin(data + 1, size - 1);
 	relay_begin(data[0]);
-	for (i = 0; i < STEPS && machine.left; i++)
+	for (int i = 0; i < STEPS && machine.left; i++)
 		step();
 	relay_end();
 	return 0;

@@ -86,7 +86,6 @@ static void nics_select(const struct mesh_config *config)
 static void filter_parse(const char *text)
 {
 	struct mesh_nic_filter filter = {.num_items = -7};
-	int i;
 
 	if (mesh_nic_filter_parse(text, &filter)) {
 		if (filter.num_items != -7)
@@ -95,7 +94,7 @@ static void filter_parse(const char *text)
 	}
 	if (filter.num_items < 0 || filter.num_items > MESH_NIC_FILTER_MAX)
 		abort();
-	for (i = 0; i < filter.num_items; i++) {
+	for (int i = 0; i < filter.num_items; i++) {
 		const struct mesh_nic_filter_item *item = &filter.items[i];
 
 		if (!item->name[0] || !memchr(item->name, 0, sizeof(item->name)) ||
@@ -108,7 +107,6 @@ static void rails_parse(const char *text)
 {
 	struct mesh_rails rails = {.num_subnets = -7};
 	struct mesh_addr addr;
-	int i;
 
 	if (mesh_rails_parse(text, &rails)) {
 		if (rails.num_subnets != -7)
@@ -117,7 +115,7 @@ static void rails_parse(const char *text)
 	}
 	if (rails.num_subnets < 0 || rails.num_subnets > MESH_RAIL_SUBNETS_MAX)
 		abort();
-	for (i = 0; i < rails.num_subnets; i++) {
+	for (int i = 0; i < rails.num_subnets; i++) {
 		addr = rails.subnets[i].subnet;
 		if (mesh_rail_of(&rails, &addr) < 0)
 			abort();

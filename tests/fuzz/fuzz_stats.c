@@ -11,11 +11,10 @@ static struct mesh_stats_page page;
 static void decode(const void *bytes, size_t size)
 {
 	struct mesh_addr local, remote;
-	uint32_t i;
 
 	if (mesh_stats_decode(bytes, size, &page))
 		return;
-	for (i = 0; i < page.header.num_circuits; i++) {
+	for (uint32_t i = 0; i < page.header.num_circuits; i++) {
 		const struct mesh_stats_circuit *circuit = &page.circuits[i];
 
 		if (circuit->state == MESH_STATS_FREE)
@@ -26,7 +25,7 @@ static void decode(const void *bytes, size_t size)
 		    strlen(circuit->nic_down) >= sizeof(circuit->nic_down))
 			abort();
 	}
-	for (i = 0; i < page.header.num_entries; i++) {
+	for (uint32_t i = 0; i < page.header.num_entries; i++) {
 		const struct mesh_stats_entry *entry = &page.entries[i];
 
 		if (entry->state == MESH_STATS_FREE)

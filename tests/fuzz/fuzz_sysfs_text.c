@@ -21,10 +21,9 @@ static void numbers(const char *text)
 {
 	static const uint64_t limits[] = {0, 1, 9, 255, 1000, UINT32_MAX, UINT64_MAX};
 	uint64_t value;
-	size_t i;
 	int mbps, ret;
 
-	for (i = 0; i < sizeof(limits) / sizeof(limits[0]); i++) {
+	for (size_t i = 0; i < sizeof(limits) / sizeof(limits[0]); i++) {
 		value = 0x5a5a;
 		ret = mesh_sysfs_number_parse(text, limits[i], &value);
 		result_check(ret, value == 0x5a5a);
@@ -55,7 +54,6 @@ static void identities(const char *text)
 	enum mesh_gid_type type;
 	uint8_t bytes[16];
 	uint64_t guid = 0x5a5a;
-	int layer;
 
 	memcpy(bytes, before, sizeof(bytes));
 	result_check(mesh_sysfs_gid_parse(text, bytes), !memcmp(bytes, before, 16));
@@ -64,7 +62,7 @@ static void identities(const char *text)
 	if (memcmp(bytes + 8, before, 8)) /* a MAC has eight bytes */
 		abort();
 	result_check(mesh_sysfs_guid_parse(text, &guid), guid == 0x5a5a);
-	for (layer = MESH_LINK_LAYER_NONE; layer <= MESH_LINK_LAYER_INFINIBAND; layer++) {
+	for (int layer = MESH_LINK_LAYER_NONE; layer <= MESH_LINK_LAYER_INFINIBAND; layer++) {
 		type = MESH_GID_UNKNOWN;
 		result_check(mesh_sysfs_gid_type_parse(text, (enum mesh_link_layer)layer, &type),
 			     type == MESH_GID_UNKNOWN);

@@ -26,12 +26,10 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
 
 static void map_check(const struct topo_map *map)
 {
-	int i;
-
-	for (i = 0; i < map->num_nics; i++)
+	for (int i = 0; i < map->num_nics; i++)
 		if (map->nics[i].link >= map->num_links || map->nics[i].node >= map->num_nodes)
 			abort();
-	for (i = 0; i < map->num_links; i++)
+	for (int i = 0; i < map->num_links; i++)
 		if (map->links[i].num < 2 ||
 		    map->links[i].first + map->links[i].num > map->num_nics)
 			abort();

@@ -127,9 +127,7 @@ void post_end(struct fake_post *post, bool fails)
 
 void posts_end(struct fake_posts *posts, bool fails)
 {
-	int i;
-
-	for (i = 0; i < posts->num; i++)
+	for (int i = 0; i < posts->num; i++)
 		post_end(&posts->posts[i], fails);
 }
 

@@ -81,7 +81,6 @@ void relay_step_open(void)
 {
 	struct mesh_frame_open *open;
 	struct mesh_frame frame;
-	int i;
 
 	memset(&frame, 0, sizeof(frame));
 	open = &frame.open;
@@ -92,7 +91,7 @@ void relay_step_open(void)
 	open->num_paths = (uint8_t)(1 + take(1) % 2);
 	open->num_relays = (uint8_t)(1 + take(1) % 4);
 	open->at = (uint8_t)(take(1) % open->num_relays);
-	for (i = 0; i < open->num_relays; i++)
+	for (int i = 0; i < open->num_relays; i++)
 		open->route[i] = i == open->at ? RELAY_OWN_NODE : RELAY_NODE(i + 10);
 	if (open->at + 1 < open->num_relays)
 		open->route[open->at + 1] = node_take();

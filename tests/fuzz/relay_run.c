@@ -106,9 +106,7 @@ void __wrap_mesh_connector_wake(struct mesh_domain *domain)
 
 static void domain_posts_end(struct fake_posts *posts, const struct mesh_domain *domain)
 {
-	int i;
-
-	for (i = 0; i < posts->num; i++) {
+	for (int i = 0; i < posts->num; i++) {
 		if (posts->posts[i].domain == domain->domain)
 			post_end(&posts->posts[i], true);
 	}
@@ -117,9 +115,7 @@ static void domain_posts_end(struct fake_posts *posts, const struct mesh_domain 
 /* What is in flight there fails: the provider has nothing left of it. */
 void __wrap_mesh_remotes_fence(struct mesh_fence *fences, int count)
 {
-	int i;
-
-	for (i = 0; i < count; i++) {
+	for (int i = 0; i < count; i++) {
 		check(fences[i].remote);
 		domain_posts_end(&fake.sends, fences[i].domain);
 		domain_posts_end(&fake.writes, fences[i].domain);
@@ -190,17 +186,16 @@ static void hop_check(const struct mesh_circuit *circuit)
 {
 	const struct mesh_hop_segment *segment;
 	const struct mesh_held *held;
-	unsigned int i, k;
 	uint64_t used = 0;
 
-	for (i = 0; circuit->hop.segments && i < MESH_GRANULES; i++) {
+	for (unsigned int i = 0; circuit->hop.segments && i < MESH_GRANULES; i++) {
 		segment = &circuit->hop.segments[i];
 		if (segment->state == MESH_HOP_FREE)
 			continue;
 		held = segment->owner;
 		check(held->circuit == circuit);
 		check(held == &circuit->held[held->what.granule]);
-		for (k = i; k < i + segment->granules; k++) {
+		for (unsigned int k = i; k < i + segment->granules; k++) {
 			check(k < MESH_GRANULES && !(used >> k & 1));
 			used |= (uint64_t)1 << k;
 		}
@@ -261,21 +256,20 @@ void relay_check(void)
 	const struct mesh_relay *relay = relay_run.process->relay;
 	const struct mesh_circuit *circuit;
 	uint64_t memory = 0;
-	int i;
 
 	check(!mesh_lock_held(&relay_run.process->lock));
-	for (i = 0; i < RELAY_NICS; i++)
+	for (int i = 0; i < RELAY_NICS; i++)
 		domain_is_free(relay_run.domains[i]);
 	LIST_FOREACH(circuit, &relay->circuits, entry) {
 		circuit_check(circuit);
 		memory += circuit->bytes;
 	}
 	check(memory == relay->memory && memory <= relay_run.process->config.relay_memory_bytes);
-	for (i = 0; i < fake.writes.num; i++) {
+	for (int i = 0; i < fake.writes.num; i++) {
 		if (fake.writes.posts[i].context)
 			write_check(&fake.writes.posts[i]);
 	}
-	for (i = 0; i < RELAY_PEERS && machine.said; i++)
+	for (int i = 0; i < RELAY_PEERS && machine.said; i++)
 		said_check(i);
 	machine.said = false;
 }
@@ -437,7 +431,6 @@ void relay_begin(uint32_t options)
 	static const enum mesh_provider_id providers[] = {MESH_PROVIDER_TCP, MESH_PROVIDER_TCP_RXM,
 							  MESH_PROVIDER_VERBS_RXM,
 							  MESH_PROVIDER_TCP};
-	int i;
 
 	memset(&relay_run, 0, sizeof(relay_run));
 	relay_run.process = &relay_run.setup.process;
@@ -448,7 +441,7 @@ void relay_begin(uint32_t options)
 	fake.cq_data_size = options & 16 ? 4 : 8;
 	mesh_log_sink_set(line_drop);
 	process_open(options);
-	for (i = 0; i < RELAY_NICS; i++)
+	for (int i = 0; i < RELAY_NICS; i++)
 		nic_open(i, providers[options & 3]);
 	relay_run.neighbours.self.node_id = relay_run.process->node_id;
 	relay_run.neighbours.asking.self = &relay_run.neighbours.self;
@@ -457,7 +450,7 @@ void relay_begin(uint32_t options)
 	check_equal(mesh_relay_open(relay_run.process, RELAY_JOB), 0);
 	relay_run.process->relay->neighbours = &relay_run.neighbours;
 	mesh_lock_release(&relay_run.process->lock);
-	for (i = 0; i < RELAY_PEERS; i++)
+	for (int i = 0; i < RELAY_PEERS; i++)
 		relay_peer_enter(&relay_run.peers[i]);
 }
 
@@ -465,9 +458,8 @@ void relay_begin(uint32_t options)
 static void relay_drain(void)
 {
 	const struct mesh_relay *relay = relay_run.process->relay;
-	int i;
 
-	for (i = 0; i < END_TURNS && !LIST_EMPTY(&relay->circuits); i++) {
+	for (int i = 0; i < END_TURNS && !LIST_EMPTY(&relay->circuits); i++) {
 		if (!relay_run.holds) {
 			posts_end(&fake.sends, i & 1);
 			posts_end(&fake.writes, i & 1);
@@ -486,14 +478,13 @@ static void relay_drain(void)
 void relay_end(void)
 {
 	struct mesh_process *process = relay_run.process;
-	int i;
 
 	mesh_lock_take(&process->lock);
-	for (i = 0; i < RELAY_PEERS; i++)
+	for (int i = 0; i < RELAY_PEERS; i++)
 		mesh_peer_lose(&relay_run.peers[i], "the input is over");
 	mesh_lock_release(&process->lock);
 	relay_drain();
-	for (i = 0; i < RELAY_PEERS; i++) {
+	for (int i = 0; i < RELAY_PEERS; i++) {
 		check_equal(relay_run.peers[i].users, 1);
 		relay_peer_leave(&relay_run.peers[i]);
 	}
@@ -501,7 +492,7 @@ void relay_end(void)
 	check(LIST_EMPTY(&process->peers) && !process->engine.timers.first);
 	mesh_relay_close(process);
 	mesh_lock_release(&process->lock);
-	for (i = 0; i < RELAY_NICS; i++) {
+	for (int i = 0; i < RELAY_NICS; i++) {
 		mesh_remote_close(relay_run.domains[i], relay_run.remotes[i]);
 		mesh_domain_close(relay_run.domains[i]);
 	}

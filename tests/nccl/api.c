@@ -21,11 +21,10 @@ _Static_assert(NCCL_VERSION(2, 8, 4) == 2804 && NCCL_VERSION(2, 30, 7) == 23007,
 static void *load(const char *library)
 {
 	void *handle = NULL;
-	size_t i;
 
 	if (library)
 		return dlopen(library, RTLD_NOW);
-	for (i = 0; i < sizeof(names) / sizeof(names[0]) && !handle; i++)
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]) && !handle; i++)
 		handle = dlopen(names[i], RTLD_NOW);
 	return handle;
 }

@@ -21,7 +21,6 @@ static int test_operations(struct job *job)
 {
 	struct sweep sweep;
 	ncclComm_t comm;
-	size_t i;
 	int error = job_communicator(job, &comm);
 
 	if (!error)
@@ -30,7 +29,7 @@ static int test_operations(struct job *job)
 		return error;
 	if (!only_operation)
 		error = sweep_all(&sweep);
-	for (i = 0; only_operation && i < num_operations && !error; i++)
+	for (size_t i = 0; only_operation && i < num_operations && !error; i++)
 		if (!strcmp(operations[i].name, only_operation))
 			error = sweep_operation(&sweep, &operations[i]);
 	sweep_close(&sweep);

@@ -53,9 +53,8 @@ static ncclResult_t start_all_to_all(const struct job *job, const struct call *c
 	char *to = receive;
 	size_t step = call->count * ELEMENT_BYTES;
 	ncclResult_t result = job->api.ncclGroupStart(), ended;
-	int peer;
 
-	for (peer = 0; peer < job->ranks.world && result == ncclSuccess; peer++) {
+	for (int peer = 0; peer < job->ranks.world && result == ncclSuccess; peer++) {
 		result = job->api.ncclSend(from + (size_t)peer * step, call->count, type_of(call),
 					   peer, comm, stream);
 		if (result == ncclSuccess)

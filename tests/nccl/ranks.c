@@ -112,9 +112,7 @@ static void greet(struct ranks *ranks, int fd)
 
 static int missing_rank(const struct ranks *ranks)
 {
-	int rank;
-
-	for (rank = 1; rank < ranks->world; rank++)
+	for (int rank = 1; rank < ranks->world; rank++)
 		if (ranks->fd[rank] < 0)
 			return rank;
 	return 0;
@@ -214,9 +212,7 @@ int ranks_largest(struct ranks *ranks, double *value)
 
 void ranks_part(struct ranks *ranks)
 {
-	int rank;
-
-	for (rank = 0; rank < RANKS_MAX; rank++)
+	for (int rank = 0; rank < RANKS_MAX; rank++)
 		if (ranks->fd[rank] >= 0)
 			close(ranks->fd[rank]);
 	memset(ranks->fd, 0xff, sizeof(ranks->fd));

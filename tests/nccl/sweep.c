@@ -201,10 +201,9 @@ int sweep_operation(struct sweep *sweep, const struct operation *operation)
 int sweep_all(struct sweep *sweep)
 {
 	int error = 0, first = 0;
-	size_t i;
 
 	/* A wrong value is no reason not to try the others; a broken communicator is. */
-	for (i = 0; i < num_operations && (!error || error == -EBADMSG); i++) {
+	for (size_t i = 0; i < num_operations && (!error || error == -EBADMSG); i++) {
 		error = sweep_operation(sweep, &operations[i]);
 		if (!first)
 			first = error;

@@ -114,9 +114,8 @@ static uint32_t add(uint32_t one, uint32_t other, ncclDataType_t type)
 static uint32_t sum_at(size_t position, ncclDataType_t type)
 {
 	uint32_t sum = transfers[0].send[position];
-	size_t i;
 
-	for (i = 1; i < WORLD; i++)
+	for (size_t i = 1; i < WORLD; i++)
 		sum = add(sum, transfers[i].send[position], type);
 	return sum;
 }
@@ -124,9 +123,7 @@ static uint32_t sum_at(size_t position, ncclDataType_t type)
 /* The transfer of @rank towards @other; for collectives, which have one each, any. */
 static const struct transfer *transfer_of(int what, int rank, int other)
 {
-	size_t i;
-
-	for (i = 0; i < num_transfers; i++)
+	for (size_t i = 0; i < num_transfers; i++)
 		if ((int)transfers[i].what == what && transfers[i].rank == rank &&
 		    (other < 0 || transfers[i].other == other))
 			return &transfers[i];
@@ -165,10 +162,8 @@ static void run_one(const struct transfer *at, size_t i)
 
 static void simulate(void)
 {
-	size_t transfer, i;
-
-	for (transfer = 0; transfer < num_transfers; transfer++)
-		for (i = 0; i < transfers[transfer].count; i++)
+	for (size_t transfer = 0; transfer < num_transfers; transfer++)
+		for (size_t i = 0; i < transfers[transfer].count; i++)
 			run_one(&transfers[transfer], i);
 }
 
@@ -199,11 +194,10 @@ static size_t wrong_on(int rank, const struct call *call)
 static void run_call(const struct call *call)
 {
 	size_t checked = 0;
-	int rank;
 
 	num_transfers = 0;
 	memset(received, VALUES_POISON_BYTE, sizeof(received));
-	for (rank = 0; rank < WORLD; rank++) {
+	for (int rank = 0; rank < WORLD; rank++) {
 		struct job job = job_of(rank);
 
 		assert_true(operation_elements(&job, call) <= ELEMENTS);
@@ -213,9 +207,9 @@ static void run_call(const struct call *call)
 				 ncclSuccess);
 	}
 	simulate();
-	for (rank = 0; rank < WORLD; rank++)
+	for (int rank = 0; rank < WORLD; rank++)
 		assert_int_equal(wrong_on(rank, call), 0);
-	for (rank = 0; rank < WORLD; rank++) {
+	for (int rank = 0; rank < WORLD; rank++) {
 		received[rank][call->count - 1] ^= 1;
 		checked += wrong_on(rank, call);
 	}
@@ -228,10 +222,9 @@ static void run_call(const struct call *call)
 static void every_operation_moves_what_it_should(void **state)
 {
 	struct job job = job_of(0);
-	size_t bytes, i;
 
-	for (i = 0; i < num_operations; i++) {
-		for (bytes = 4; bytes <= 160; bytes *= 2) {
+	for (size_t i = 0; i < num_operations; i++) {
+		for (size_t bytes = 4; bytes <= 160; bytes *= 2) {
 			struct call call = operation_call(&job, &operations[i], bytes);
 
 			call.root = (int)(bytes % WORLD);

@@ -40,9 +40,8 @@ uint32_t values_sent(enum values_kind kind, int rank, size_t position)
 uint32_t values_sum(enum values_kind kind, int world, size_t position)
 {
 	uint32_t sum = 0;
-	int rank;
 
-	for (rank = 0; rank < world; rank++)
+	for (int rank = 0; rank < world; rank++)
 		sum += kind == VALUES_SUMMED_FLOAT ? small_number(rank, position)
 						   : values_sent(kind, rank, position);
 	return kind == VALUES_SUMMED_FLOAT ? bits_of((float)sum) : sum;
@@ -50,9 +49,7 @@ uint32_t values_sum(enum values_kind kind, int world, size_t position)
 
 void values_fill(uint32_t *to, enum values_kind kind, int rank, size_t first, size_t count)
 {
-	size_t i;
-
-	for (i = 0; i < count; i++)
+	for (size_t i = 0; i < count; i++)
 		to[i] = values_sent(kind, rank, first + i);
 }
 

@@ -97,12 +97,11 @@ void fixture_peer_enter(struct mesh_peer *peer, uint64_t process_id, uint16_t co
 void fixture_teardown(void)
 {
 	struct mesh_comm *comm;
-	int i;
 
 	while ((comm = LIST_FIRST(&fixture.setup.process.comms)))
 		fixture_comm_close(comm);
 	log_capture_stop();
-	for (i = 0; i < fixture.num_paths; i++) {
+	for (int i = 0; i < fixture.num_paths; i++) {
 		mesh_remote_close(fixture.domains[i], fixture.peers[i].remote);
 		mesh_domain_close(fixture.domains[i]);
 		free(fixture.peers[i].out);
@@ -150,13 +149,12 @@ struct mesh_comm *fixture_comm_open(bool sending)
 		.handle = sending ? &fixture_handle : NULL,
 	};
 	struct mesh_comm *comm = NULL;
-	int i;
 
 	mesh_lock_take(&fixture.setup.process.lock);
 	check_equal(mesh_comm_open(&fixture.net, &fixture.peers[0], &wish, &comm), 0);
-	for (i = 1; i < fixture.num_paths; i++)
+	for (int i = 1; i < fixture.num_paths; i++)
 		check_equal(mesh_comm_path_add(comm, &fixture.peers[i], false), 0);
-	for (i = 0; i < fixture.num_paths; i++)
+	for (int i = 0; i < fixture.num_paths; i++)
 		fixture_accept(&comm->paths[i], FIXTURE_REMOTE_ID + (uint32_t)i,
 			       FIXTURE_REMOTE_TOKEN + (uint32_t)i);
 	mesh_lock_release(&fixture.setup.process.lock);
@@ -213,10 +211,8 @@ void fixture_left_free(struct mesh_comm *comm)
 
 void fixture_peers_lose(void)
 {
-	int i;
-
 	mesh_lock_take(&fixture.setup.process.lock);
-	for (i = 0; i < fixture.num_paths; i++)
+	for (int i = 0; i < fixture.num_paths; i++)
 		fixture.peers[i].state = MESH_PEER_LOST;
 	mesh_lock_release(&fixture.setup.process.lock);
 }
@@ -346,13 +342,12 @@ void fixture_grant(struct mesh_comm *comm, uint32_t seq, int count, uint64_t siz
 		.lives = fixture.lives,
 	};
 	struct mesh_grant grant = {.size = size};
-	int i;
 
-	for (i = 0; i < fixture.num_paths; i++) {
+	for (int i = 0; i < fixture.num_paths; i++) {
 		grant.targets[i].address = FIXTURE_ADDRESS((unsigned int)i);
 		grant.targets[i].key = FIXTURE_KEY((unsigned int)i);
 	}
-	for (i = 0; i < count; i++)
+	for (int i = 0; i < count; i++)
 		memcpy(payload + (size_t)i * mesh_grant_size(fixture.num_paths), &grant,
 		       mesh_grant_size(fixture.num_paths));
 	message_deliver(comm, 0, &header, payload);
@@ -370,10 +365,9 @@ struct mesh_registration *fixture_register(struct mesh_comm *comm, void *data, s
 static const struct fake_post *sent_find(enum mesh_message_type type, int *count)
 {
 	const struct fake_post *found = NULL;
-	int i;
 
 	*count = 0;
-	for (i = 0; i < fake.sends.num; i++) {
+	for (int i = 0; i < fake.sends.num; i++) {
 		if (fake.sends.posts[i].bytes[0] != type)
 			continue;
 		found = &fake.sends.posts[i];

@@ -56,10 +56,8 @@ static char fake_objects[5];
 
 static void fake_net_reset(void)
 {
-	int i;
-
 	memset(&fake, 0, sizeof(fake));
-	for (i = 0; i < FAKE_NICS; i++) {
+	for (int i = 0; i < FAKE_NICS; i++) {
 		struct mesh_nic *nic = &fake.nics[i];
 
 		strcpy(nic->name, i ? "mesh-b" : "mesh-a");

@@ -20,11 +20,10 @@ const struct table ncclNetPlugin_v8 = {"Rude"};
 __attribute__((constructor)) static void loaded(void)
 {
 	const char *what = getenv("FAKE_PLUGIN_RUDE");
-	int i;
 
 	if (!what)
 		return;
-	for (i = 0; i < 20000 && !strcmp(what, "print"); i++) {
+	for (int i = 0; i < 20000 && !strcmp(what, "print"); i++) {
 		printf("hello\n");
 		fprintf(stderr, "hello\n");
 	}

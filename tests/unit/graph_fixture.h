@@ -92,12 +92,11 @@ static inline void site_set(const char *nodes, uint32_t site)
 static inline void routes_are(const char *wanted)
 {
 	FILE *file = print_file();
-	int i, k;
 
 	assert_true(num_routes >= 0);
-	for (i = 0; i < num_routes; i++) {
+	for (int i = 0; i < num_routes; i++) {
 		fputs(i ? " " : "", file);
-		for (k = 0; k <= routes[i].num_relays; k++)
+		for (int k = 0; k <= routes[i].num_relays; k++)
 			fputc((int)routes[i].hops[k], file);
 		fprintf(file, ":%u%s%s%s%s", routes[i].width_mbps,
 			mesh_route_fits(&routes[0], &routes[i]) ? "" : "-",

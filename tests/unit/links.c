@@ -9,12 +9,10 @@ const struct mesh_pace_bounds links_rdma = {16 << 20, 32 << 20};
 
 void links_make(int num, const uint64_t *rates)
 {
-	int i;
-
 	memset(&mesh, 0, sizeof(mesh));
 	mesh.num = num;
 	mesh.now_ns = 12345 * MS;
-	for (i = 0; i < num; i++) {
+	for (int i = 0; i < num; i++) {
 		mesh.links[i].rate = rates[i];
 		mesh.links[i].delay_ns = 50000;
 		mesh_pace_init(&mesh.links[i].pace, 10000, &links_tcp);
@@ -38,10 +36,9 @@ void link_post(struct link *link, uint64_t bytes)
 void link_rate_change(struct link *link, uint64_t rate)
 {
 	uint64_t at = mesh.now_ns;
-	unsigned int i;
 
 	link->rate = rate;
-	for (i = link->first; i != link->end; i++) {
+	for (unsigned int i = link->first; i != link->end; i++) {
 		at += link->queue[i % LINK_QUEUE_MAX].bytes * MS / rate;
 		link->queue[i % LINK_QUEUE_MAX].sent_ns = at + link->delay_ns;
 	}
@@ -52,9 +49,8 @@ void links_wait_completion(void)
 {
 	struct link *next = NULL;
 	unsigned int slot;
-	int i;
 
-	for (i = 0; i < mesh.num; i++) {
+	for (int i = 0; i < mesh.num; i++) {
 		struct link *link = &mesh.links[i];
 
 		if (link->first != link->end &&
@@ -74,9 +70,8 @@ void links_wait_completion(void)
 static uint64_t in_flight(void)
 {
 	uint64_t bytes = 0;
-	int i;
 
-	for (i = 0; i < mesh.num; i++)
+	for (int i = 0; i < mesh.num; i++)
 		bytes += mesh_pace_in_flight(mesh.paces[i]);
 	return bytes;
 }
@@ -104,9 +99,8 @@ double links_stream(uint64_t total, uint64_t segment, uint64_t ahead)
 static double sum(void)
 {
 	double rate = 0;
-	int i;
 
-	for (i = 0; i < mesh.num; i++)
+	for (int i = 0; i < mesh.num; i++)
 		rate += (double)mesh.links[i].rate;
 	return rate;
 }

@@ -65,13 +65,11 @@ int log_captured_times(enum mesh_log_level level, const char *part)
 
 bool log_captured(enum mesh_log_level level, const char *part)
 {
-	int i;
-
 	if (log_captured_times(level, part))
 		return true;
 	fprintf(stderr, "no line has \"%s\"; there are:\n", part);
 	pthread_mutex_lock(&lines_mutex);
-	for (i = 0; i < num_lines; i++)
+	for (int i = 0; i < num_lines; i++)
 		fprintf(stderr, "\t%d %s\n", lines[i].level, lines[i].text);
 	pthread_mutex_unlock(&lines_mutex);
 	return false;

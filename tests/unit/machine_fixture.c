@@ -62,10 +62,9 @@ struct mesh_nic *machine_nic_add(const char *netdev, const char *mac, const char
 void machine_load(void)
 {
 	struct mesh_sysfs files;
-	int i;
 
 	assert_int_equal(mesh_sysfs_open(machine.sysfs.root, &files), 0);
-	for (i = 0; i < machine.context.table.num_nics; i++)
+	for (int i = 0; i < machine.context.table.num_nics; i++)
 		mesh_sysfs_netdev_load(&files, &machine.context.table.nics[i]);
 	assert_int_equal(mesh_sysfs_rdma_load(&files, machine.context.table.nics,
 					      machine.context.table.num_nics),

@@ -76,9 +76,7 @@ static struct simulation_event *event_pop(struct simulation *simulation)
 
 static struct simulated_link *link_to(struct simulated_node *node, int other)
 {
-	int i;
-
-	for (i = 0; i < node->num_links; i++) {
+	for (int i = 0; i < node->num_links; i++) {
 		if (node->links[i].node == other)
 			return &node->links[i];
 	}
@@ -123,12 +121,11 @@ void simulation_cable(struct simulation *simulation, int a, int b)
 void simulation_switches(struct simulation *simulation, int nics)
 {
 	struct simulated_node *node;
-	int a, b, nic;
 
-	for (a = 0; a < simulation->num_nodes; a++) {
+	for (int a = 0; a < simulation->num_nodes; a++) {
 		node = &simulation->nodes[a];
-		for (nic = 0; nic < nics; nic++) {
-			for (b = 0; b < simulation->num_nodes; b++) {
+		for (int nic = 0; nic < nics; nic++) {
+			for (int b = 0; b < simulation->num_nodes; b++) {
 				if (b != a)
 					node->links[node->num_links++] = (struct simulated_link){
 						.own = nic, .node = b, .nic = nic};
@@ -192,10 +189,9 @@ static void ask(void *owner, uint32_t links, const struct mesh_links_question *q
 {
 	struct simulated_node *node = owner;
 	union mesh_links datagram = {.question = *question};
-	int i;
 
 	mesh_links_question_finish(&datagram.question);
-	for (i = 0; i < node->num_links; i++) {
+	for (int i = 0; i < node->num_links; i++) {
 		if (!(links >> node->links[i].own & 1))
 			datagram_send(running, index_of(node), &node->links[i], 0, &datagram);
 	}
@@ -269,12 +265,11 @@ static void question_send(struct simulation *simulation, int i)
 			     .node_id = SIMULATION_ID + (uint64_t)search->node,
 			     .hops = MESH_LINKS_HOPS_MAX}};
 	struct simulation_event *again = event_make(simulation, WAKE, AGAIN_US);
-	int k;
 
 	again->port = (uint16_t)i;
 	event_push(simulation, again);
 	mesh_links_question_finish(&datagram.question);
-	for (k = 0; k < node->num_links; k++)
+	for (int k = 0; k < node->num_links; k++)
 		datagram_send(simulation, search->node, &node->links[k], (uint16_t)(i + 1),
 			      &datagram);
 }
@@ -389,8 +384,6 @@ void simulation_run(struct simulation *simulation, uint64_t us)
 
 void simulation_open(struct simulation *simulation, int num_nodes, int num_searches, uint32_t seed)
 {
-	int i;
-
 	memset(simulation, 0, sizeof(*simulation));
 	simulation->seed = seed;
 	simulation->now_us = 1000000;
@@ -398,7 +391,7 @@ void simulation_open(struct simulation *simulation, int num_nodes, int num_searc
 	simulation->num_searches = num_searches;
 	simulation->nodes = calloc((size_t)num_nodes, sizeof(*simulation->nodes));
 	simulation->searches = calloc((size_t)num_searches, sizeof(*simulation->searches));
-	for (i = 0; i < num_nodes; i++) {
+	for (int i = 0; i < num_nodes; i++) {
 		simulation->nodes[i].forwarding = (struct mesh_forwarding){
 			.node_id = SIMULATION_ID + (uint64_t)i,
 			.owner = &simulation->nodes[i],
@@ -411,9 +404,7 @@ void simulation_open(struct simulation *simulation, int num_nodes, int num_searc
 
 void simulation_close(struct simulation *simulation)
 {
-	int i;
-
-	for (i = 0; i < simulation->num_searches; i++)
+	for (int i = 0; i < simulation->num_searches; i++)
 		mesh_explore_finish(&simulation->searches[i].explore);
 	while (simulation->num_events)
 		free(event_pop(simulation));

@@ -53,9 +53,7 @@ void namespace_ip(const char *format, ...)
 
 void namespace_nics(int count)
 {
-	int i;
-
-	for (i = 0; i < count; i++) {
+	for (int i = 0; i < count; i++) {
 		namespace_ip("link add n%d type veth peer name x%d", i, i);
 		namespace_ip("link set n%d addrgenmode none up", i);
 		namespace_ip("link set x%d addrgenmode none up", i);

@@ -5,9 +5,7 @@
 
 const struct mesh_nic *nic_named(const struct mesh_nic *nics, int num_nics, const char *netdev)
 {
-	int i;
-
-	for (i = 0; i < num_nics; i++)
+	for (int i = 0; i < num_nics; i++)
 		if (!strcmp(nics[i].netdev, netdev))
 			return &nics[i];
 	fail_msg("%s is not among the NICs", netdev);

@@ -71,9 +71,8 @@ static inline void assert_reason(const char *netdev, const char *reason)
 static inline void assert_taken(const char *wanted)
 {
 	char got[256] = "";
-	int i;
 
-	for (i = 0; i < table.num_nics; i++) {
+	for (int i = 0; i < table.num_nics; i++) {
 		assert_int_equal(mesh_nic_is_taken(&nics[i]), i < table.num_taken);
 		assert_int_equal(nics[i].source.family != MESH_FAMILY_NONE,
 				 mesh_nic_is_taken(&nics[i]));

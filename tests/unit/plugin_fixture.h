@@ -68,9 +68,7 @@ static void version_say(void)
 
 static void each_version_run(void (*run)(void))
 {
-	int i;
-
-	for (i = 0; i < VERSIONS; i++) {
+	for (int i = 0; i < VERSIONS; i++) {
 		bare_setup();
 		v = &versions[i];
 		assert_int_equal(v->init(logger, &context), NCCL_RESULT_SUCCESS);

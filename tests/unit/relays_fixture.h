@@ -85,9 +85,7 @@ static inline void relays_open(int num, bool incoming)
 /* A test's teardown. */
 static inline void relays_close(void)
 {
-	int i;
-
-	for (i = 1; i < num_relays; i++) {
+	for (int i = 1; i < num_relays; i++) {
 		close(fixture.peers[i].watch.fd);
 		close(relay_frames[i]);
 	}
@@ -107,17 +105,16 @@ static inline void relayed_sender_open(int relays, int num_paths)
 		.handle = &fixture_handle,
 		.relayed_to = "b",
 	};
-	int i;
 
 	relays_open(relays, false);
 	process_take();
 	assert_int_equal(mesh_comm_open(&fixture.net, &fixture.peers[0], &wish, &comm), 0);
-	for (i = 1; i < num_paths; i++)
+	for (int i = 1; i < num_paths; i++)
 		assert_int_equal(mesh_comm_path_add(comm, &fixture.peers[i], true), 0);
-	for (i = 0; i < num_paths; i++)
+	for (int i = 0; i < num_paths; i++)
 		assert_int_equal(mesh_path_relayed_opened(&comm->paths[i], &opened), 0);
 	mesh_comm_paths_learn(comm);
-	for (i = 0; i < num_paths; i++)
+	for (int i = 0; i < num_paths; i++)
 		fixture_accept(&comm->paths[i], REMOTE_ID(i), FIXTURE_REMOTE_TOKEN);
 	process_release();
 	fixture_register(comm, fixture_memory, FIXTURE_MEMORY);
@@ -130,15 +127,14 @@ static inline void relayed_receiver_open(int relays, int num_paths)
 		.key = KEY,
 		.relayed_to = request.origin,
 	};
-	int i;
 
 	relays_open(relays, true);
 	request.num_paths = (uint8_t)num_paths;
 	process_take();
 	assert_int_equal(mesh_comm_open(&fixture.net, &fixture.peers[0], &wish, &comm), 0);
-	for (i = 1; i < num_paths; i++)
+	for (int i = 1; i < num_paths; i++)
 		assert_int_equal(mesh_comm_path_add(comm, &fixture.peers[i], true), 0);
-	for (i = 0; i < num_paths; i++) {
+	for (int i = 0; i < num_paths; i++) {
 		assert_int_equal(mesh_path_via_set(&comm->paths[i], request.via), 0);
 		fixture_accept(&comm->paths[i], REMOTE_ID(i), FIXTURE_REMOTE_TOKEN);
 	}

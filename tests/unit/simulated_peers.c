@@ -107,9 +107,8 @@ static void greeting_send(const struct simulated *peer)
 static void comms_request(const struct simulated *peer)
 {
 	struct mesh_frame frame;
-	int i;
 
-	for (i = 0; i < peer->num_comms; i++) {
+	for (int i = 0; i < peer->num_comms; i++) {
 		memset(&frame, 0, sizeof(frame));
 		frame.connect.cookie = peer->cookie;
 		frame.connect.listen_id = peer->listen_id;
@@ -308,14 +307,13 @@ void simulated_peers_start(struct mesh_process *process, int num)
 {
 	const struct mesh_domain_options options = {
 		.nic = process->nics[0], .provider = process->providers[0], .payload_max = 8192};
-	int i;
 
 	assert_true(num <= SIMULATED_PEERS_MAX);
 	sim.process = process;
 	sim.num = num;
 	sim.epoll_fd = epoll_create1(EPOLL_CLOEXEC);
 	assert_int_equal(mesh_domain_open(&options, &sim.domain), 0);
-	for (i = 0; i < num; i++) {
+	for (int i = 0; i < num; i++) {
 		peer_init(&sim.incoming[i], i, false);
 		peer_listen(&sim.incoming[i]);
 		peer_init(&sim.outgoing[i], i, true);
@@ -326,11 +324,9 @@ void simulated_peers_start(struct mesh_process *process, int num)
 
 void simulated_peers_stop(void)
 {
-	int i;
-
 	atomic_store(&sim.stop, true);
 	pthread_join(sim.thread, NULL);
-	for (i = 0; i < sim.num; i++) {
+	for (int i = 0; i < sim.num; i++) {
 		peer_hang_up(&sim.incoming[i]);
 		peer_hang_up(&sim.outgoing[i]);
 		close(sim.incoming[i].listener);

@@ -232,11 +232,10 @@ void sysfs_fixture_connectx3_infiniband(const struct sysfs_fixture *fixture)
 		 "0x1"},
 	};
 	const char *device = "pci0000:00/0000:00:01.0/0000:01:00.0";
-	int i;
 
 	sysfs_fixture_device(fixture, device, "pci");
 	sysfs_fixture_rdma(fixture, "mlx4_0", device, "0002:c903:00ef:1234");
-	for (i = 0; i < 2; i++) {
+	for (int i = 0; i < 2; i++) {
 		sysfs_fixture_netdev(fixture, ports[i].netdev, device, ports[i].mac, NULL);
 		sysfs_fixture_file(fixture, ports[i].dev_port, "class/net/%s/dev_port",
 				   ports[i].netdev);
@@ -275,9 +274,8 @@ void sysfs_fixture_dgx_spark(const struct sysfs_fixture *fixture)
 		 "fe80:0000:0000:0000:4ebb:47ff:fe00:0006",
 		 "0000:0000:0000:0000:0000:ffff:0a04:0001"},
 	};
-	size_t i;
 
-	for (i = 0; i < sizeof(functions) / sizeof(functions[0]); i++) {
+	for (size_t i = 0; i < sizeof(functions) / sizeof(functions[0]); i++) {
 		sysfs_fixture_device(fixture, functions[i].device, "pci");
 		sysfs_fixture_netdev(fixture, functions[i].netdev, functions[i].device,
 				     functions[i].mac, "200000");
@@ -317,14 +315,13 @@ void sysfs_fixture_e810(const struct sysfs_fixture *fixture)
 void sysfs_fixture_bond_pod(const struct sysfs_fixture *fixture)
 {
 	const char *device = "pci0000:80/0000:80:01.0/0000:81:00.0";
-	int index;
 
 	sysfs_fixture_device(fixture, device, "pci");
 	sysfs_fixture_netdev(fixture, "net1", NULL, "9a:01:02:03:04:05", "400000");
 	sysfs_fixture_rdma(fixture, "mlx5_bond_0", device, "b83f:d203:0010:2030");
 	sysfs_fixture_port(fixture, "mlx5_bond_0", 1, "Ethernet", "4: ACTIVE",
 			   "200 Gb/sec (4X HDR)");
-	for (index = 0; index < 16; index++)
+	for (int index = 0; index < 16; index++)
 		if (index == 3) /* a gap, and the host's own entry */
 			sysfs_fixture_gid(fixture, "mlx5_bond_0", 1, index,
 					  "0000:0000:0000:0000:0000:ffff:0a14:0001", "RoCE v2",
@@ -349,9 +346,8 @@ void sysfs_fixture_soft_roce(const struct sysfs_fixture *fixture)
 		 "fe80:0000:0000:0000:0000:00ff:fe00:0002",
 		 "0000:0000:0000:0000:0000:ffff:0a01:0002"},
 	};
-	size_t i;
 
-	for (i = 0; i < sizeof(nodes) / sizeof(nodes[0]); i++) {
+	for (size_t i = 0; i < sizeof(nodes) / sizeof(nodes[0]); i++) {
 		sysfs_fixture_netdev(fixture, nodes[i].netdev, NULL, nodes[i].mac, "10000");
 		sysfs_fixture_rdma(fixture, nodes[i].rdma, NULL, nodes[i].guid);
 		sysfs_fixture_file(fixture, nodes[i].netdev, "class/infiniband/%s/parent",

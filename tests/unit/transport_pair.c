@@ -13,9 +13,7 @@
 
 void pattern_fill(uint8_t *data, size_t size, uint32_t seed)
 {
-	size_t i;
-
-	for (i = 0; i < size; i++)
+	for (size_t i = 0; i < size; i++)
 		data[i] = (uint8_t)(seed * 151 + i * 7 + (i >> 8));
 }
 

@@ -60,9 +60,8 @@ int main(void)
 {
 	struct CMUnitTest group[TESTS_MAX];
 	int failed;
-	size_t i;
 
-	for (i = 0; i < num_tests; i++)
+	for (size_t i = 0; i < num_tests; i++)
 		group[i] = (struct CMUnitTest){tests[i].name, test_run, test_setup, test_teardown,
 					       &tests[i]};
 	tests_begin();

@@ -209,10 +209,8 @@ static void packet_count(const uint8_t *packet, size_t size, struct counts *coun
 
 static void counts_print(const char *direction, const struct counts *counts)
 {
-	int kind;
-
 	printf("%s", direction);
-	for (kind = KIND_NONE + 1; kind < KINDS; kind++)
+	for (int kind = KIND_NONE + 1; kind < KINDS; kind++)
 		printf(" %s %llu", kind_names[kind], (unsigned long long)counts->kinds[kind]);
 	printf(" immediates %llu\n", (unsigned long long)counts->immediates);
 }

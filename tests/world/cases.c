@@ -20,12 +20,11 @@ static struct moment {
 static void carried_look(const struct event *event)
 {
 	uint64_t bytes, least = DATA_BYTES;
-	int i;
 
 	if (event->ms != latest.ms) { /* the first one at this moment */
 		before = latest;
 		latest.ms = event->ms;
-		for (i = 0; i < world.num_cables; i++)
+		for (int i = 0; i < world.num_cables; i++)
 			latest.bytes[i] = world.cables[i].bytes;
 	}
 	bytes = latest.bytes[event->which] - before.bytes[event->which];
@@ -161,9 +160,7 @@ static bool case_passes(const char *name, void (*run)(int i), int i)
 
 static bool is_named(const char *name, int argc, char **argv)
 {
-	int i;
-
-	for (i = 1; i < argc; i++) {
+	for (int i = 1; i < argc; i++) {
 		if (!strcmp(argv[i], name))
 			return true;
 	}

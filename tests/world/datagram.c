@@ -114,14 +114,13 @@ static struct world_nic *nic_of(struct udp *udp, const struct msghdr *message,
 	const struct cmsghdr *control = message->msg_controllen ? CMSG_FIRSTHDR(message) : NULL;
 	struct world_node *node = udp->file.node;
 	struct in_pktinfo info = {0};
-	int i;
 
 	*source = udp->local.sin_addr;
 	if (control && control->cmsg_type == IP_PKTINFO) {
 		memcpy(&info, CMSG_DATA(control), sizeof(info));
 		*source = info.ipi_spec_dst;
 	}
-	for (i = 0; i < node->num_nics; i++) {
+	for (int i = 0; i < node->num_nics; i++) {
 		if (node->nics[i].ifindex == (unsigned int)info.ipi_ifindex)
 			return &node->nics[i];
 	}
@@ -211,9 +210,8 @@ static int udp_ioctl(struct world_file *file, unsigned long request, void *arg)
 {
 	struct ifreq *question = arg;
 	struct world_node *node = file->node;
-	int i;
 
-	for (i = 0; i < node->num_nics; i++) {
+	for (int i = 0; i < node->num_nics; i++) {
 		if (strcmp(node->nics[i].name, question->ifr_name) != 0)
 			continue;
 		question->ifr_flags = IFF_UP;

@@ -183,9 +183,8 @@ static uint32_t watch_events(struct epoll_file *epoll, int i)
 static uint32_t epoll_events(struct world_file *file)
 {
 	struct epoll_file *epoll = (struct epoll_file *)file;
-	int i;
 
-	for (i = 0; i < epoll->num; i++) {
+	for (int i = 0; i < epoll->num; i++) {
 		if (watch_events(epoll, i))
 			return EPOLLIN;
 	}
@@ -219,9 +218,7 @@ static struct epoll_file *epoll_of(int fd)
 
 static struct epoll_watch *watch_find(struct epoll_file *epoll, int fd, uint64_t cookie)
 {
-	int i;
-
-	for (i = 0; i < epoll->num; i++) {
+	for (int i = 0; i < epoll->num; i++) {
 		if (epoll->watches[i].fd == fd && epoll->watches[i].cookie == cookie)
 			return &epoll->watches[i];
 	}

@@ -103,9 +103,7 @@ static void descriptor_close(struct world_file **place)
 
 void world_files_close(struct world_node *node)
 {
-	int i;
-
-	for (i = 0; i < WORLD_FILES_MAX; i++) {
+	for (int i = 0; i < WORLD_FILES_MAX; i++) {
 		if (node->files[i])
 			descriptor_close(&node->files[i]);
 	}

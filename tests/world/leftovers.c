@@ -168,9 +168,8 @@ static bool block_is_of(const struct block *block, const struct world_node *node
 void leftovers_keep(const struct world_node *node)
 {
 	struct block *block;
-	size_t i;
 
-	for (i = 0; i < BUCKETS; i++) {
+	for (size_t i = 0; i < BUCKETS; i++) {
 		for (block = buckets[i]; block; block = block->next)
 			block->kept |= block_is_of(block, node);
 	}
@@ -182,12 +181,11 @@ static int memory_left(const struct world_node *node, const void *plugin)
 	const struct block *block;
 	Dl_info of, caller;
 	int num = 0;
-	size_t i;
 
 	if (!dladdr(plugin, &of))
 		world_die("no plugin");
 
-	for (i = 0; i < BUCKETS; i++) {
+	for (size_t i = 0; i < BUCKETS; i++) {
 		for (block = buckets[i]; block; block = block->next) {
 			if (block->kept || !block_is_of(block, node) ||
 			    !dladdr(block->caller, &caller) || caller.dli_fbase != of.dli_fbase)

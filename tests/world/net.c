@@ -90,9 +90,7 @@ void world_address_set(struct world_node *node, int cable, bool there)
 
 struct world_nic *world_nic_find(struct world_node *node, struct in_addr addr)
 {
-	int i;
-
-	for (i = 0; i < node->num_nics; i++) {
+	for (int i = 0; i < node->num_nics; i++) {
 		if (node->nics[i].addr.s_addr == addr.s_addr && !node->nics[i].bare)
 			return &node->nics[i];
 	}
@@ -106,11 +104,9 @@ static bool same_subnet(struct in_addr a, struct in_addr b)
 
 struct world_nic *world_route(struct world_node *node, struct in_addr from, struct in_addr to)
 {
-	int i;
-
 	if (ntohl(to.s_addr) >> 24 == 127 || world_nic_find(node, to))
 		return (struct world_nic *)(uintptr_t)&lo;
-	for (i = 0; i < node->num_nics; i++) {
+	for (int i = 0; i < node->num_nics; i++) {
 		if (same_subnet(node->nics[i].addr, to) && !node->nics[i].bare &&
 		    (!from.s_addr || from.s_addr == node->nics[i].addr.s_addr))
 			return &node->nics[i];

@@ -45,12 +45,11 @@ static void nic_fill(struct mesh_nic *nic, const struct world_nic *from)
 int mesh_netlink_load(struct mesh_nic **nics, int *num_nics)
 {
 	struct world_node *node = world_acting();
-	int i;
 
 	*nics = calloc((size_t)node->num_nics + 1, sizeof(**nics));
 	if (!*nics)
 		return -ENOMEM;
-	for (i = 0; i < node->num_nics; i++)
+	for (int i = 0; i < node->num_nics; i++)
 		nic_fill(&(*nics)[i], &node->nics[i]);
 	*num_nics = node->num_nics;
 	return 0;

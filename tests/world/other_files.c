@@ -71,9 +71,7 @@ struct world_file *world_news_new(struct world_node *node)
 
 static void news_give(struct world_node *node, const struct world_file_kind *kind)
 {
-	int i;
-
-	for (i = 0; i < WORLD_FILES_MAX; i++) {
+	for (int i = 0; i < WORLD_FILES_MAX; i++) {
 		if (node->files[i] && node->files[i]->kind == kind)
 			((struct news_file *)node->files[i])->news = true;
 	}

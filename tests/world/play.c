@@ -64,9 +64,8 @@ static unsigned int pair_ends(const struct pair *pair)
 static unsigned int processes(void)
 {
 	unsigned int mask = 0;
-	int i;
 
-	for (i = 0; i < play.num_ranks; i++)
+	for (int i = 0; i < play.num_ranks; i++)
 		mask |= play.ranks[i].net ? 1u << i : 0;
 	return mask;
 }
@@ -74,9 +73,7 @@ static unsigned int processes(void)
 /* Those of @from, and what good cables lead to from those of them that forward. */
 static unsigned int nodes_next(unsigned int from, unsigned int forward)
 {
-	int i;
-
-	for (i = 0; i < world.num_cables; i++) {
+	for (int i = 0; i < world.num_cables; i++) {
 		if (cable_is_well(i) && from & forward & cable_ends(i))
 			from |= cable_ends(i);
 	}
@@ -86,9 +83,7 @@ static unsigned int nodes_next(unsigned int from, unsigned int forward)
 /* True if one joins the two that is well. */
 static bool pair_has_cable(const struct pair *pair)
 {
-	int i;
-
-	for (i = 0; i < world.num_cables; i++) {
+	for (int i = 0; i < world.num_cables; i++) {
 		if (cable_ends(i) == pair_ends(pair) && cable_is_well(i))
 			return true;
 	}
@@ -129,9 +124,7 @@ void play_look(void)
 
 bool play_is_well(void)
 {
-	int i;
-
-	for (i = 0; i < play.num_pairs; i++) {
+	for (int i = 0; i < play.num_pairs; i++) {
 		if (!play.pairs[i].well_since_ns)
 			return false;
 	}
@@ -219,9 +212,8 @@ static void stream_renew(struct stream *stream, int place)
 bool play_turn(void)
 {
 	bool busy = false, runs = false;
-	int i;
 
-	for (i = 0; i < num_streams; i++) {
+	for (int i = 0; i < num_streams; i++) {
 		busy |= stream_turn(&streams[i]);
 		stream_judge(&streams[i], &play.pairs[i / STREAMS_PER_PAIR]);
 		stream_renew(&streams[i], i);
@@ -233,9 +225,7 @@ bool play_turn(void)
 
 bool play_is_connected(void)
 {
-	int i;
-
-	for (i = 0; i < num_streams; i++) {
+	for (int i = 0; i < num_streams; i++) {
 		if (streams[i].state == STREAM_CONNECTS)
 			return false;
 	}
@@ -326,19 +316,18 @@ static const struct cabling {
 static void cabling_make(const struct cabling *cabling)
 {
 	char name[2] = "a";
-	int i;
 
-	for (i = 0; i < cabling->num_ranks; i++, name[0]++)
+	for (int i = 0; i < cabling->num_ranks; i++, name[0]++)
 		world_node_add(name);
-	for (i = 0; i < PLAY_CABLES_MAX && cabling->cables[i]; i++)
+	for (int i = 0; i < PLAY_CABLES_MAX && cabling->cables[i]; i++)
 		world_cable_add(&world.nodes[cabling->cables[i][0] - 'a'],
 				&world.nodes[cabling->cables[i][1] - 'a'], 100, 20);
 	play.num_ranks = cabling->num_ranks;
-	for (i = 0; i < world.num_cables; i++) {
+	for (int i = 0; i < world.num_cables; i++) {
 		if (play.absent >> i & 1)
 			world_cable_set(i, WORLD_CABLE_DOWN);
 	}
-	for (i = 0; i < play.num_ranks; i++)
+	for (int i = 0; i < play.num_ranks; i++)
 		play_restart(i);
 	for (; play.num_pairs < PLAY_PAIRS_MAX && cabling->pairs[play.num_pairs];
 	     play.num_pairs++) {
@@ -347,15 +336,13 @@ static void cabling_make(const struct cabling *cabling)
 	}
 	play_look();
 	num_streams = play.num_pairs * STREAMS_PER_PAIR;
-	for (i = 0; i < num_streams; i++)
+	for (int i = 0; i < num_streams; i++)
 		streams[i].state = STREAM_CLOSED;
 }
 
 static const struct cabling *cabling_find(const char *name)
 {
-	size_t i;
-
-	for (i = 0; i < sizeof(cablings) / sizeof(cablings[0]); i++) {
+	for (size_t i = 0; i < sizeof(cablings) / sizeof(cablings[0]); i++) {
 		if (!strcmp(cablings[i].name, name))
 			return &cablings[i];
 	}
@@ -373,9 +360,7 @@ void play_begin(uint64_t seed, const char *cabling)
 
 static void ranks_end(void)
 {
-	int i;
-
-	for (i = 0; i < play.num_ranks; i++) {
+	for (int i = 0; i < play.num_ranks; i++) {
 		if (play.ranks[i].net)
 			rank_end(&play.ranks[i], play.quiet);
 	}
@@ -385,9 +370,8 @@ static void ranks_end(void)
 static void quiet_check(void)
 {
 	uint64_t bytes = 0;
-	int i;
 
-	for (i = 0; i < num_streams; i++) {
+	for (int i = 0; i < num_streams; i++) {
 		if (!pair_has_cable(&play.pairs[i / STREAMS_PER_PAIR]))
 			bytes += streams[i].bytes;
 	}
@@ -398,9 +382,7 @@ static void quiet_check(void)
 
 void play_rest(bool rest)
 {
-	int i;
-
-	for (i = 0; i < num_streams; i++)
+	for (int i = 0; i < num_streams; i++)
 		stream_rest(&streams[i], rest);
 }
 
@@ -421,9 +403,7 @@ static void lines_check(const struct world_node *node, const char *says, int lin
 
 void play_check_failed(const char *says, int lines)
 {
-	int i;
-
-	for (i = 0; i < num_streams; i++) {
+	for (int i = 0; i < num_streams; i++) {
 		if (!ends_have_failed(&streams[i]))
 			world_die("stream %d has not failed at both ends", i);
 		lines_check(streams[i].send.rank->node, says, lines);
@@ -434,11 +414,10 @@ void play_check_failed(const char *says, int lines)
 void play_end(uint64_t seed)
 {
 	uint64_t limit_ns = world.now_ns + END_NS;
-	int i;
 
 	play.ends = true;
 	do {
-		for (i = 0; i < num_streams; i++)
+		for (int i = 0; i < num_streams; i++)
 			stream_stop(&streams[i]);
 		if (world.now_ns > limit_ns)
 			world_die("the streams do not end");
@@ -448,7 +427,7 @@ void play_end(uint64_t seed)
 	ranks_end();
 	if (play.quiet)
 		quiet_check();
-	for (i = 0; i < play.num_ranks; i++) {
+	for (int i = 0; i < play.num_ranks; i++) {
 		if (play.ranks[i].net)
 			rank_begin(&play.ranks[i]);
 	}

@@ -177,12 +177,10 @@ static void stream_fails(struct stream *stream, struct stream_end *end, enum ncc
 
 static void end_open(struct stream_end *end, struct rank *rank, size_t message_bytes)
 {
-	int i;
-
 	end->rank = rank;
 	if (posix_memalign((void **)&end->memory, 4096, SLOTS * message_bytes))
 		world_die("no memory");
-	for (i = 0; i < SLOTS; i++)
+	for (int i = 0; i < SLOTS; i++)
 		end->slots[i].bytes = end->memory + (size_t)i * message_bytes;
 }
 
@@ -311,14 +309,13 @@ static bool end_test(struct stream *stream, struct stream_end *end, struct slot 
 static bool end_turn(struct stream *stream, struct stream_end *end)
 {
 	bool done = false;
-	int i;
 
 	if (!end_acts(end))
 		return false;
 	world_act_for(end->rank->node);
 	while (!end_is_over(stream, end) && end_post(stream, end))
 		done = true;
-	for (i = 0; i < SLOTS; i++)
+	for (int i = 0; i < SLOTS; i++)
 		done |= end_test(stream, end, &end->slots[i]);
 	return done;
 }

@@ -114,9 +114,8 @@ static void end_send(struct tcp *tcp)
 static void tcp_close(struct world_file *file)
 {
 	struct tcp *tcp = (struct tcp *)file;
-	int i;
 
-	for (i = 0; i < tcp->num_backlog; i++) {
+	for (int i = 0; i < tcp->num_backlog; i++) {
 		tcp_reset(tcp->backlog[i]);
 		tcp_free(tcp->backlog[i]);
 	}

@@ -103,10 +103,9 @@ static void fault_begin(void)
 	int cable = (int)world_draw((uint64_t)world.num_cables);
 	int rank = (int)world_draw((uint64_t)play.num_ranks);
 	uint64_t latest_ns = world.now_ns - ILL_NS;
-	int i;
 
 	next_fault_ns = world.now_ns + duration_draw();
-	for (i = 0; i < play.num_pairs; i++) {
+	for (int i = 0; i < play.num_pairs; i++) {
 		if (play.pairs[i].ill_since_ns && play.pairs[i].ill_since_ns < latest_ns)
 			return; /* enough for now */
 	}
@@ -146,9 +145,8 @@ static bool fault_is_over(struct fault *fault)
 static bool all_cables_are_down(int rank)
 {
 	const struct world_node *node = play.ranks[rank].node;
-	int i;
 
-	for (i = 0; i < node->num_nics; i++) {
+	for (int i = 0; i < node->num_nics; i++) {
 		if (world.cables[node->nics[i].cable].state != WORLD_CABLE_DOWN)
 			return false;
 	}
@@ -157,13 +155,11 @@ static bool all_cables_are_down(int rank)
 
 static void faults_turn(void)
 {
-	int i;
-
-	for (i = 0; i < world.num_cables; i++) {
+	for (int i = 0; i < world.num_cables; i++) {
 		if (fault_is_over(&cables[i]))
 			world_cable_set(i, WORLD_CABLE_UP);
 	}
-	for (i = 0; i < play.num_ranks; i++) {
+	for (int i = 0; i < play.num_ranks; i++) {
 		if (fault_is_over(&descriptors[i]))
 			world_descriptors_limit(play.ranks[i].node, false);
 		if (fault_is_over(&freezes[i]))

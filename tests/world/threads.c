@@ -200,9 +200,8 @@ static struct thread *thread_draw(void)
 static void time_pass(void)
 {
 	uint64_t next_ns = num_events ? events[0].ns : WORLD_NEVER;
-	int i;
 
-	for (i = 0; i < num_threads; i++) {
+	for (int i = 0; i < num_threads; i++) {
 		if (thread_is_alive(&threads[i]) && threads[i].until_ns < next_ns)
 			next_ns = threads[i].until_ns;
 	}
@@ -370,9 +369,7 @@ int world_threads(const struct world_node *node)
 
 static struct thread *thread_of(pthread_t pthread)
 {
-	int i;
-
-	for (i = 0; i < num_threads; i++) {
+	for (int i = 0; i < num_threads; i++) {
 		if (threads[i].used && !threads[i].detached && threads[i].pthread == pthread)
 			return &threads[i];
 	}
@@ -588,11 +585,10 @@ unsigned int sleep(unsigned int seconds)
 ssize_t getrandom(void *bytes, size_t size, unsigned int flags)
 {
 	uint8_t *byte = bytes;
-	size_t i;
 
 	if (!self)
 		return WORLD_REAL(getrandom)(bytes, size, flags);
-	for (i = 0; i < size; i++)
+	for (size_t i = 0; i < size; i++)
 		byte[i] = (uint8_t)world_draw(256);
 	return (ssize_t)size;
 }

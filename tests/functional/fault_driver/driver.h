@@ -131,9 +131,7 @@ static inline int slot(const char *text)
 
 static inline int note_set(struct driver *d, const char *kind, const char *name, int64_t value)
 {
-	size_t i;
-
-	for (i = 0; i < sizeof(d->notes) / sizeof(d->notes[0]); i++) {
+	for (size_t i = 0; i < sizeof(d->notes) / sizeof(d->notes[0]); i++) {
 		if (d->notes[i].kind &&
 		    (strcmp(d->notes[i].kind, kind) || strcmp(d->notes[i].name, name)))
 			continue;
@@ -149,9 +147,7 @@ static inline int note_set(struct driver *d, const char *kind, const char *name,
 static inline int note_get(const struct driver *d, const char *kind, const char *name,
 			   int64_t *value)
 {
-	size_t i;
-
-	for (i = 0; i < sizeof(d->notes) / sizeof(d->notes[0]); i++) {
+	for (size_t i = 0; i < sizeof(d->notes) / sizeof(d->notes[0]); i++) {
 		if (d->notes[i].kind && !strcmp(d->notes[i].kind, kind) &&
 		    !strcmp(d->notes[i].name, name)) {
 			*value = d->notes[i].value;

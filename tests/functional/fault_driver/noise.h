@@ -29,7 +29,6 @@ static void handle_sign(uint8_t *bytes)
 static int handle_change(uint8_t *bytes, const char *change, uint64_t value)
 {
 	struct mesh_handle handle;
-	size_t i;
 
 	if (mesh_handle_decode(bytes, &handle))
 		return wrong("the handle to change is not valid");
@@ -50,7 +49,7 @@ static int handle_change(uint8_t *bytes, const char *change, uint64_t value)
 	else if (!strcmp(change, "version"))
 		bytes[VERSION_OFFSET] = (uint8_t)value;
 	else if (!strcmp(change, "foreign"))
-		for (i = 0; i < NCCL_HANDLE_SIZE; i++)
+		for (size_t i = 0; i < NCCL_HANDLE_SIZE; i++)
 			bytes[i] = (uint8_t)(value * 31 + i * 7);
 	if (!strcmp(change, "version"))
 		handle_sign(bytes);
@@ -105,9 +104,8 @@ static size_t stranger_words(const char *kind, int turn, uint8_t *bytes, size_t 
 		.type = MESH_FRAME_HELLO,
 		.length = (uint16_t)mesh_frame_hello_size(1),
 	};
-	size_t i;
 
-	for (i = 0; i < room; i++)
+	for (size_t i = 0; i < room; i++)
 		bytes[i] = (uint8_t)((i + 1) * 2654435761u * (unsigned int)(turn + 1) >> 13);
 	if (!strcmp(kind, "nothing"))
 		return 0;

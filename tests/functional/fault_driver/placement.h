@@ -32,9 +32,7 @@ static uint64_t unit_data(uint32_t round, size_t word)
 
 static void units_fill(uint64_t *words, size_t num_words, bool ll128, uint32_t round)
 {
-	size_t i;
-
-	for (i = 0; i < num_words; i++) {
+	for (size_t i = 0; i < num_words; i++) {
 		if (!ll128)
 			words[i] = (uint64_t)round << 32 | (uint32_t)unit_data(round, i);
 		else
@@ -47,7 +45,6 @@ static int unit_look(const struct watch *watch, size_t unit)
 {
 	const uint64_t *line = watch->words + unit * LINE_WORDS;
 	uint64_t word;
-	size_t i;
 
 	if (!watch->ll128) {
 		word = __atomic_load_n(watch->words + unit, __ATOMIC_ACQUIRE);
@@ -59,11 +56,11 @@ static int unit_look(const struct watch *watch, size_t unit)
 	 * The GPU loads the line as a whole. Here it keeps the data in this CPU's cache, so that
 	 * the writer's stores are slow, and one that is out of order can be seen.
 	 */
-	for (i = 0; i < LINE_WORDS - 1; i += LINE_WORDS / 4)
+	for (size_t i = 0; i < LINE_WORDS - 1; i += LINE_WORDS / 4)
 		(void)*(const volatile uint64_t *)(line + i);
 	if (__atomic_load_n(line + LINE_WORDS - 1, __ATOMIC_ACQUIRE) != watch->round)
 		return 0;
-	for (i = 0; i < LINE_WORDS - 1; i++) {
+	for (size_t i = 0; i < LINE_WORDS - 1; i++) {
 		word = __atomic_load_n(line + i, __ATOMIC_RELAXED);
 		if (word != unit_data(watch->round, unit * LINE_WORDS + i))
 			return -1;

@@ -242,17 +242,13 @@ static uint8_t pattern(uint64_t seed, uint64_t k, size_t i)
 
 static void pattern_fill(char *data, size_t size, uint64_t seed, uint64_t k)
 {
-	size_t i;
-
-	for (i = 0; i < size; i++)
+	for (size_t i = 0; i < size; i++)
 		data[i] = (char)pattern(seed, k, i);
 }
 
 static int pattern_check(const char *data, size_t size, uint64_t seed, uint64_t k)
 {
-	size_t i;
-
-	for (i = 0; i < size; i++) {
+	for (size_t i = 0; i < size; i++) {
 		if ((uint8_t)data[i] != pattern(seed, k, i))
 			return wrong("message %" PRIu64 " of flow %" PRIu64 ": byte %zu of %zu "
 				     "is 0x%02x, not 0x%02x",

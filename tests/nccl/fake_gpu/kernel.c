@@ -149,9 +149,8 @@ FAKE_EXPORT enum fake_error cudaGetDriverEntryPoint(const char *name, void **fun
 						    unsigned long long flags, int *status)
 {
 	void (*found)(void) = fake_mapping_function(name);
-	size_t i;
 
-	for (i = 0; i < sizeof(driver) / sizeof(driver[0]); i++)
+	for (size_t i = 0; i < sizeof(driver) / sizeof(driver[0]); i++)
 		if (!strcmp(driver[i].name, name))
 			found = driver[i].function;
 	memcpy(function, &found, sizeof(*function));

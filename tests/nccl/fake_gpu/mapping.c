@@ -271,9 +271,7 @@ static const struct {
 
 void (*fake_mapping_function(const char *name))(void)
 {
-	size_t i;
-
-	for (i = 0; i < sizeof(functions) / sizeof(functions[0]); i++)
+	for (size_t i = 0; i < sizeof(functions) / sizeof(functions[0]); i++)
 		if (!strcmp(functions[i].name, name))
 			return functions[i].function;
 	return NULL;

@@ -76,10 +76,8 @@ FAKE_EXPORT enum fake_error cudaSetDevice(int device)
 
 FAKE_EXPORT enum fake_error cudaDeviceGetAttribute(int *value, int attribute, int device)
 {
-	size_t i;
-
 	*value = 0;
-	for (i = 0; i < sizeof(attributes) / sizeof(attributes[0]); i++)
+	for (size_t i = 0; i < sizeof(attributes) / sizeof(attributes[0]); i++)
 		if (attributes[i].attribute == attribute)
 			*value = attributes[i].value;
 	return FAKE_OK;

@@ -90,9 +90,7 @@ static void on_alarm(int number)
 
 static void talk_and_disturb(void *arg)
 {
-	int i;
-
-	for (i = 0; i < 1000; i++) {
+	for (int i = 0; i < 1000; i++) {
 		kill(getppid(), SIGALRM);
 		put(STDOUT_FILENO, arg);
 	}

@@ -68,9 +68,8 @@ TEST(holder)
 static void *thread_count(void *arg)
 {
 	struct shared *shared = arg;
-	int i;
 
-	for (i = 0; i < ROUNDS; i++) {
+	for (int i = 0; i < ROUNDS; i++) {
 		if (i % 2 || !mesh_lock_try(&shared->lock))
 			mesh_lock_take(&shared->lock);
 		if (!mesh_lock_held(&shared->lock))
@@ -85,12 +84,11 @@ TEST(excludes)
 {
 	struct shared shared = {.count = 0};
 	pthread_t threads[THREADS];
-	int i;
 
 	mesh_lock_init(&shared.lock);
-	for (i = 0; i < THREADS; i++)
+	for (int i = 0; i < THREADS; i++)
 		assert_int_equal(pthread_create(&threads[i], NULL, thread_count, &shared), 0);
-	for (i = 0; i < THREADS; i++)
+	for (int i = 0; i < THREADS; i++)
 		pthread_join(threads[i], NULL);
 	assert_int_equal(shared.count, THREADS * ROUNDS);
 	assert_false(atomic_load(&shared.foreign_hold));

@@ -74,13 +74,12 @@ TEST(limit)
 {
 	struct mesh_log_limit limit = {0};
 	char text[MESH_LOG_LIMIT_TEXT_MAX];
-	int i;
 
-	for (i = 0; i < 2; i++) {
+	for (int i = 0; i < 2; i++) {
 		assert_true(mesh_log_limit_pass(&limit, 2, 1000, text));
 		assert_string_equal(text, "");
 	}
-	for (i = 0; i < 300; i++)
+	for (int i = 0; i < 300; i++)
 		assert_false(mesh_log_limit_pass(&limit, 2, 999 + MESH_LOG_LIMIT_PERIOD_MS, text));
 	assert_true(mesh_log_limit_pass(&limit, 2, 1000 + MESH_LOG_LIMIT_PERIOD_MS, text));
 	assert_string_equal(text, " (300 more such lines were left out)");

@@ -43,11 +43,9 @@ static uint8_t target[MARGIN + ROOM + MARGIN];
 
 static void copy_check(size_t size, size_t offset)
 {
-	size_t i;
-
 	memset(target, UNTOUCHED, sizeof(target));
 	mesh_bytes_copy(target + offset, source, size);
-	for (i = 0; i < sizeof(target); i++) {
+	for (size_t i = 0; i < sizeof(target); i++) {
 		if (i >= offset && i < offset + size)
 			assert_int_equal(target[i], source[i - offset]);
 		else
@@ -67,12 +65,11 @@ TEST(every_byte)
 		2 * MESH_BYTES_PIECE + 24,
 		ROOM,
 	};
-	size_t i, offset;
 
-	for (i = 0; i < ROOM; i++)
+	for (size_t i = 0; i < ROOM; i++)
 		source[i] = (uint8_t)(i ^ i >> 8);
-	for (i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
-		for (offset = 0; offset < MARGIN; offset += 7)
+	for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
+		for (size_t offset = 0; offset < MARGIN; offset += 7)
 			copy_check(sizes[i], offset);
 	}
 }

@@ -32,9 +32,8 @@ static void model_lose(bool was_of_use, uint64_t now_ms)
 static void assert_due(struct mesh_retry *retry, uint64_t before_ms, uint64_t now_ms)
 {
 	uint64_t pause_ms = 250, due_ms = mesh_retry_due_ms(retry, now_ms);
-	int i;
 
-	for (i = 1; i < fails && pause_ms < 10000; i++)
+	for (int i = 1; i < fails && pause_ms < 10000; i++)
 		pause_ms = pause_ms * 2 > 10000 ? 10000 : pause_ms * 2;
 	if (!fails) {
 		assert_int_equal(due_ms, 0);
@@ -53,11 +52,10 @@ static void history(void)
 	struct mesh_retry retry = {0};
 	uint64_t now_ms = 1000000, before_ms;
 	bool was_of_use;
-	int i;
 
 	fails = 0;
 	works_ms = 0;
-	for (i = 0; i < STEPS; i++) {
+	for (int i = 0; i < STEPS; i++) {
 		before_ms = retry.not_before_ms;
 		now_ms += 1 + random_below(40000);
 		was_of_use = random_below(4);

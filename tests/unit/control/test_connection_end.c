@@ -20,21 +20,17 @@ static struct mesh_peer *peer = &fixture.peers[0];
 /* Two peers, one at each NIC, with the process locked. */
 static void setup(void)
 {
-	int i;
-
 	fixture_setup();
 	fixture_paths_open(MESH_PROVIDER_TCP, 2);
-	for (i = 0; i < 2; i++)
+	for (int i = 0; i < 2; i++)
 		LIST_INSERT_HEAD(&fixture.setup.process.peers, &fixture.peers[i], entry);
 	process_take();
 }
 
 static void teardown(void)
 {
-	int i;
-
 	/* Those that were greeted have joined a link; the fixture frees no peer. */
-	for (i = 0; i < 2; i++)
+	for (int i = 0; i < 2; i++)
 		mesh_link_leave(&fixture.peers[i]);
 	process_release();
 	fixture_teardown();

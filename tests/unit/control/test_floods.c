@@ -30,9 +30,8 @@ TEST(many_strangers_are_quiet)
 {
 	struct mesh_log_limit *limit = &stranger.net->process->limits.strangers;
 	unsigned int held = 0;
-	int i;
 
-	for (i = 0; i < 40; i++) {
+	for (int i = 0; i < 40; i++) {
 		stranger_dial();
 		close(stranger.fd);
 		stranger.fd = -1;

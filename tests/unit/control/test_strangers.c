@@ -189,9 +189,8 @@ TEST(noise)
 TEST(endpoint_elsewhere)
 {
 	struct sockaddr_in name = stranger_loopback(9);
-	int i;
 
-	for (i = 0; i < 3; i++) {
+	for (int i = 0; i < 3; i++) {
 		struct mesh_frame frame = hello_make();
 
 		name = stranger_loopback(i == 1 ? 0 : 9);
@@ -324,10 +323,9 @@ TEST(paths_of_one_comm)
 TEST(listener_is_full)
 {
 	struct mesh_frame frame;
-	int i;
 
 	stranger_introduced();
-	for (i = 0; i < MESH_LISTENER_QUEUE; i++) {
+	for (int i = 0; i < MESH_LISTENER_QUEUE; i++) {
 		frame = stranger_connect_make((uint32_t)i + 1, 0, 1);
 		stranger_send(&frame, MESH_FRAME_CONNECT);
 		stranger_frame_read(MESH_FRAME_ACCEPT);
@@ -335,7 +333,7 @@ TEST(listener_is_full)
 	stranger_connect_refused(stranger_connect_make(1000, 0, 1), MESH_REFUSAL_RESOURCES);
 	mesh_listener_close(stranger.listener);
 	stranger.listener = NULL;
-	for (i = 0; i < MESH_LISTENER_QUEUE; i++)
+	for (int i = 0; i < MESH_LISTENER_QUEUE; i++)
 		assert_int_equal(stranger_frame_read(MESH_FRAME_CLOSE).to_comm, i + 1);
 }
 

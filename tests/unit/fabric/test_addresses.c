@@ -26,9 +26,7 @@ static void assert_calls(int inserted, int removed)
 /* As when a link flaps on verbs: each time the peer has a new endpoint. */
 TEST(each_is_removed)
 {
-	int i;
-
-	for (i = 1; i <= 100; i++) {
+	for (int i = 1; i <= 100; i++) {
 		mesh_remote_close(domain, fake_remote_open(domain, (uint16_t)i));
 		assert_calls(i, i);
 	}

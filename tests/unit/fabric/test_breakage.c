@@ -109,10 +109,9 @@ TEST(said)
 TEST(said_seldom)
 {
 	struct mesh_op ops[20];
-	int i;
 
 	memset(ops, 0, sizeof(ops));
-	for (i = 0; i < 20; i++)
+	for (int i = 0; i < 20; i++)
 		write_fails(&ops[i], FI_EIO, MESH_RDMA_RETRIES_EXCEEDED);
 	assert_int_equal(ends, 20);
 	assert_int_equal(log_captured_lines(MESH_LOG_WARN), 8);

@@ -153,11 +153,10 @@ TEST(no_other_thread_waits)
 TEST(lost_inside)
 {
 	struct mesh_remote *peer = stranger_open(1);
-	int i;
 
 	fake_fail(FAKE_SEND, 0, 1, -FI_EAGAIN);
 	send_inside(peer);
-	for (i = 0; i < 3; i++)
+	for (int i = 0; i < 3; i++)
 		message_send(peer);
 	remote_lose(peer);
 	assert_int_equal(sent, 3);
@@ -231,7 +230,6 @@ TEST(turns)
 	struct mesh_remote *first = stranger_open(1), *second = stranger_open(2);
 	struct mesh_remote *third = stranger_open(3), *cut = fake_remote_open(domain, 4);
 	struct mesh_fence fence = {.domain = domain, .remote = cut};
-	uint64_t begin_ms;
 
 	fake.writes_end_with = 10;
 	fake_fail(FAKE_SEND, 0, 3, -FI_EAGAIN);
@@ -244,7 +242,8 @@ TEST(turns)
 	let_one_go();
 	assert_int_equal(fake.on[FAKE_WRITE].calls, 1);
 	assert_true(is_connecting(second));
-	for (begin_ms = mesh_clock_ms(); mesh_clock_ms() < begin_ms + 3;) /* one attempt in each */
+	for (uint64_t begin_ms = mesh_clock_ms();
+	     mesh_clock_ms() < begin_ms + 3;) /* one attempt in each */
 		;
 	message_send(third);
 	let_one_go();
@@ -382,13 +381,12 @@ TEST(close_waits)
 {
 	struct mesh_remote *peer = stranger_open(1);
 	pthread_t thread;
-	int i;
 
 	atomic_store(&domain_closed, false);
 	send_inside(peer);
 	mesh_remote_close(domain, peer);
 	assert_int_equal(pthread_create(&thread, NULL, close_main, domain), 0);
-	for (i = 0; i < 1000; i++)
+	for (int i = 0; i < 1000; i++)
 		sched_yield();
 	assert_false(atomic_load(&domain_closed));
 	gate.closed = false;

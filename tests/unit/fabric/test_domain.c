@@ -55,8 +55,6 @@ TEST(open)
 /* Receives are posted before a peer can send: as many as the provider accepts, each elsewhere. */
 TEST(receives_posted)
 {
-	int i;
-
 	fake.rx_size = 10;
 	domain = fake_domain_open(MESH_PROVIDER_TCP);
 	assert_int_equal(fake.receives.num, 10);
@@ -64,7 +62,7 @@ TEST(receives_posted)
 	fake_reset();
 	domain = fake_domain_open(MESH_PROVIDER_TCP_RXM);
 	assert_in_range(fake.receives.num, 64, 1024);
-	for (i = 0; i < fake.receives.num; i++) {
+	for (int i = 0; i < fake.receives.num; i++) {
 		const struct fake_post *receive = &fake.receives.posts[i];
 
 		assert_int_equal(receive->size,
@@ -243,14 +241,13 @@ TEST(local_registration)
 {
 	const struct fake_mr *slab;
 	const uint8_t *start;
-	int i;
 
 	fake.mr_mode = FI_MR_LOCAL | FI_MR_VIRT_ADDR | FI_MR_PROV_KEY;
 	domain = fake_domain_open(MESH_PROVIDER_VERBS_RXM);
 	assert_int_equal(fake.open[FAKE_MR], 1);
 	slab = &fake.mrs[fake.num_mrs - 1];
 	start = slab->data;
-	for (i = 0; i < fake.receives.num; i++) {
+	for (int i = 0; i < fake.receives.num; i++) {
 		const struct fake_post *receive = &fake.receives.posts[i];
 
 		assert_non_null(receive->desc);

@@ -144,10 +144,9 @@ TEST(turns)
 {
 	struct mesh_flow *flow = remote->flow;
 	struct customer customers[3];
-	int i;
 
 	post(flow, MESH_PACE_WINDOW_MIN);
-	for (i = 0; i < 3; i++) {
+	for (int i = 0; i < 3; i++) {
 		customers[i] = (struct customer){
 			.waiter.resume = customer_turn,
 			.piece = 256 << 10,
@@ -156,14 +155,14 @@ TEST(turns)
 		customer_push(&customers[i]);
 		customer_push(&customers[i]); /* counts once */
 	}
-	for (i = 0; i < 30; i++) {
+	for (int i = 0; i < 30; i++) {
 		assert_int_equal(mesh_pace_in_flight(&flow->pace), MESH_PACE_WINDOW_MIN);
 		complete(flow, 256 << 10);
 	}
-	for (i = 0; i < 3; i++)
+	for (int i = 0; i < 3; i++)
 		assert_int_equal(customers[i].got, 10 * (256 << 10));
 	wait_cancel(&customers[1].waiter);
-	for (i = 0; i < 10; i++)
+	for (int i = 0; i < 10; i++)
 		complete(flow, 256 << 10);
 	assert_int_equal(customers[1].got, 10 * (256 << 10));
 	assert_int_equal(customers[0].got + customers[2].got, 30 * (256 << 10));
@@ -180,13 +179,12 @@ TEST(large_beside_small)
 		.wants = 4 << 20,
 	};
 	struct customer small = large;
-	int i;
 
 	small.piece = 64 << 10;
 	small.wants = 32 << 20;
 	customer_push(&small); /* fills the window */
 	customer_push(&large);
-	for (i = 0; large.got < 4 << 20; i++) {
+	for (int i = 0; large.got < 4 << 20; i++) {
 		assert_true(i < 400);
 		complete(remote->flow, small.piece);
 		customer_push(&small); /* a new message of a busy comm */
@@ -206,14 +204,13 @@ TEST(wait_with_room)
 {
 	struct mesh_flow *flow = remote->flow;
 	struct customer looker = {.waiter.resume = count_turn};
-	int i;
 
-	for (i = 0; i < 4; i++)
+	for (int i = 0; i < 4; i++)
 		post(flow, 1000);
 	complete(flow, 1000);
 	mesh_flow_wait(domain, flow, &looker.waiter);
 	assert_true(mesh_flow_has_room(domain, flow));
-	for (i = 0; i < 3; i++)
+	for (int i = 0; i < 3; i++)
 		mesh_domain_poll(domain);
 	assert_int_equal(looker.turns, 0);
 	complete(flow, 1000);
@@ -240,9 +237,8 @@ TEST(copies)
 {
 	struct mesh_remote *other = fake_remote_open(domain, 2);
 	struct customer customer = {.waiter.resume = count_turn};
-	int i;
 
-	for (i = 0; i < 2; i++) {
+	for (int i = 0; i < 2; i++) {
 		posted(remote->flow, MESH_COPY_MAX - 1);
 		assert_true(mesh_flow_has_room(domain, other->flow));
 		posted(remote->flow, 1);

@@ -76,10 +76,8 @@ TEST(send)
  */
 TEST(backlog_order)
 {
-	int i;
-
 	fake_fail(FAKE_SEND, 2, 3, -FI_EAGAIN);
-	for (i = 0; i < 6; i++)
+	for (int i = 0; i < 6; i++)
 		message_send(remote, i);
 	assert_int_equal(fake.sends.num, 2);
 	assert_int_equal(fake.on[FAKE_SEND].calls, 3); /* those behind it do not even try */
@@ -90,7 +88,7 @@ TEST(backlog_order)
 	mesh_domain_poll(domain);
 	assert_int_equal(fake.sends.num, 6);
 	assert_true(TAILQ_EMPTY(&remote->backlog));
-	for (i = 0; i < 6; i++)
+	for (int i = 0; i < 6; i++)
 		assert_int_equal(sent_number(i), i);
 	assert_int_equal(ends.num, 0);
 }
@@ -120,10 +118,8 @@ TEST(backlogs_apart)
 /* A message that cannot be sent ends alone, from the next poll, with its error. */
 TEST(one_fails)
 {
-	int i;
-
 	fake_fail(FAKE_SEND, 0, 2, -FI_EIO);
-	for (i = 0; i < 3; i++)
+	for (int i = 0; i < 3; i++)
 		message_send(remote, i);
 	assert_int_equal(ends.num, 0); /* never from inside the send */
 	mesh_domain_poll(domain);
@@ -139,14 +135,13 @@ TEST(one_fails)
 TEST(lost_remote)
 {
 	struct mesh_remote *again;
-	int i;
 
 	fake_fail(FAKE_SEND, 1, 1, -FI_EAGAIN);
-	for (i = 0; i < 4; i++)
+	for (int i = 0; i < 4; i++)
 		message_send(remote, i);
 	remote_lose(remote);
 	assert_int_equal(ends.num, 3); /* at once; the first is the provider's */
-	for (i = 0; i < 3; i++) {
+	for (int i = 0; i < 3; i++) {
 		assert_int_equal(ends.numbers[i], i + 1);
 		assert_int_equal(ends.errors[i], -ECONNRESET);
 	}
@@ -222,15 +217,13 @@ TEST(remote_refused)
 /* A send that fails later, by a completion. */
 TEST(completion_error)
 {
-	int i;
-
-	for (i = 0; i < 3; i++)
+	for (int i = 0; i < 3; i++)
 		message_send(remote, i);
 	fake_complete_error(fake.sends.posts[1].context, FI_ETOOSMALL); /* beyond errno's range */
 	fake_complete(&fake.sends.posts[0]);
 	fake_complete_error(NULL, FI_ECONNRESET); /* a peer's write was interrupted: no owner */
 	fake_complete_error(fake.sends.posts[2].context, FI_ETIMEDOUT);
-	for (i = 0; i < 4; i++)
+	for (int i = 0; i < 4; i++)
 		mesh_domain_poll(domain);
 	assert_int_equal(ends.num, 3);
 	assert_int_equal(ends.numbers[0], 1);
@@ -348,13 +341,11 @@ TEST(poll_fails)
 /* However much has arrived, a poll ends, and the next one handles the rest. */
 TEST(poll_bounded)
 {
-	int i, polls;
-
-	for (i = 0; i < 1000; i++)
+	for (int i = 0; i < 1000; i++)
 		fake_deliver_immediate(0);
 	mesh_domain_poll(domain);
 	assert_in_range(fake.read, 16, 500);
-	for (polls = 1; fake.read < 1000; polls++) {
+	for (int polls = 1; fake.read < 1000; polls++) {
 		assert_true(polls < 100);
 		mesh_domain_poll(domain);
 	}
@@ -388,16 +379,14 @@ TEST_WITH(receive_posted_again, fake_setup, domain_teardown)
 /* The provider does not take it now: it is not forgotten. */
 TEST_WITH(receive_busy, fake_setup, domain_teardown)
 {
-	int i;
-
 	fake.rx_size = 4;
 	domain_open(MESH_PROVIDER_TCP);
 	fake_fail(FAKE_RECV, 0, 6, -FI_EAGAIN);
-	for (i = 0; i < 4; i++)
+	for (int i = 0; i < 4; i++)
 		noise_deliver();
 	mesh_domain_poll(domain); /* all four fail, and once more in the same poll */
 	assert_int_equal(fake.receives.num, 4);
-	for (i = 0; i < 5; i++)
+	for (int i = 0; i < 5; i++)
 		mesh_domain_poll(domain);
 	assert_int_equal(fake.receives.num, 8);
 	noise_deliver();
@@ -408,8 +397,6 @@ TEST_WITH(receive_busy, fake_setup, domain_teardown)
 /* A receive that failed is posted again, also one that the provider took back itself. */
 TEST_WITH(receive_error, fake_setup, domain_teardown)
 {
-	int i;
-
 	fake.rx_size = 4;
 	domain_open(MESH_PROVIDER_TCP);
 	fake_complete_error(fake.receives.posts[0].context, FI_ECONNRESET);
@@ -417,6 +404,6 @@ TEST_WITH(receive_error, fake_setup, domain_teardown)
 	fake_complete_error(fake.receives.posts[2].context, FI_ECANCELED);
 	mesh_domain_poll(domain);
 	assert_int_equal(fake.receives.num, 7);
-	for (i = 0; i < 3; i++)
+	for (int i = 0; i < 3; i++)
 		assert_ptr_equal(fake.receives.posts[4 + i].buffer, fake.receives.posts[i].buffer);
 }

@@ -116,16 +116,15 @@ TEST(keys)
 {
 	struct mesh_mr *mr;
 	uint64_t keys[20];
-	int i, j;
 
-	for (i = 0; i < 20; i++) {
+	for (int i = 0; i < 20; i++) {
 		fake_fail(FAKE_MR, 0, i % 3 == 0, -FI_ENOKEY);
 		if (i % 3 == 0)
 			assert_int_not_equal(mesh_mr_open(domain, pool, 64, &mr), 0);
 		mr = mr_open(0, 64);
 		keys[i] = mesh_mr_key(mr);
 		assert_true(fake.mrs[i].key == keys[i]);
-		for (j = 0; j < i; j++)
+		for (int j = 0; j < i; j++)
 			assert_true(keys[j] != keys[i]);
 		mesh_mr_close(mr);
 	}
@@ -152,11 +151,10 @@ TEST_WITH(provider_key, fake_setup, domain_teardown)
 TEST_WITH(short_keys, fake_setup, domain_teardown)
 {
 	struct mesh_mr *mr;
-	int i;
 
 	fake.mr_key_size = 2;
 	domain_open(MESH_PROVIDER_TCP);
-	for (i = 0; i < 20; i++) {
+	for (int i = 0; i < 20; i++) {
 		mr = mr_open(0, 64);
 		assert_true(mesh_mr_key(mr) <= UINT16_MAX);
 		mesh_mr_close(mr);
@@ -169,14 +167,13 @@ TEST_WITH(short_keys, fake_setup, domain_teardown)
 TEST_WITH(no_cache, fake_setup, domain_teardown)
 {
 	struct mesh_mr *mr;
-	int i;
 
 	fake.mr_cache = true;
 	verbs_open();
 	mr = mr_open(0, 4096);
 	assert_int_equal(log_captured_lines(MESH_LOG_WARN), 0);
 	assert_int_equal(fake.num_mrs, 4);
-	for (i = 0; i < fake.num_mrs; i++)
+	for (int i = 0; i < fake.num_mrs; i++)
 		assert_true(fake.mrs[i].flags == FAKE_MR_NOCACHE);
 	mesh_mr_close(mr);
 }
@@ -217,13 +214,12 @@ TEST(traffic_goes_on)
 	static const enum mesh_provider_id providers[] = {MESH_PROVIDER_VERBS_RXM,
 							  MESH_PROVIDER_TCP, MESH_PROVIDER_TCP_RXM};
 	struct mesh_lock *locks[2];
-	int i, k;
 
-	for (i = 0; i < 3; i++) {
+	for (int i = 0; i < 3; i++) {
 		domain_change(providers[i]);
 		locks[0] = &domain->transmit_lock;
 		locks[1] = &domain->lock;
-		for (k = 0; k < 2; k++) {
+		for (int k = 0; k < 2; k++) {
 			fake.mr_lock = locks[k];
 			fake.mr_locked = 0;
 			mesh_mr_close(mr_open(0, 64));

@@ -52,11 +52,10 @@ TEST(drop_in_flight)
 {
 	static const uint64_t rates[] = {GBIT, GBIT};
 	uint64_t carried;
-	int i;
 
 	links_make(2, rates);
 	links_stream(100 << 20, 256 << 10, 8 << 20);
-	for (i = 0; i < 16; i++)
+	for (int i = 0; i < 16; i++)
 		link_post(&mesh.links[i % 2], 128 << 10);
 	link_rate_change(&mesh.links[1], GBIT / 10);
 	carried = mesh.links[0].carried;
@@ -155,14 +154,13 @@ TEST(window_follows_the_rate)
 	} cases[] = {{10, 16 << 20}, {200, 25000000}, {400, 32 << 20}};
 	struct mesh_pace pace;
 	uint64_t window;
-	size_t i;
 
-	for (i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		mesh_pace_init(&pace, cases[i].gbit * 1000, &links_rdma);
 		assert_int_equal(atomic_load(&pace.window), cases[i].window);
 	}
 	/* It claimed 400 Gbit/s and shows what it does: 160. */
-	for (i = 0; i < 2000; i++)
+	for (size_t i = 0; i < 2000; i++)
 		deliver(&pace, 1 << 20, (1 << 20) / 20);
 	window = atomic_load(&pace.window);
 	assert_in_range(window, 19900000, 20200000);
@@ -211,7 +209,6 @@ TEST(measurements)
 {
 	struct mesh_pace pace;
 	uint64_t before;
-	int i;
 
 	mesh_pace_init(&pace, 10000, &links_tcp);
 	before = rate_of(&pace);
@@ -224,7 +221,7 @@ TEST(measurements)
 	deliver(&pace, 1 << 20, MS / 100); /* a MiB */
 	assert_true(rate_of(&pace) > before);
 	/* However slow, it is never nothing. */
-	for (i = 0; i < 20; i++)
+	for (int i = 0; i < 20; i++)
 		deliver(&pace, 1, 1000 * MS);
 	assert_int_equal(rate_of(&pace), 1);
 	assert_true(mesh_pace_finish_ns(&pace, 1, 0) > 0);
@@ -234,10 +231,9 @@ TEST(measurements)
 TEST(window_is_bounded)
 {
 	struct mesh_pace pace;
-	int i;
 
 	mesh_pace_init(&pace, 1000000, &links_tcp);
-	for (i = 0; i < 20; i++)
+	for (int i = 0; i < 20; i++)
 		deliver(&pace, 1ull << 40, 1000 * MS);
 	mesh_pace_posted(&pace, MESH_PACE_WINDOW_MAX - 1, 1);
 	assert_true(mesh_pace_has_room(&pace));
@@ -266,10 +262,8 @@ TEST(probe)
 /* Messages of 8 bytes among 1000 that go over each of two quiet links. */
 static void messages_go(int *used)
 {
-	int i;
-
 	used[0] = used[1] = 0;
-	for (i = 0; i < 1000; i++)
+	for (int i = 0; i < 1000; i++)
 		used[mesh_pace_choose_for_message(mesh.paces, 2, 8, mesh.rotation++,
 						  mesh.now_ns)]++;
 }
@@ -307,12 +301,10 @@ TEST(latency_of_messages)
 /* A segment takes the short link, until that is full: then the other one adds its bandwidth. */
 TEST(latency_of_segments)
 {
-	int i;
-
 	two_links_make(2000, 20 * MS);
 	mesh_pace_latency_set(&mesh.links[0].pace, 2000);
 	mesh_pace_latency_set(&mesh.links[1].pace, 20 * MS);
-	for (i = 0; i < (int)MESH_PACE_WINDOW_MIN / (512 << 10); i++) {
+	for (int i = 0; i < (int)MESH_PACE_WINDOW_MIN / (512 << 10); i++) {
 		assert_int_equal(
 			mesh_pace_choose(mesh.paces, 2, 512 << 10, mesh.rotation++, mesh.now_ns),
 			0);
@@ -328,15 +320,14 @@ static void stream_shares(const struct mesh_pace_bounds *bounds, uint64_t delay_
 {
 	uint64_t before[2];
 	double share;
-	int i;
 
 	two_links_make(delay_ns, other_delay_ns);
-	for (i = 0; i < 2; i++) {
+	for (int i = 0; i < 2; i++) {
 		mesh_pace_init(&mesh.links[i].pace, 100000, bounds);
 		mesh_pace_latency_set(&mesh.links[i].pace, mesh.links[i].delay_ns);
 	}
 	links_stream(256 << 20, 512 << 10, 64 << 20);
-	for (i = 0; i < 2; i++)
+	for (int i = 0; i < 2; i++)
 		before[i] = mesh.links[i].carried;
 	links_reach(0.95, 1ull << 30, 512 << 10, 64 << 20);
 	share = (double)(mesh.links[0].carried - before[0]) /
@@ -358,17 +349,16 @@ TEST(latency_is_not_rate)
 TEST(rate_of_single_writes)
 {
 	struct mesh_pace *pace = &mesh.links[0].pace;
-	int i;
 
 	links_make(1, (const uint64_t[]){10 * GBIT});
 	mesh.links[0].delay_ns = 200000;
 	mesh_pace_latency_set(pace, 200000);
-	for (i = 0; i < 200; i++)
+	for (int i = 0; i < 200; i++)
 		links_stream(512 << 10, 512 << 10, 512 << 10);
 	assert_in_range(atomic_load(&pace->rate), 9.8 * GBIT, 10.2 * GBIT);
 	/* A hint that is too long does not make the link faster than its NIC. */
 	mesh_pace_latency_set(pace, 10 * MS);
-	for (i = 0; i < 200; i++)
+	for (int i = 0; i < 200; i++)
 		links_stream(512 << 10, 512 << 10, 512 << 10);
 	assert_in_range(atomic_load(&pace->rate), 9.8 * GBIT, 10.2 * GBIT);
 }

@@ -324,9 +324,8 @@ TEST(assign)
 	struct mesh_nic nics[3];
 	struct mesh_nic_table table = {.nics = nics, .num_nics = 3, .num_taken = 3};
 	struct mesh_provider_verdict verdicts[3];
-	int i;
 
-	for (i = 0; i < 3; i++) {
+	for (int i = 0; i < 3; i++) {
 		nics[i] = nic;
 		nics[i].verdict = MESH_NIC_TAKEN;
 		nics[i].netdev[3] = (char)('7' + i);
@@ -341,7 +340,7 @@ TEST(assign)
 	assert_string_equal(nics[2].netdev, "eth7");
 	assert_false(mesh_nic_is_taken(&nics[2]));
 	assert_non_null(strstr(nics[2].reason, "libfabric offers no tcp for eth7"));
-	for (i = 0; i < 2; i++) {
+	for (int i = 0; i < 2; i++) {
 		assert_int_equal(verdicts[i].id, MESH_PROVIDER_TCP);
 		assert_string_equal(verdicts[i].note, "");
 	}

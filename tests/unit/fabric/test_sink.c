@@ -177,10 +177,9 @@ TEST(immediates)
 TEST(full)
 {
 	struct test_sink *sinks = calloc(MESH_COMM_IDS, sizeof(*sinks)), late;
-	uint32_t i;
 
 	assert_non_null(sinks);
-	for (i = 0; i < MESH_COMM_IDS; i++)
+	for (uint32_t i = 0; i < MESH_COMM_IDS; i++)
 		sink_add(&sinks[i]);
 	memset(&late, 0, sizeof(late));
 	late.sink.written = write_note;

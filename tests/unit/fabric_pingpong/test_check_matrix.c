@@ -33,12 +33,11 @@ static void check_parts(struct options options, uint32_t every, uint32_t first)
 {
 	size_t all, num = 0, i, j, seen[PHASES_MAX] = {0};
 	struct phase whole, own;
-	uint32_t pair;
 
 	options.check_every = 1;
 	all = check_num_phases(&options, 0);
 	assert_true(all <= PHASES_MAX);
-	for (pair = first; pair < first + every; pair++) {
+	for (uint32_t pair = first; pair < first + every; pair++) {
 		options.check_every = every;
 		num += check_num_phases(&options, pair);
 		for (i = 0; i < check_num_phases(&options, pair); i++) {
@@ -61,11 +60,10 @@ TEST(parts)
 {
 	static const uint64_t largest[] = {0, 8, 8192, 20480, MIB + 1};
 	struct options options = {0};
-	uint32_t every;
 
 	FOR_EACH(i, largest) {
 		options.check_max = largest[i];
-		for (every = 1; every <= 64; every++) {
+		for (uint32_t every = 1; every <= 64; every++) {
 			check_parts(options, every, 0);
 			check_parts(options, every, 7);
 		}

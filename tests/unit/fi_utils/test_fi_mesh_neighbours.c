@@ -40,13 +40,11 @@ TESTS_USE(setup, teardown);
 /* The verdict about our first NIC, which has a finding with @text. */
 static void judged(enum check_verdict verdict, const char *text)
 {
-	int i;
-
 	check_result_free(&result);
 	memset(&result, 0, sizeof(result));
 	neighbours_judge(&asking, 0, &result);
 	assert_int_equal(check_verdict_of(&result), verdict);
-	for (i = 0; i < result.num_findings; i++) {
+	for (int i = 0; i < result.num_findings; i++) {
 		if (strstr(result.findings[i].text, text))
 			return;
 	}
@@ -114,15 +112,14 @@ TEST(cables)
 static void show(bool json)
 {
 	struct check_result results[2] = {{0}};
-	int i;
 
-	for (i = 0; i < 2; i++)
+	for (int i = 0; i < 2; i++)
 		neighbours_judge(&asking, i, &results[i]);
 	if (json)
 		assert_int_equal(neighbours_print_json("test", print_file(), &asking, results), 0);
 	else
 		neighbours_print(print_file(), &asking, results);
-	for (i = 0; i < 2; i++)
+	for (int i = 0; i < 2; i++)
 		check_result_free(&results[i]);
 }
 

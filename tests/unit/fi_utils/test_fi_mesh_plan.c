@@ -65,9 +65,8 @@ TEST(exit_status)
 TEST(config_names)
 {
 	char arguments[100];
-	int i;
 
-	for (i = 0; plan_formats[i]; i++) {
+	for (int i = 0; plan_formats[i]; i++) {
 		snprintf(arguments, sizeof(arguments), "line a b --node a --config %s",
 			 plan_formats[i]->name);
 		COMMAND_ROWS(command_plan, {arguments, COMMAND_FINE});

@@ -334,23 +334,20 @@ static void asked_map(const char *const (*addrs)[4], int num_nodes)
 {
 	static const char *const names[] = {"p0", "P0", "p1", "P1"};
 	char name[8];
-	int i, k;
 
 	teardown();
 	map = (struct topo_map){.asked = true, .shape = {.kind = MESH_SHAPE_CABLES}};
-	for (i = 0; i < num_nodes; i++) {
+	for (int i = 0; i < num_nodes; i++) {
 		snprintf(name, sizeof(name), "n%d", i);
 		assert_int_equal(topo_map_node_add(&map, name), 0);
-		for (k = 0; k < 4; k++)
+		for (int k = 0; k < 4; k++)
 			nic_add(names[k], addrs[i][k]);
 	}
 }
 
 static void wire(const int *nics, int num)
 {
-	int i;
-
-	for (i = 1; i < num; i++)
+	for (int i = 1; i < num; i++)
 		topo_map_wire(&map, nics[0], nics[i]);
 }
 

@@ -370,7 +370,6 @@ TEST(iptables_junk)
 {
 	struct firewall_rules rules;
 	char line[1000] = "*filter\n:INPUT ACCEPT [0:0]\n-A INPUT";
-	int i;
 
 	assert_int_equal(firewall_iptables_read("junk\n", &packet, &rules), -EINVAL);
 	firewall_rules_free(&rules);
@@ -379,7 +378,7 @@ TEST(iptables_junk)
 	assert_int_equal(firewall_iptables_read("*filter\n-A \n", &packet, &rules), -EINVAL);
 	firewall_rules_free(&rules);
 	assert_int_equal(iptables("", NULL), FIREWALL_ACCEPT);
-	for (i = 0; i < 100; i++)
+	for (int i = 0; i < 100; i++)
 		strcat(line, " -m x");
 	assert_int_equal(iptables(line, NULL), FIREWALL_CONTINUE);
 }
@@ -389,9 +388,8 @@ TEST(many_loops)
 {
 	char text[2000] = "*filter\n";
 	clock_t started = clock();
-	int i;
 
-	for (i = 0; i < 60; i++)
+	for (int i = 0; i < 60; i++)
 		strcat(text, ":INPUT ACCEPT\n");
 	strcat(text, "-A INPUT -j INPUT\n-A INPUT -j INPUT\nCOMMIT\n");
 	assert_int_equal(iptables(text, NULL), FIREWALL_CONTINUE);

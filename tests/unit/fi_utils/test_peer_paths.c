@@ -61,11 +61,10 @@ static void theirs_set(int i, const char *text)
 static void setup(void)
 {
 	char text[MESH_ADDR_TEXT_MAX];
-	int i;
 
 	memset(&checker, 0, sizeof(checker));
 	peer = (struct peer){.name = "b"};
-	for (i = 0; i < NICS; i++) {
+	for (int i = 0; i < NICS; i++) {
 		snprintf(text, sizeof(text), "10.%d.0.1/24", i + 1);
 		assert_int_equal(mesh_addr_parse(text, &nics[i].source), 0);
 		nics[i].addrs[0] = nics[i].source;
@@ -135,11 +134,10 @@ TEST(routed_tcp_is_replaced)
 		{{TCP, TCP}, {RXM, RXM}, {"10.1.0.2/24", NULL}, "job", false, true, 0, 0, 0},
 	};
 	struct check_result result;
-	int k;
 
 	FOR_EACH(i, cases) {
 		setup();
-		for (k = 0; k < NICS; k++) {
+		for (int k = 0; k < NICS; k++) {
 			checker.self.providers[k] = cases[i].ours[k];
 			peer.hello.nics[k].provider = (uint8_t)cases[i].theirs[k];
 			if (cases[i].addrs[k])
@@ -181,19 +179,15 @@ TEST(mixed_providers)
 /* Routes connect all pairs: our NIC 0 goes with NIC @first of the peer, and NIC 1 with @second. */
 static void pairs_are(int first, int second)
 {
-	int i;
-
 	check_is(CHECK_PASS, NICS * NICS, "", NULL);
-	for (i = 0; i < NICS; i++)
+	for (int i = 0; i < NICS; i++)
 		assert_int_equal(peer.choice.candidates[i].remote,
 				 peer.choice.candidates[i].local ? second : first);
 }
 
 TEST(rails)
 {
-	int i;
-
-	for (i = 0; i < NICS; i++)
+	for (int i = 0; i < NICS; i++)
 		checker.self.providers[i] = peer.hello.nics[i].provider = TCP;
 	pairs_are(0, 1); /* as many on both nodes: those of the same number */
 	assert_int_equal(mesh_rails_parse("10.1.0.0/24+10.9.2.0/24,10.2.0.0/24+10.9.1.0/24",

@@ -166,14 +166,13 @@ TESTS_USE(NULL, all_free);
 static struct mesh_plan_request request_of(const char *shape, int num_nodes)
 {
 	struct mesh_plan_request request = {.num_nodes = num_nodes};
-	int i;
 
 	request.shape = (struct mesh_shape){.kind = MESH_SHAPE_CABLES, .parallel = 1};
 	if (strcmp(shape, "cables") && mesh_shape_parse(shape, &request.shape))
 		fail_msg("%s is not read", shape);
 	request.nodes = calloc((size_t)num_nodes, sizeof(*request.nodes));
 	assert_non_null(request.nodes);
-	for (i = 0; i < num_nodes; i++)
+	for (int i = 0; i < num_nodes; i++)
 		snprintf(request.nodes[i].name, MESH_PLAN_NAME_MAX, "n%d", i);
 	return request;
 }
@@ -228,9 +227,8 @@ TEST(triangle)
 static void addresses_distinct(void)
 {
 	struct mesh_addr last = {.family = MESH_FAMILY_NONE}, a, b;
-	int i;
 
-	for (i = 0; i < plan.topology.num_cables; i++) {
+	for (int i = 0; i < plan.topology.num_cables; i++) {
 		a = mesh_plan_addr(&plan, i, 0);
 		b = mesh_plan_addr(&plan, i, 1);
 		assert_true(mesh_addr_same_subnet(&a, &b));
@@ -319,7 +317,6 @@ static void ports_add(struct mesh_plan_node *node, const char *a, const char *b)
 TEST(ports)
 {
 	struct mesh_plan_request request = request_of("full", 4);
-	int i;
 
 	request.num_ports = 2;
 	refused(&request, -ENOSPC,
@@ -329,7 +326,7 @@ TEST(ports)
 	ports_add(&request.nodes[1], "p0", NULL);
 	refused(&request, -ENOSPC, "needs 2 ports on n1, which has 1");
 	request = request_of("ring", 3);
-	for (i = 0; i < 3; i++)
+	for (int i = 0; i < 3; i++)
 		ports_add(&request.nodes[i], "left", "right");
 	plan_made(&request);
 	assert_true(plan.ports_named);

@@ -42,9 +42,7 @@ static void find(int num_nodes, const char *cables)
 
 static const struct plan_pair *pair_of(const char *name)
 {
-	int i;
-
-	for (i = 0; i < found.num_pairs; i++) {
+	for (int i = 0; i < found.num_pairs; i++) {
 		if (found.pairs[i].from == name[0] - 'a' && found.pairs[i].to == name[1] - 'a')
 			return &found.pairs[i];
 	}

@@ -40,13 +40,11 @@ TEST(providers)
 /* Each reason has words, and no two have the same. */
 TEST(words)
 {
-	int i, k;
-
-	for (i = 0; i < MESH_PATH_REASONS; i++)
+	for (int i = 0; i < MESH_PATH_REASONS; i++)
 		assert_true(*path_reason_text((enum mesh_path_reason)i));
-	for (i = 0; i < PROVIDER_REASONS; i++) {
+	for (int i = 0; i < PROVIDER_REASONS; i++) {
 		assert_true(*provider_reason_text((enum provider_reason)i));
-		for (k = 0; k < i; k++)
+		for (int k = 0; k < i; k++)
 			assert_string_not_equal(provider_reason_word((enum provider_reason)i),
 						provider_reason_word((enum provider_reason)k));
 	}

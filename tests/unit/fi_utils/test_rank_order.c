@@ -128,15 +128,14 @@ TEST(large)
 {
 	struct mesh_rank_order order;
 	struct mesh_topology topology;
-	int i;
 
 	assert_int_equal(mesh_topology_init(&topology, 1000), 0);
-	for (i = 0; i < 1000; i++)
+	for (int i = 0; i < 1000; i++)
 		join(&topology, i * 377 % 1000, (i + 1) * 377 % 1000);
 	order_is(&topology, MESH_ORDER_RING, true);
 	/* 31 x 31 without wrap-around, like a chess board with one field too many: no ring. */
 	assert_int_equal(mesh_topology_init(&topology, 31 * 31), 0);
-	for (i = 0; i < 31 * 31; i++) {
+	for (int i = 0; i < 31 * 31; i++) {
 		if (i % 31 < 30)
 			join(&topology, i, i + 1);
 		if (i / 31 < 30)
@@ -154,12 +153,11 @@ TEST(large)
 TEST(cut_node)
 {
 	struct mesh_topology topology;
-	int part, a, b;
 
 	assert_int_equal(mesh_topology_init(&topology, 29), 0);
-	for (part = 0; part < 2; part++)
-		for (a = 14 * part; a <= 14 * part + 14; a++)
-			for (b = a + 1; b <= 14 * part + 14; b++)
+	for (int part = 0; part < 2; part++)
+		for (int a = 14 * part; a <= 14 * part + 14; a++)
+			for (int b = a + 1; b <= 14 * part + 14; b++)
 				join(&topology, a, b);
 	order_is(&topology, MESH_ORDER_LINE, true);
 }

@@ -32,11 +32,10 @@ static void keeps(const struct mesh_route *found, int num, bool replace, const c
 {
 	struct mesh_route routes[4];
 	char kept[5] = "";
-	int i;
 
 	memcpy(routes, found, (size_t)num * sizeof(*found));
 	num = relays_together(routes, num, replace);
-	for (i = 0; i < num; i++)
+	for (int i = 0; i < num; i++)
 		kept[i] = (char)routes[i].hops[0];
 	assert_string_equal(kept, wanted);
 }

@@ -108,11 +108,10 @@ TEST(torus_rings)
 	char text[MESH_SHAPE_TEXT_MAX];
 	struct mesh_topology topology;
 	struct mesh_shape shape;
-	int a, b, c;
 
-	for (a = 1; a <= 7; a++)
-		for (b = 1; b <= 7; b++)
-			for (c = 1; c <= 4; c++) {
+	for (int a = 1; a <= 7; a++)
+		for (int b = 1; b <= 7; b++)
+			for (int c = 1; c <= 4; c++) {
 				if (a * b * c < 3)
 					continue;
 				snprintf(text, sizeof(text), "torus:%dx%dx%d", a, b, c);

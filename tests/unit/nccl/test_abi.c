@@ -57,10 +57,8 @@ static bool slot_is_empty_on_purpose(size_t slot)
 
 TEST(each_slot_is_filled_or_empty_on_purpose)
 {
-	size_t i, slot;
-
-	for (i = 0; i < NUM_TABLES; i++)
-		for (slot = 0; slot < tables[i].size / sizeof(void *); slot++)
+	for (size_t i = 0; i < NUM_TABLES; i++)
+		for (size_t slot = 0; slot < tables[i].size / sizeof(void *); slot++)
 			if ((slot_of(&tables[i], slot) == NULL) != slot_is_empty_on_purpose(slot))
 				fail_msg("v%d: slot %zu", tables[i].version, slot);
 }
@@ -73,9 +71,7 @@ TEST(trap_finalize_is_never_null)
 
 TEST(trap_nics_are_never_fused)
 {
-	size_t i;
-
-	for (i = 0; i < NUM_TABLES; i++)
+	for (size_t i = 0; i < NUM_TABLES; i++)
 		if (tables[i].version >= 9)
 			assert_null(slot_of(&tables[i], SLOT_MAKE_VDEVICE));
 }
@@ -83,9 +79,7 @@ TEST(trap_nics_are_never_fused)
 /* Compared without case; NCCL's own nets have the other two. */
 TEST(trap_name_is_mesh_in_every_table)
 {
-	size_t i;
-
-	for (i = 0; i < NUM_TABLES; i++) {
+	for (size_t i = 0; i < NUM_TABLES; i++) {
 		const char *name = slot_of(&tables[i], SLOT_NAME);
 
 		assert_string_equal(name, "Mesh");
@@ -97,11 +91,9 @@ TEST(trap_name_is_mesh_in_every_table)
 /* No function stands in a slot of another kind: all of those that NCCL calls are different. */
 TEST(slots_hold_different_functions)
 {
-	size_t i, a, b;
-
-	for (i = 0; i < NUM_TABLES; i++)
-		for (a = 1; a < SLOT_CLOSE_LISTEN; a++)
-			for (b = a + 1; b <= SLOT_CLOSE_LISTEN; b++) {
+	for (size_t i = 0; i < NUM_TABLES; i++)
+		for (size_t a = 1; a < SLOT_CLOSE_LISTEN; a++)
+			for (size_t b = a + 1; b <= SLOT_CLOSE_LISTEN; b++) {
 				if (!slot_of(&tables[i], a) || (a == 14 && b == 15))
 					continue; /* one function closes both kinds of comm */
 				if (slot_of(&tables[i], a) == slot_of(&tables[i], b))

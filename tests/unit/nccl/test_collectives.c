@@ -62,13 +62,11 @@ TEST(sums_are_those_of_all_ranks)
 {
 	float total, one;
 	uint32_t bits, sum;
-	size_t position;
-	int rank;
 
-	for (position = 0; position < COUNT; position++) {
+	for (size_t position = 0; position < COUNT; position++) {
 		total = 0;
 		sum = 0;
-		for (rank = 0; rank < 5; rank++) {
+		for (int rank = 0; rank < 5; rank++) {
 			bits = values_sent(VALUES_SUMMED_FLOAT, rank, position);
 			memcpy(&one, &bits, sizeof(one));
 			total += one;

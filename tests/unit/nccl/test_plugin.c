@@ -17,9 +17,8 @@ TEST(trap_calls_before_init_are_refused)
 {
 	char handle[NCCL_HANDLE_SIZE];
 	void *comm;
-	int i;
 
-	for (i = 0; i < VERSIONS; i++) {
+	for (int i = 0; i < VERSIONS; i++) {
 		comm = STALE;
 		assert_int_equal(versions[i].listen(NULL, 0, handle, &comm),
 				 NCCL_RESULT_INVALID_ARGUMENT);
@@ -35,10 +34,8 @@ TEST(trap_calls_before_init_are_refused)
 /* NCCL 2.28 finalizes a context whose init failed. */
 TEST(trap_failed_init_leaves_no_context)
 {
-	int i;
-
 	fake.error = -ENODEV;
-	for (i = 0; i < VERSIONS; i++) {
+	for (int i = 0; i < VERSIONS; i++) {
 		context = STALE;
 		assert_int_equal(versions[i].init(logger, &context), NCCL_RESULT_SYSTEM_ERROR);
 		if (!versions[i].finalize)
@@ -320,11 +317,10 @@ TEST_EACH(trap_stale_request_is_cleared)
 	void *stale[] = {STALE, OPTIONAL_COMPLETION};
 	const int errors[] = {0, -ECONNRESET};
 	void *request;
-	size_t i;
 
 	fake.not_ready = true;
 	fake.poison = STALE;
-	for (i = 0; i < 4; i++) {
+	for (size_t i = 0; i < 4; i++) {
 		enum nccl_result expected = i / 2 ? NCCL_RESULT_REMOTE_ERROR : NCCL_RESULT_SUCCESS;
 
 		fake.error = errors[i / 2];
@@ -341,9 +337,8 @@ TEST_EACH(trap_grouped_receive_is_refused)
 {
 	const int counts[] = {2, 0, -1};
 	void *request;
-	size_t i;
 
-	for (i = 0; i < 3; i++) {
+	for (size_t i = 0; i < 3; i++) {
 		logged.warnings = 0;
 		request = OPTIONAL_COMPLETION;
 		assert_refused_in_words(receive(counts[i], 8, &request));

@@ -68,12 +68,11 @@ TEST(trap_nothing_blocks_while_connecting)
 	struct mesh_comm *comm = NULL;
 	struct mesh_net *net;
 	uint64_t start;
-	int i;
 
 	assert_int_equal(mesh_net_open(&net), 0);
 	start = mesh_clock_ms();
 	assert_int_equal(mesh_net_listen(net, 0, handle, &listener), 0);
-	for (i = 0; i < 10; i++) {
+	for (int i = 0; i < 10; i++) {
 		/* No connection: success, and no comm. */
 		assert_int_equal(mesh_listener_accept(listener, &comm), 0);
 		assert_null(comm);
@@ -110,14 +109,13 @@ TEST(trap_one_pool_registered_again)
 	struct mesh_registration *again[TIMES];
 	struct transfer t;
 	struct pair pair;
-	int i;
 
 	pair_open(&pair);
 	transfer_open(&pair, &t, 100000, 100000);
-	for (i = 0; i < TIMES; i++)
+	for (int i = 0; i < TIMES; i++)
 		assert_int_equal(
 			mesh_registration_open(pair.receive, t.target + i, 50000, &again[i]), 0);
-	for (i = 0; i < TIMES; i++)
+	for (int i = 0; i < TIMES; i++)
 		mesh_registration_close(pair.receive, again[i]);
 	pattern_fill(t.source, 100000, 3);
 	assert_int_equal(mesh_comm_receive(pair.receive, t.target, 100000, t.to, &t.receive), 0);
@@ -136,10 +134,9 @@ TEST(trap_requests_outstanding_and_reaped_in_order)
 	struct mesh_request *more;
 	struct pair pair;
 	size_t size;
-	int i;
 
 	pair_open(&pair);
-	for (i = 0; i < MESH_COMM_REQUESTS; i++) {
+	for (int i = 0; i < MESH_COMM_REQUESTS; i++) {
 		transfer_open(&pair, &t[i], 20000, 20000);
 		pattern_fill(t[i].source, 20000, (uint32_t)i);
 		assert_int_equal(
@@ -149,7 +146,7 @@ TEST(trap_requests_outstanding_and_reaped_in_order)
 	}
 	assert_int_equal(mesh_comm_receive(pair.receive, t[0].target, 20000, t[0].to, &more), 0);
 	assert_null(more);
-	for (i = 0; i < MESH_COMM_REQUESTS; i++) {
+	for (int i = 0; i < MESH_COMM_REQUESTS; i++) {
 		size = i % 2 ? 20000 : 100; /* later ones are done before earlier ones */
 		assert_int_equal(
 			mesh_comm_send(pair.send, t[i].source, size, t[i].from, &t[i].send), 0);
@@ -157,13 +154,13 @@ TEST(trap_requests_outstanding_and_reaped_in_order)
 	}
 	assert_int_equal(mesh_comm_send(pair.send, t[0].source, 100, t[0].from, &more), 0);
 	assert_null(more);
-	for (i = 0; i < MESH_COMM_REQUESTS; i++) {
+	for (int i = 0; i < MESH_COMM_REQUESTS; i++) {
 		size = i % 2 ? 20000 : 100;
 		request_finish(t[i].receive, size);
 		request_finish(t[i].send, size);
 		assert_memory_equal(t[i].source, t[i].target, size);
 	}
-	for (i = 0; i < MESH_COMM_REQUESTS; i++)
+	for (int i = 0; i < MESH_COMM_REQUESTS; i++)
 		transfer_close(&pair, &t[i]);
 	pair_close(&pair);
 }
@@ -175,9 +172,8 @@ TEST(trap_message_larger_than_its_receive_is_an_error)
 	struct transfer t;
 	struct pair pair;
 	int64_t ret;
-	size_t i;
 
-	for (i = 0; i < 2; i++) {
+	for (size_t i = 0; i < 2; i++) {
 		pair_open(&pair);
 		transfer_open(&pair, &t, sizes[i], sizes[i] - 100);
 		assert_int_equal(
@@ -226,11 +222,10 @@ TEST(trap_receiver_closes_before_sends_are_reaped)
 	};
 	struct transfer t[DEPTH];
 	struct pair pair;
-	int round, i;
 
-	for (round = 0; round < ROUNDS; round++) {
+	for (int round = 0; round < ROUNDS; round++) {
 		pair_open(&pair);
-		for (i = 0; i < DEPTH; i++) {
+		for (int i = 0; i < DEPTH; i++) {
 			transfer_open(&pair, &t[i], 300000, 300000);
 			assert_int_equal(mesh_comm_receive(pair.receive, t[i].target, 300000,
 							   t[i].to, &t[i].receive),
@@ -239,17 +234,17 @@ TEST(trap_receiver_closes_before_sends_are_reaped)
 							&t[i].send),
 					 0);
 		}
-		for (i = 0; i < DEPTH; i++)
+		for (int i = 0; i < DEPTH; i++)
 			request_finish(t[i].receive, 300000);
-		for (i = 0; i < DEPTH; i++) {
+		for (int i = 0; i < DEPTH; i++) {
 			mesh_registration_close(pair.receive, t[i].to);
 			t[i].to = NULL;
 		}
 		mesh_comm_close(pair.receive);
 		pair.receive = NULL;
-		for (i = 0; i < DEPTH; i++)
+		for (int i = 0; i < DEPTH; i++)
 			request_finish(t[i].send, 300000);
-		for (i = 0; i < DEPTH; i++)
+		for (int i = 0; i < DEPTH; i++)
 			transfer_close(&pair, &t[i]);
 		pair_close(&pair);
 	}

@@ -111,9 +111,7 @@ static void plan_write(const char *text)
 
 static void table_fill(float *table)
 {
-	int i;
-
-	for (i = 0; i < CELLS; i++)
+	for (int i = 0; i < CELLS; i++)
 		table[i] = (float)(10 + i);
 }
 
@@ -122,14 +120,13 @@ static void assert_excluded(uint32_t excluded)
 {
 	float table[CELLS];
 	struct rank rank;
-	int version, num, i;
 
-	for (version = 3; version <= 6; version++) {
+	for (int version = 3; version <= 6; version++) {
 		rank = rank_open(version, 4, 4, quiet);
-		for (num = 6; num <= 7; num++) {
+		for (int num = 6; num <= 7; num++) {
 			table_fill(table);
 			rank_ask(&rank, table, num);
-			for (i = 0; i < CELLS; i++) {
+			for (int i = 0; i < CELLS; i++) {
 				const int row = i / NCCL_PROTOCOLS;
 				const bool gone = row < num && excluded >> row & 1;
 
@@ -196,16 +193,15 @@ TEST(last_entry)
 {
 	float table[CELLS], before[CELLS];
 	struct rank rank;
-	int i;
 
 	setenv("NCCL_MESH_TUNER", "ring", 1);
 	rank = rank_open(5, 4, 4, quiet);
-	for (i = 0; i < CELLS; i++)
+	for (int i = 0; i < CELLS; i++)
 		table[i] = i < NCCL_PROTOCOLS ? 5 : NCCL_COST_EXCLUDED; /* trees only */
 	memcpy(before, table, sizeof(table));
 	rank_ask(&rank, table, 7);
 	assert_memory_equal(table, before, sizeof(table));
-	for (i = 0; i < CELLS; i++)
+	for (int i = 0; i < CELLS; i++)
 		table[i] = NCCL_COST_EXCLUDED;
 	memcpy(before, table, sizeof(table));
 	rank_ask(&rank, table, 7);
@@ -277,13 +273,11 @@ TEST(no_context)
 
 static void random_plan(char *text, int nodes)
 {
-	int i, j;
-
 	*text = '\0';
-	for (i = 0; i < nodes; i++)
+	for (int i = 0; i < nodes; i++)
 		text += sprintf(text, "n%d\n", i);
-	for (i = 0; i < nodes; i++)
-		for (j = 0; j < i; j++)
+	for (int i = 0; i < nodes; i++)
+		for (int j = 0; j < i; j++)
 			if (rand() % 3 == 0)
 				text += sprintf(text, "n%d n%d\n", i, j);
 }

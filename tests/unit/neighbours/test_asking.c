@@ -27,10 +27,8 @@ int __wrap_mesh_datagram_send(int fd, unsigned int ifindex, const struct mesh_ad
 
 static void setup(void)
 {
-	int i;
-
 	asking_fixture_open(&asking, &self);
-	for (i = 0; i < NICS; i++) {
+	for (int i = 0; i < NICS; i++) {
 		sent[i] = 0;
 		mesh_neighbour_addr_get(&asking.links[i].about.addrs[0], &asking.links[i].ask_from);
 	}

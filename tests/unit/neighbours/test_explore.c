@@ -122,42 +122,36 @@ TEST(torus_all)
 /* 8 processes on each of 64 nodes. */
 TEST(many_processes)
 {
-	int i;
-
 	simulation_open(&mesh, 64, 512, 3);
 	simulation_torus(&mesh, 4, 4, 4);
-	for (i = 0; i < 512; i++)
+	for (int i = 0; i < 512; i++)
 		simulation_search(&mesh, i, i / 8);
 	simulation_run(&mesh, LONG_US);
-	for (i = 0; i < 512; i++)
+	for (int i = 0; i < 512; i++)
 		assert_int_equal(mesh.searches[i].explore.graph.num_nodes, 64);
-	for (i = 0; i < 64; i++)
+	for (int i = 0; i < 64; i++)
 		assert_true(mesh.nodes[i].received < 4000);
 }
 
 /* 8 processes on each of 64 nodes that share two switches: nobody repeats a question. */
 TEST(switches)
 {
-	int i;
-
 	simulation_open(&mesh, 64, 512, 3);
 	simulation_switches(&mesh, 2);
-	for (i = 0; i < 512; i++)
+	for (int i = 0; i < 512; i++)
 		simulation_search(&mesh, i, i / 8);
 	simulation_run(&mesh, LONG_US);
-	for (i = 0; i < 512; i++)
+	for (int i = 0; i < 512; i++)
 		assert_int_equal(mesh.searches[i].explore.graph.num_nodes, 64);
-	for (i = 0; i < 64; i++)
+	for (int i = 0; i < 64; i++)
 		assert_true(mesh.nodes[i].received < 4000);
 }
 
 /* A line is asked to its 16th hop, and no farther. */
 TEST(line)
 {
-	int i;
-
 	simulation_open(&mesh, 20, 1, 5);
-	for (i = 1; i < 20; i++)
+	for (int i = 1; i < 20; i++)
 		simulation_cable(&mesh, i - 1, i);
 	simulation_search(&mesh, 0, 0);
 	simulation_run(&mesh, LONG_US);
@@ -279,9 +273,8 @@ static void node_answers(struct mesh_explore *explore, int node, const struct me
 	struct mesh_links_answer answer = {
 		.node_id = id_of(node), .token = explore->token, .flags = MESH_LINKS_SAME_JOB};
 	struct mesh_links_link links[2];
-	int i;
 
-	for (i = 0; i < 2; i++)
+	for (int i = 0; i < 2; i++)
 		links[i] = (struct mesh_links_link){
 			.node_id = id_of(to), .nic = (uint8_t)i, .peer_nic = (uint8_t)i};
 	assert_false(mesh_explore_is_complete(explore));

@@ -76,10 +76,9 @@ TEST(bridge)
 TEST(switch)
 {
 	char name[8], text[16];
-	int i;
 
 	asking.num_links = 1;
-	for (i = 0; i < 20; i++) {
+	for (int i = 0; i < 20; i++) {
 		snprintf(name, sizeof(name), "ba%d", i);
 		asking_heard_add(&asking, 0, ASKING_THEIR_ID, name, "10.1.0.2/24");
 	}

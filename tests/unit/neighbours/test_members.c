@@ -13,13 +13,12 @@ static void setup(void)
 {
 	struct mesh_neighbour_self self = {.node_id = 7, .node = "a", .site = "hall"};
 	struct mesh_nic nic = {.netdev = "eth0", .ifindex = 3, .mtu = 9000, .num_addrs = 2};
-	int i;
 
 	mesh_addr_parse("10.1.0.1/24", &nic.addrs[0]);
 	mesh_addr_parse("fe80::1/64", &nic.addrs[1]);
 	memset(&report, 0, sizeof(report));
 	report.num_links = 2;
-	for (i = 0; i < 2; i++)
+	for (int i = 0; i < 2; i++)
 		mesh_neighbour_link_describe(&self, &nic, i, 1, &report.links[i]);
 }
 

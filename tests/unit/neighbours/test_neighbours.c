@@ -205,15 +205,14 @@ TEST(members)
 	struct rank others[3];
 	struct mesh_heard answer;
 	struct mesh_links_answer links = {.num_ranks = 0};
-	int i;
 
 	addresses_add();
 	rank_start(&far, far_ns, "far", "ba", 20, false);
-	for (i = 0; i < 3; i++)
+	for (int i = 0; i < 3; i++)
 		rank_start(&others[i], far_ns, "far", "ba", 21 + (uint64_t)i, false);
 	rank_start(&near, near_ns, "near", "ab", 11, true);
 	/* The members report to the speaker, which may happen after the first question. */
-	for (i = 0; i < 1000 && !heard(&near, 4, &answer); i++) {
+	for (int i = 0; i < 1000 && !heard(&near, 4, &answer); i++) {
 		ask(&near, near_ns);
 		poll(NULL, 0, 20);
 	}
@@ -228,7 +227,7 @@ TEST(members)
 	mesh_lock_release(&far.lock);
 	rank_stop(&far);
 	rank_stop(&others[1]);
-	for (i = 0; i < 1000 && !heard(&near, 2, &answer); i++) {
+	for (int i = 0; i < 1000 && !heard(&near, 2, &answer); i++) {
 		ask(&near, near_ns);
 		poll(NULL, 0, 20);
 	}

@@ -48,9 +48,8 @@ static void nics_set(const unsigned int *ifindexes, int num)
 {
 	struct mesh_neighbour_link links[4];
 	struct mesh_nic nic = {.num_addrs = 0};
-	int i;
 
-	for (i = 0; i < num; i++) {
+	for (int i = 0; i < num; i++) {
 		nic.ifindex = ifindexes[i];
 		snprintf(nic.netdev, sizeof(nic.netdev), "nic%u", ifindexes[i]);
 		mesh_neighbour_link_describe(&neighbours->self, &nic, i, 0, &links[i]);
@@ -62,10 +61,9 @@ MESH_NOT_ANALYSED
 static void assert_nics(const unsigned int *ifindexes, int num)
 {
 	struct mesh_neighbour_link links[4];
-	int i;
 
 	assert_int_equal(mesh_members_links(&neighbours->members, links, 4), num);
-	for (i = 0; i < num; i++)
+	for (int i = 0; i < num; i++)
 		assert_int_equal(links[i].ifindex, ifindexes[i]);
 }
 

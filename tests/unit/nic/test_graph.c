@@ -38,15 +38,13 @@ TEST(both_ends)
 /* Parallel cables add up, at the speed of the slower end; two halves on one wire count twice. */
 TEST(width)
 {
-	int i;
-
 	cables("ab100 ab200");
 	said['b'][1].speed_mbps = 50;
 	cables("ac0");
 	report("abc");
 	assert_int_equal(width('a', 'b'), 150);
 	assert_int_equal(width('a', 'c'), 1);
-	for (i = 0; i < 4; i++) {
+	for (int i = 0; i < 4; i++) {
 		say('e', 'f', i / 2, i % 2, 100, false);
 		say('f', 'e', i / 2, i % 2, 100, false);
 	}
@@ -138,8 +136,6 @@ TEST(beside)
 /* A hop that has failed comes last, and is forgiven in time. */
 TEST(doubt)
 {
-	int i;
-
 	cables("ab1000 bz1000 ac100 cd100 dz100");
 	report("abcdz");
 	mesh_graph_doubt(&graph, 'z', 'b', 1500);
@@ -147,7 +143,7 @@ TEST(doubt)
 	mesh_graph_doubt(&graph, 'a', 'c', 1500);
 	finds('a', 'z', 15, "bz:1000? cdz:100-?");
 	/* Many doubts forget the one that would end first. */
-	for (i = 0; i < MESH_GRAPH_DOUBTS_MAX - 1; i++)
+	for (int i = 0; i < MESH_GRAPH_DOUBTS_MAX - 1; i++)
 		mesh_graph_doubt(&graph, 100 + (uint64_t)i, 200 + (uint64_t)i, 5000);
 	assert_true(mesh_graph_is_doubtful(&graph, 'b', 'z', 1000) !=
 		    mesh_graph_is_doubtful(&graph, 'a', 'c', 1000));
@@ -199,9 +195,7 @@ static int num_sets;
 
 static void routes_list(int at, int left, uint32_t passed, uint32_t narrowest)
 {
-	int to;
-
-	for (to = 1; to < NODES; to++) {
+	for (int to = 1; to < NODES; to++) {
 		uint32_t next = widths[at][to] < narrowest ? widths[at][to] : narrowest;
 
 		if (!widths[at][to] || passed & 1u << to)
@@ -234,13 +228,12 @@ static int most_disjoint(int from, uint32_t taken)
 static void random_graph_make(void)
 {
 	char text[16];
-	int i, k;
 
 	mesh_graph_finish(&graph);
 	memset(num_said, 0, sizeof(num_said));
 	memset(widths, 0, sizeof(widths));
-	for (i = 0; i < NODES; i++) {
-		for (k = i + 1; k < NODES; k++) {
+	for (int i = 0; i < NODES; i++) {
+		for (int k = i + 1; k < NODES; k++) {
 			if (draw(100) >= 32)
 				continue;
 			widths[i][k] = widths[k][i] = 1 + draw(5);

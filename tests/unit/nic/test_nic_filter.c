@@ -113,9 +113,8 @@ TEST(too_many)
 {
 	struct mesh_nic_filter filter;
 	char text[4 * MESH_NIC_FILTER_MAX + 8] = "";
-	int i;
 
-	for (i = 0; i < MESH_NIC_FILTER_MAX; i++)
+	for (int i = 0; i < MESH_NIC_FILTER_MAX; i++)
 		strcat(text, "e1,");
 	assert_int_equal(mesh_nic_filter_parse(text, &filter), 0);
 	assert_int_equal(filter.num_items, MESH_NIC_FILTER_MAX);

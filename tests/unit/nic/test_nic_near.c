@@ -14,12 +14,10 @@ static struct mesh_near_rule rule;
 
 static void setup(void)
 {
-	int i;
-
 	memset(nics, 0, sizeof(nics));
 	memset(local, 0, sizeof(local));
 	memset(remote, 0, sizeof(remote));
-	for (i = 0; i < MESH_NICS_MAX; i++) {
+	for (int i = 0; i < MESH_NICS_MAX; i++) {
 		pointers[i] = &nics[i];
 		nics[i].numa_node = -1;
 	}
@@ -50,9 +48,7 @@ TEST(unknown)
 /* Two sockets; a NIC alone on its NUMA node would have no other to go on with. */
 TEST(numa)
 {
-	int i;
-
-	for (i = 0; i < 8; i++)
+	for (int i = 0; i < 8; i++)
 		nics[i].numa_node = i / 4;
 	assert_int_equal(near(8, 0, MESH_NEAR_NUMA), 0x0f);
 	assert_int_equal(near(8, 5, MESH_NEAR_NUMA), 0xf0);
@@ -65,9 +61,8 @@ TEST(numa)
 TEST(switch)
 {
 	char path[128];
-	int i;
 
-	for (i = 0; i < 4; i++) {
+	for (int i = 0; i < 4; i++) {
 		nics[i].numa_node = 0;
 		snprintf(
 			path, sizeof(path),
@@ -77,7 +72,7 @@ TEST(switch)
 	}
 	assert_int_equal(near(4, 0, MESH_NEAR_SWITCH), 0x3);
 	assert_int_equal(near(4, 3, MESH_NEAR_SWITCH), 0xc);
-	for (i = 0; i < 4; i++) {
+	for (int i = 0; i < 4; i++) {
 		snprintf(path, sizeof(path), "pci0000:00/0000:00:0%d.0/0000:0%d:00.0", i + 1,
 			 i + 1);
 		pci_set(i, path);
@@ -94,9 +89,8 @@ TEST(switch)
 static void nodes_make(bool one_subnet)
 {
 	char text[MESH_ADDR_TEXT_MAX];
-	int i;
 
-	for (i = 0; i < 4; i++) {
+	for (int i = 0; i < 4; i++) {
 		snprintf(text, sizeof(text), "10.77.%d.%d/24", one_subnet ? 1 : i + 1, 10 + i);
 		assert_int_equal(mesh_addr_parse(text, &local[i].addr), 0);
 		snprintf(text, sizeof(text), "10.77.%d.%d/24", one_subnet ? 1 : i + 1, 20 + i);
@@ -125,9 +119,8 @@ static void order_is(int num, enum mesh_path_class class, enum mesh_path_class f
 {
 	const struct mesh_path_candidate *pair;
 	bool near_pair;
-	int i;
 
-	for (i = 0; i < choice.num_candidates; i++) {
+	for (int i = 0; i < choice.num_candidates; i++) {
 		pair = &choice.candidates[i];
 		near_pair = pair->local >= 2 && pair->remote <= 1;
 		assert_int_equal(near_pair, i < num);
@@ -156,15 +149,13 @@ TEST(fewer_ways)
 /* Each NIC reaches one of the peer: cables, or rails. */
 TEST(cables)
 {
-	int i;
-
 	nodes_make(false);
 	rule.remote = 0xc;
 	hints.remote_nic = 2;
 	assert_false(applies(4));
 	rule.always = true;
 	assert_true(applies(4));
-	for (i = 0; i < 4; i++)
+	for (int i = 0; i < 4; i++)
 		assert_int_equal(choice.candidates[i].class,
 				 i < 2 ? MESH_PATH_DIRECT : MESH_PATH_FAR);
 	assert_true(choice.candidates[0].local >= 2 && choice.candidates[1].local >= 2);

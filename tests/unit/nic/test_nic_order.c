@@ -23,10 +23,9 @@ static struct mesh_nic *place(const char *netdev, const char *pci_path, int port
 static void assert_order(const char *wanted)
 {
 	char got[256] = "";
-	int i;
 
 	mesh_nic_table_sort(&table);
-	for (i = 0; i < table.num_nics; i++) {
+	for (int i = 0; i < table.num_nics; i++) {
 		if (i)
 			strcat(got, i == table.num_taken ? " | " : " ");
 		strcat(got, table.nics[i].netdev);
@@ -52,8 +51,6 @@ TEST(order)
 
 TEST(guids_differ)
 {
-	int i, k;
-
 	place("eth0", PCI "0000:00:01.0", 1);
 	place("eth0.7", PCI "0000:00:01.0", 1);
 	place("eth0.8", PCI "0000:00:01.0", 1);
@@ -66,9 +63,9 @@ TEST(guids_differ)
 	nics[7].mac[7] = 9;
 	mesh_nic_table_sort(&table);
 	mesh_nic_table_identify(&table);
-	for (i = 0; i < table.num_nics; i++) {
+	for (int i = 0; i < table.num_nics; i++) {
 		assert_true(nics[i].guid != 0);
-		for (k = 0; k < i; k++)
+		for (int k = 0; k < i; k++)
 			assert_false(nics[i].guid == nics[k].guid && nics[i].port == nics[k].port);
 	}
 	assert_true(find("eth0")->guid == 0x1001);

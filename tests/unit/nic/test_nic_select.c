@@ -235,13 +235,12 @@ TEST(unusable_does_not_count)
 TEST(fallbacks)
 {
 	static const char *const groups[] = {"wlan0", "br0", "tap0", "lo"};
-	int i;
 
 	add("lo", 0, "127.0.0.1/8")->kind = MESH_NIC_LOOPBACK;
 	add("tap0", 0, "10.9.0.1/24")->kind = MESH_NIC_CONTAINER;
 	add("br0", 0, "10.8.0.1/24")->kind = MESH_NIC_BRIDGE;
 	add("wlan0", 0, "10.7.0.1/24")->kind = MESH_NIC_WIRELESS;
-	for (i = 0; i < 4; i++) {
+	for (int i = 0; i < 4; i++) {
 		assert_int_equal(mesh_nic_select("", "", &table), 0);
 		assert_taken(groups[i]);
 		assert_non_null(strstr(find(groups[i])->reason, "no better NIC was found"));
@@ -300,9 +299,8 @@ TEST(bad_settings)
 TEST(too_many_subnets)
 {
 	char text[1024] = "";
-	int i;
 
-	for (i = 0; i < MESH_RAIL_SUBNETS_MAX; i++)
+	for (int i = 0; i < MESH_RAIL_SUBNETS_MAX; i++)
 		strcat(text, "10.0.0.0/8,");
 	assert_int_equal(mesh_nic_select("", text, &table), 0);
 	strcat(text, "10.0.0.0/8");

@@ -12,15 +12,14 @@ static void assert_named(const char *list, const char *expected)
 	static const char *const names[] = {"eth0", "eth1", "eth10", "eno1"};
 	struct mesh_nic four[4];
 	char got[5] = "";
-	int i;
 
 	memset(four, 0, sizeof(four));
-	for (i = 0; i < 4; i++) {
+	for (int i = 0; i < 4; i++) {
 		snprintf(four[i].netdev, sizeof(four[i].netdev), "%s", names[i]);
 		four[i].management = MESH_NIC_SOCKETS;
 	}
 	mesh_nic_sockets_mark(list, four, 4);
-	for (i = 0; i < 4; i++)
+	for (int i = 0; i < 4; i++)
 		got[i] = four[i].management == MESH_NIC_SOCKETS ? '1' : '0';
 	assert_string_equal(got, expected);
 }

@@ -128,7 +128,6 @@ static void always(const char *a, const char *b, int local_nic, int remote_nic, 
 TEST(hints)
 {
 	char text[8];
-	int l, r;
 
 	/* A NIC that reaches only one gets it, though another one that has a choice prefers it. */
 	always("10.0.0.130/24 10.0.0.129/30", "10.0.0.131/30 10.0.0.200/24", 0, 0, "0-1 1-0 0-0",
@@ -138,8 +137,8 @@ TEST(hints)
 	       "2-1", 1, 5);
 	always("169.254.1.1/16 10.0.1.1/24", "169.254.1.2/16 10.0.1.2/24", 0, 0, "1-1", 1, 2);
 	/* NCCL's choice decides where both will do. */
-	for (l = 0; l < 3; l++)
-		for (r = 0; r < 3; r++) {
+	for (int l = 0; l < 3; l++)
+		for (int r = 0; r < 3; r++) {
 			snprintf(text, sizeof(text), "%d-%d", l, r);
 			always("10.0.1.1/24 10.0.1.2/24 10.0.1.3/24",
 			       "10.0.1.4/24 10.0.1.5/24 10.0.1.6/24", l, r, text, 1, 9);
@@ -160,17 +159,16 @@ TEST(largest)
 	const struct mesh_path_hints hints = {
 		.local_nic = 5, .remote_nic = 6, .spread = UINT32_MAX};
 	bool seen[MESH_NICS_MAX][MESH_NICS_MAX] = {{false}};
-	int i;
 
 	b = a;
-	for (i = 0; i < MESH_NICS_MAX; i++) {
+	for (int i = 0; i < MESH_NICS_MAX; i++) {
 		a.nics[i] = one.nics[0];
 		b.nics[i] = other.nics[0];
 		a.nics[i].nic = b.nics[i].nic = (uint8_t)(PATH_SIDE_FIRST + i);
 	}
 	assert_int_equal(paths_choose(&a, &b, NULL, &hints), MESH_PATH_CANDIDATES_MAX);
 	paths_are("2-3", 1);
-	for (i = 0; i < chosen.num_candidates; i++) {
+	for (int i = 0; i < chosen.num_candidates; i++) {
 		bool *pair = &seen[chosen.candidates[i].local][chosen.candidates[i].remote];
 
 		assert_false(*pair);
@@ -292,12 +290,11 @@ TEST(order)
 	const struct path_side remote = path_side("fe80::5/64 fe80::6/64 fe80::7/64");
 	enum mesh_path_proof proofs[MESH_PATH_CANDIDATES_MAX];
 	struct path_side local;
-	int k;
 
 	FOR_EACH(i, cases) {
 		local = path_side(cases[i].ours);
 		chosen = (struct mesh_path_choice){.num_candidates = cases[i].num};
-		for (k = 0; k < cases[i].num; k++) {
+		for (int k = 0; k < cases[i].num; k++) {
 			proofs[k] = cases[i].pairs[k].proof;
 			chosen.candidates[k] =
 				(struct mesh_path_candidate){.local = cases[i].pairs[k].local,

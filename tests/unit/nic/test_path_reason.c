@@ -94,16 +94,15 @@ TEST(near)
 	const struct mesh_path_hints hints = {.local_nic = 3, .remote_nic = 3};
 	const struct mesh_near_rule rule = {
 		.local = 0x3 << PATH_SIDE_FIRST, .remote = 0x3 << PATH_SIDE_FIRST, .num_nics = 4};
-	int i;
 
 	choose("10.1.0.1/24 10.1.0.2/24 10.1.0.3/24 10.1.0.4/24",
 	       "10.1.0.5/24 10.1.0.6/24 10.1.0.7/24 10.1.0.8/24", NULL, &hints);
 	assert_true(mesh_path_near_first(local.nics, remote.nics, &hints, &rule, &chosen));
 	path_reasons_are("0-0:nccl", 1);
-	for (i = 1; i < 4; i++)
+	for (int i = 1; i < 4; i++)
 		assert_true(chosen.candidates[i].reason == MESH_PATH_WHY_NEAR ||
 			    chosen.candidates[i].reason == MESH_PATH_WHY_SHARES);
-	for (i = 4; i < 16; i++)
+	for (int i = 4; i < 16; i++)
 		assert_int_equal(chosen.candidates[i].reason, MESH_PATH_WHY_FAR);
 }
 
@@ -122,10 +121,8 @@ TEST(answers)
 /* Each reason has words, and no two have the same. */
 TEST(words)
 {
-	int i, k;
-
-	for (i = 0; i < MESH_PATH_REASONS; i++) {
-		for (k = 0; k < i; k++)
+	for (int i = 0; i < MESH_PATH_REASONS; i++) {
+		for (int k = 0; k < i; k++)
 			assert_string_not_equal(mesh_path_reason_word((enum mesh_path_reason)i),
 						mesh_path_reason_word((enum mesh_path_reason)k));
 	}

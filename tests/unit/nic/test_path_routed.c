@@ -73,13 +73,12 @@ TEST(orders)
 TEST(all_pairs)
 {
 	struct mesh_path_hints hints = {.same_count = true};
-	int i;
 
 	for (hints.spread = 0; hints.spread < 9; hints.spread++) {
 		hints.local_nic = PATH_SIDE_FIRST + (int)hints.spread % 3;
 		hints.remote_nic = PATH_SIDE_FIRST + (int)hints.spread / 3;
 		assert_int_equal(choose(HERE, THERE, paths_lead_all, &hints), 9);
-		for (i = 0; i < 3; i++)
+		for (int i = 0; i < 3; i++)
 			assert_int_equal(chosen.candidates[i].local, chosen.candidates[i].remote);
 	}
 }
@@ -94,7 +93,6 @@ TEST(rails_setting)
 	static const char c[] = "10.4.8.0/31 10.3.8.0/31 10.2.8.0/31 10.1.8.0/31";
 	struct mesh_rails rails;
 	struct mesh_path_hints hints = {.rails = &rails};
-	int i;
 
 	assert_int_equal(
 		mesh_rails_parse("10.1.0.0/16,10.2.0.0/16,10.3.0.0/16,10.4.0.0/16", &rails), 0);
@@ -103,18 +101,18 @@ TEST(rails_setting)
 		hints.remote_nic = PATH_SIDE_FIRST + (int)hints.spread / 4;
 		hints.same_count = false;
 		assert_int_equal(choose(a, "10.3.9.0/31 10.4.9.0/31", paths_lead_all, &hints), 8);
-		for (i = 0; i < 2; i++)
+		for (int i = 0; i < 2; i++)
 			assert_int_equal(chosen.candidates[i].local,
 					 chosen.candidates[i].remote + 2);
 		hints.same_count = true;
 		assert_int_equal(choose(a, c, paths_lead_all, &hints), 16);
-		for (i = 0; i < 4; i++)
+		for (int i = 0; i < 4; i++)
 			assert_int_equal(chosen.candidates[i].local,
 					 3 - chosen.candidates[i].remote);
 	}
 	assert_int_equal(mesh_rails_parse("192.168.0.0/16", &rails), 0);
 	choose(a, c, paths_lead_all, &hints);
-	for (i = 0; i < 4; i++)
+	for (int i = 0; i < 4; i++)
 		assert_int_equal(chosen.candidates[i].local, chosen.candidates[i].remote);
 }
 
@@ -123,14 +121,13 @@ TEST(largest)
 	const struct mesh_path_hints hints = {.same_count = true};
 	struct path_side a = {.num = MESH_NICS_MAX}, b;
 	const struct path_side one = path_side("10.1.0.1/31");
-	int i;
 
-	for (i = 0; i < MESH_NICS_MAX; i++) {
+	for (int i = 0; i < MESH_NICS_MAX; i++) {
 		a.nics[i] = one.nics[0];
 		a.nics[i].addr.bytes[2] = a.nics[i].nic = (uint8_t)i;
 	}
 	b = a;
-	for (i = 0; i < MESH_NICS_MAX; i++)
+	for (int i = 0; i < MESH_NICS_MAX; i++)
 		b.nics[i].addr.bytes[1] = 2;
 	assert_int_equal(paths_choose(&a, &b, paths_lead_all, &hints), MESH_PATH_CANDIDATES_MAX);
 }

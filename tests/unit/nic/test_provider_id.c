@@ -6,9 +6,7 @@
 
 TEST(round_trip)
 {
-	int id;
-
-	for (id = MESH_PROVIDER_NONE + 1; id <= MESH_PROVIDER_ID_MAX; id++) {
+	for (int id = MESH_PROVIDER_NONE + 1; id <= MESH_PROVIDER_ID_MAX; id++) {
 		const char *text = mesh_provider_id_text((enum mesh_provider_id)id);
 
 		assert_int_equal(mesh_provider_id_parse(text), id);

@@ -86,9 +86,8 @@ TEST(longest)
 	struct mesh_config config;
 	char text[4096] = "";
 	size_t used = 0;
-	int i;
 
-	for (i = 0; i < MESH_RAIL_SUBNETS_MAX; i++)
+	for (int i = 0; i < MESH_RAIL_SUBNETS_MAX; i++)
 		used += (size_t)snprintf(text + used, sizeof(text) - used, "%s%s:%04x/128",
 					 i ? "," : "", "ffff:ffff:ffff:ffff:ffff:ffff:ffff",
 					 0xff00 + i);

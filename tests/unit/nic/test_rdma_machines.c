@@ -58,9 +58,7 @@ static struct mesh_nic *add(const char *netdev, const char *mac, const char *add
 /* As mesh_nic_table_load(), from here on. */
 static void load(void)
 {
-	int i;
-
-	for (i = 0; i < table.num_nics; i++)
+	for (int i = 0; i < table.num_nics; i++)
 		mesh_sysfs_netdev_load(&sysfs, &nics[i]);
 	assert_int_equal(mesh_sysfs_rdma_load(&sysfs, nics, table.num_nics), 0);
 	mesh_nic_classify(nics, table.num_nics);
@@ -82,12 +80,10 @@ static void assert_protocol(const char *netdev, const char *wanted)
 /* NCCL merges what has one name, and takes one (guid, port) for one physical port. */
 static void assert_all_distinct(void)
 {
-	int i, k;
-
-	for (i = 0; i < table.num_taken; i++) {
+	for (int i = 0; i < table.num_taken; i++) {
 		assert_true(nics[i].guid != 0);
 		assert_string_not_equal(nics[i].name, nics[i].rdma.device);
-		for (k = 0; k < i; k++) {
+		for (int k = 0; k < i; k++) {
 			assert_string_not_equal(nics[i].name, nics[k].name);
 			assert_true(nics[i].guid != nics[k].guid || nics[i].port != nics[k].port);
 		}
@@ -180,15 +176,14 @@ TEST(dgx_spark)
 		{"enP2p1s0f1np1", "4c:bb:47:00:00:06", "10.4.0.1/24", "0002:01:00.1",
 		 "taken: 200 Gb/s, roceP2p1s0f1 port 1, 10.4.0.1/24"},
 	};
-	int i;
 
 	sysfs_fixture_dgx_spark(&fixture);
-	for (i = 3; i >= 0; i--)
+	for (int i = 3; i >= 0; i--)
 		add(ports[i].netdev, ports[i].mac, ports[i].addr, true);
 	load();
 	assert_int_equal(table.num_taken, 4);
 	assert_all_distinct();
-	for (i = 0; i < 4; i++) {
+	for (int i = 0; i < 4; i++) {
 		assert_string_equal(nics[i].netdev, ports[i].netdev); /* in PCI's order */
 		assert_string_equal(nics[i].reason, ports[i].reason);
 		assert_string_equal(strrchr(nics[i].pci_path, '/') + 1, ports[i].function);

@@ -107,7 +107,6 @@ static int segment_write(size_t size)
 TEST_WITH(remote_closed, setup, teardown)
 {
 	struct mesh_flow *flow = remote->flow;
-	int i;
 
 	fake_fail(FAKE_SEND, 0, 1, -FI_EAGAIN);
 	assert_int_equal(segment_write(GRANULE), 0);
@@ -117,7 +116,7 @@ TEST_WITH(remote_closed, setup, teardown)
 	fake_complete(&fake.writes.posts[0]);
 	fake_complete(&fake.writes.posts[1]);
 	fake_complete(&fake.sends.posts[0]);
-	for (i = 0; i < 2; i++) /* what is done, then the backlog */
+	for (int i = 0; i < 2; i++) /* what is done, then the backlog */
 		assert_true(mesh_domain_poll(domain));
 	assert_int_equal(fake.sends.num, 1);
 	assert_int_equal(mesh_pace_in_flight(&flow->pace), 0);

@@ -85,10 +85,9 @@ static int end_of(const struct version *v, void *request, int *size)
 static void *message_send(const struct version *v, struct link *link, int i, size_t size)
 {
 	void *request;
-	size_t k;
 
 	link->sizes[i] = size;
-	for (k = 0; k < size; k++)
+	for (size_t k = 0; k < size; k++)
 		link->out[i][k] = (uint8_t)(draw(256));
 	assert_int_equal(v->isend(link->send, link->out[i], size, 0, link->from, &request), 0);
 	assert_non_null(request);
@@ -246,11 +245,10 @@ TEST(one_listener_for_all)
 	const struct version *v = &versions[VERSIONS - 1];
 	struct link *first = &links[0];
 	uint64_t deadline;
-	int i;
 
 	link_connect(v, contexts[VERSIONS - 1], first, 0);
 	link_close_send(v, first);
-	for (i = 1; i < COMMS_MAX; i++) {
+	for (int i = 1; i < COMMS_MAX; i++) {
 		deadline = mesh_clock_ms() + LIMIT_MS;
 		first->send = NULL;
 		while (!first->send) {
@@ -261,7 +259,7 @@ TEST(one_listener_for_all)
 		}
 		assert_int_equal(v->close_send(first->send), 0);
 	}
-	for (i = 0; i < COMMS_MAX; i++) {
+	for (int i = 0; i < COMMS_MAX; i++) {
 		first->receive = NULL;
 		link_accept(v, first);
 		link_is_over(v, first);
@@ -299,12 +297,10 @@ TEST(receiver_closes_first)
 
 void tests_begin(void)
 {
-	int i;
-
 	setenv("NCCL_MESH_NICS", "=lo", 1);
 	setenv("NCCL_MESH_PROVIDER", "tcp", 1);
 	versions_get(versions);
-	for (i = 0; i < VERSIONS; i++)
+	for (int i = 0; i < VERSIONS; i++)
 		assert_int_equal(versions[i].init(logger, &contexts[i]), 0);
 	links = calloc(COMMS_MAX, sizeof(*links));
 	assert_non_null(links);
@@ -312,9 +308,7 @@ void tests_begin(void)
 
 void tests_end(void)
 {
-	int i;
-
-	for (i = 0; i < VERSIONS; i++) {
+	for (int i = 0; i < VERSIONS; i++) {
 		if (versions[i].finalize)
 			versions[i].finalize(contexts[i]);
 	}

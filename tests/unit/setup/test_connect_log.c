@@ -149,7 +149,6 @@ static const struct {
 TEST_BARE(lines)
 {
 	const char *text;
-	int k;
 
 	FOR_EACH(i, cases) {
 		setup();
@@ -168,7 +167,7 @@ TEST_BARE(lines)
 			mesh_connect_log_slow(&attempt, 7000);
 		}
 		assert_int_equal(log_captured_lines(MESH_LOG_WARN), 1);
-		for (k = 0; k < 6 && cases[i].says[k]; k++) {
+		for (int k = 0; k < 6 && cases[i].says[k]; k++) {
 			text = cases[i].says[k];
 			if (log_captured(MESH_LOG_WARN, text + (*text == '!')) == (*text == '!'))
 				fail_msg("%s: %s", cases[i].name, text);

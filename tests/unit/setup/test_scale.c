@@ -76,9 +76,8 @@ static struct cost cost_since(struct cost before)
 static uint64_t least(const uint64_t *blocks, int first)
 {
 	uint64_t ns = blocks[first];
-	int i;
 
-	for (i = first + 1; i < first + COMPARED; i++) {
+	for (int i = first + 1; i < first + COMPARED; i++) {
 		if (blocks[i] < ns)
 			ns = blocks[i];
 	}
@@ -130,13 +129,12 @@ static void dials_accept(int first)
 	uint8_t bytes[MESH_HANDLE_BYTES];
 	struct mesh_listener *listener;
 	struct mesh_handle handle;
-	int i;
 
 	assert_int_equal(mesh_net_listen(net, 0, bytes, &listener), 0);
 	assert_int_equal(mesh_handle_decode(bytes, &handle), 0);
-	for (i = 0; i < DIALS; i++)
+	for (int i = 0; i < DIALS; i++)
 		simulated_dial(first + i, &handle, COMMS);
-	for (i = 0; i < DIALS * COMMS;) {
+	for (int i = 0; i < DIALS * COMMS;) {
 		struct mesh_comm **comm = &receiving[first + i / COMMS][i % COMMS];
 
 		assert_true(mesh_clock_ms() < until_ms);
@@ -151,10 +149,9 @@ static void dials_accept(int first)
 static struct cost block_open(int block)
 {
 	struct cost before = cost_now();
-	int i;
 
 	block_connect(block);
-	for (i = 0; i < BLOCK; i += DIALS)
+	for (int i = 0; i < BLOCK; i += DIALS)
 		dials_accept(block * BLOCK + i);
 	return cost_since(before);
 }
@@ -167,9 +164,8 @@ static struct cost wakes(void)
 	struct mesh_process *process = net->process;
 	struct pollfd wake = {.fd = process->engine.wake_fd, .events = POLLIN};
 	struct cost before = cost_now();
-	int i;
 
-	for (i = 0; i < WAKES; i++) {
+	for (int i = 0; i < WAKES; i++) {
 		mesh_engine_wake(&process->engine);
 		while (poll(&wake, 1, 0))
 			sched_yield();
@@ -183,9 +179,8 @@ static struct cost wakes(void)
 static struct cost idle(void)
 {
 	struct cost cost = wakes(), again;
-	int i;
 
-	for (i = 1; i < IDLE_ROUNDS; i++) {
+	for (int i = 1; i < IDLE_ROUNDS; i++) {
 		again = wakes();
 		if (again.engine_ns < cost.engine_ns)
 			cost = again;
@@ -196,10 +191,9 @@ static struct cost idle(void)
 static struct cost block_close(int block)
 {
 	struct cost before = cost_now();
-	int i, k;
 
-	for (i = block * BLOCK; i < (block + 1) * BLOCK; i++) {
-		for (k = 0; k < COMMS; k++) {
+	for (int i = block * BLOCK; i < (block + 1) * BLOCK; i++) {
+		for (int k = 0; k < COMMS; k++) {
 			mesh_comm_close(sending[i][k]);
 			mesh_comm_close(receiving[i][k]);
 		}
@@ -213,14 +207,13 @@ TEST(cost_of_a_peer_is_constant)
 {
 	uint64_t opened[BLOCKS], idled[BLOCKS], engine[BLOCKS], calls[BLOCKS];
 	struct cost closed;
-	int i;
 
-	for (i = 0; i < BLOCKS; i++) {
+	for (int i = 0; i < BLOCKS; i++) {
 		/* This thread's part depends on how often it calls before a comm is ready. */
 		opened[i] = block_open(i).engine_ns;
 		idled[i] = idle().engine_ns;
 	}
-	for (i = BLOCKS - 1; i >= 0; i--) {
+	for (int i = BLOCKS - 1; i >= 0; i--) {
 		closed = block_close(i);
 		engine[i] = closed.engine_ns;
 		calls[i] = closed.own_ns;
@@ -235,13 +228,12 @@ TEST(cost_of_a_peer_is_constant)
 TEST(comms_close_together)
 {
 	struct mesh_process *process = net->process;
-	int i;
 
 	memset(sending, 0, sizeof(sending));
 	block_connect(0);
 	simulated_answers_hold(BLOCK * COMMS);
 	log_capture_start();
-	for (i = 0; i < BLOCK * COMMS; i++)
+	for (int i = 0; i < BLOCK * COMMS; i++)
 		mesh_comm_close(sending[i / COMMS][i % COMMS]);
 	mesh_process_lock(process);
 	assert_true(LIST_EMPTY(&process->lingering));

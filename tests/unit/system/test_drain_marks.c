@@ -23,10 +23,8 @@ static void setup(void)
 
 static void teardown(void)
 {
-	int i;
-
 	mesh_drain_marks_read(folder, &marks);
-	for (i = 0; i < marks.num; i++)
+	for (int i = 0; i < marks.num; i++)
 		mesh_drain_mark_set(folder, marks.netdevs[i], false);
 	close(folder);
 	assert_int_equal(rmdir(path), 0);
@@ -79,21 +77,20 @@ TEST(other_files)
 	static const char *const others[] = {"17-0123456789abcdef.mesh", "drain-", "drain",
 					     "drain-a-name-that-no-nic-has"};
 	char name[32];
-	size_t i;
 
-	for (i = 0; i < sizeof(others) / sizeof(others[0]); i++)
+	for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++)
 		file_make(others[i]);
 	mesh_drain_marks_read(folder, &marks);
 	assert_int_equal(marks.num, 0);
-	for (i = 0; i < sizeof(others) / sizeof(others[0]); i++)
+	for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++)
 		unlinkat(folder, others[i], 0);
-	for (i = 0; i < MESH_DRAIN_MARKS_MAX + 8; i++) {
+	for (size_t i = 0; i < MESH_DRAIN_MARKS_MAX + 8; i++) {
 		snprintf(name, sizeof(name), "drain-eth%zu", i);
 		file_make(name);
 	}
 	mesh_drain_marks_read(folder, &marks);
 	assert_int_equal(marks.num, MESH_DRAIN_MARKS_MAX);
-	for (i = 0; i < MESH_DRAIN_MARKS_MAX + 8; i++) {
+	for (size_t i = 0; i < MESH_DRAIN_MARKS_MAX + 8; i++) {
 		snprintf(name, sizeof(name), "drain-eth%zu", i);
 		unlinkat(folder, name, 0);
 	}

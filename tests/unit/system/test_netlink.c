@@ -39,10 +39,9 @@ static void assert_addr(const struct mesh_nic *nic, int index, const char *text)
 static void leave_by(const char *wanted)
 {
 	char got[256] = "";
-	int i;
 
 	load();
-	for (i = 0; i < num_nics; i++)
+	for (int i = 0; i < num_nics; i++)
 		if (nics[i].management == MESH_NIC_DEFAULT_ROUTE)
 			strcat(strcat(got, *got ? " " : ""), nics[i].netdev);
 	assert_string_equal(got, wanted);
@@ -188,7 +187,6 @@ TEST(ipv6_peer)
 TEST(tentative)
 {
 	const struct mesh_nic *nic;
-	int i;
 
 	namespace_ip("link add n0p0 type veth peer name n1p0");
 	namespace_ip("link set n0p0 addrgenmode none up"); /* no carrier: detection cannot end */
@@ -198,7 +196,7 @@ TEST(tentative)
 	assert_int_equal(nic->num_addrs, 0);
 	assert_int_equal(nic->num_unready, 1);
 	namespace_ip("link set n1p0 addrgenmode none up");
-	for (i = 0; i < DAD_DEADLINE_S * 20; i++) {
+	for (int i = 0; i < DAD_DEADLINE_S * 20; i++) {
 		load();
 		nic = find("n0p0");
 		if (nic->num_addrs)
@@ -212,17 +210,16 @@ TEST(tentative)
 TEST(many_addresses)
 {
 	const struct mesh_nic *nic;
-	int i;
 
 	pair_make("n0p0", "n1p0");
 	/* Deprecated: the kernel lists it first, we last, so that a better one displaces it. */
 	namespace_ip("addr add 10.99.0.2/24 dev n0p0 valid_lft 9999 preferred_lft 0");
-	for (i = 0; i < MESH_NIC_ADDRS_MAX + 4; i++)
+	for (int i = 0; i < MESH_NIC_ADDRS_MAX + 4; i++)
 		namespace_ip("addr add 10.%d.0.1/24 dev n0p0", i);
 	load();
 	nic = find("n0p0");
 	assert_int_equal(nic->num_addrs, MESH_NIC_ADDRS_MAX);
-	for (i = 0; i < nic->num_addrs; i++)
+	for (int i = 0; i < nic->num_addrs; i++)
 		assert_int_equal(nic->addrs[i].bytes[3], 1);
 	assert_addr(nic, MESH_NIC_ADDRS_MAX - 1, "10.15.0.1/24");
 }
@@ -265,13 +262,12 @@ TEST(default_route_ipv6)
 TEST(many_links)
 {
 	char name[IF_NAMESIZE];
-	int i;
 
-	for (i = 0; i < 40; i++)
+	for (int i = 0; i < 40; i++)
 		namespace_ip("link add p%d address 02:00:00:00:00:%02x type veth peer name q%d", i,
 			     i, i);
 	load();
-	for (i = 0; i < 40; i++) {
+	for (int i = 0; i < 40; i++) {
 		snprintf(name, sizeof(name), "p%d", i);
 		assert_int_equal(find(name)->mac[5], i);
 	}

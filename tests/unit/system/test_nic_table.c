@@ -77,9 +77,8 @@ static const struct mesh_nic *find(const char *netdev)
 static void assert_taken(const char *wanted)
 {
 	char got[256] = "";
-	int i;
 
-	for (i = 0; i < table.num_taken; i++) {
+	for (int i = 0; i < table.num_taken; i++) {
 		assert_true(mesh_nic_is_taken(&table.nics[i]));
 		strcat(strcat(got, i ? " " : ""), table.nics[i].netdev);
 	}

@@ -40,7 +40,6 @@ TEST(parse)
 TEST(refused)
 {
 	char long_name[MESH_PLAN_NODE_NAME_MAX + 10], many[1000] = "";
-	int i;
 
 	refused("a b\na b c", -EINVAL, 2);
 	refused("a a", -EINVAL, 1);
@@ -48,7 +47,7 @@ TEST(refused)
 	memset(long_name, 'a', sizeof(long_name) - 1);
 	long_name[sizeof(long_name) - 1] = '\0';
 	refused(long_name, -EINVAL, 1);
-	for (i = 0; i <= MESH_PLAN_NODES_MAX; i++)
+	for (int i = 0; i <= MESH_PLAN_NODES_MAX; i++)
 		sprintf(many + strlen(many), "n%d\n", i);
 	refused(many, -E2BIG, MESH_PLAN_NODES_MAX + 1);
 }

@@ -50,9 +50,7 @@ static struct mesh_nic *nic_add(const char *netdev, const char *mac, const char 
 
 static void machine_load(void)
 {
-	int i;
-
-	for (i = 0; i < machine.num_nics; i++)
+	for (int i = 0; i < machine.num_nics; i++)
 		assert_true(mesh_sysfs_netdev_load(&machine.sysfs, &machine.nics[i]));
 	assert_int_equal(mesh_sysfs_rdma_load(&machine.sysfs, machine.nics, machine.num_nics), 0);
 }
@@ -74,10 +72,9 @@ static void machine_is(const char *wanted)
 	size_t root = strlen(machine.sysfs.root) + strlen("/devices/"), size;
 	char *text;
 	FILE *file = open_memstream(&text, &size);
-	int i, k;
 
 	machine_load();
-	for (i = 0; i < machine.num_nics; i++) {
+	for (int i = 0; i < machine.num_nics; i++) {
 		const struct mesh_nic *nic = &machine.nics[i];
 
 		fprintf(file, "%s%s %d%s", i ? "\n" : "", nic->netdev, nic->speed_mbps,
@@ -92,7 +89,7 @@ static void machine_is(const char *wanted)
 		fprintf(file, " %s:%d %s '%s'%s", nic->rdma.device, nic->rdma.port,
 			layers[nic->rdma.link_layer], nic->rdma.state,
 			mesh_rdma_port_is_active(&nic->rdma) ? "" : " inactive");
-		for (k = 0; k < nic->rdma.num_gids; k++)
+		for (int k = 0; k < nic->rdma.num_gids; k++)
 			fprintf(file, " %d%s", nic->rdma.gids[k].index,
 				types[nic->rdma.gids[k].type]);
 	}
@@ -342,11 +339,10 @@ TEST(soft_iwarp)
 {
 	const struct sysfs_fixture *fixture = &machine.fixture;
 	static const char *const names[] = {"siw2", "siw10"};
-	int i;
 
 	nic_add("n0p0", "02:00:00:00:00:01", NULL);
 	sysfs_fixture_netdev(fixture, "n0p0", NULL, "02:00:00:00:00:01", NULL);
-	for (i = 0; i < 2; i++) {
+	for (int i = 0; i < 2; i++) {
 		sysfs_fixture_rdma(fixture, names[i], NULL, "0200:0000:0001:0000");
 		sysfs_fixture_file(fixture, "4: RNIC\n", "class/infiniband/%s/node_type", names[i]);
 		sysfs_fixture_port(fixture, names[i], 1, "Ethernet", "4: ACTIVE", "10 Gb/sec");
@@ -374,10 +370,9 @@ TEST(many_gids)
 {
 	struct mesh_nic *nic = nic_add("n0p0", "02:00:00:00:00:01", "10.1.0.1/24");
 	char gid[64];
-	int i;
 
 	sysfs_fixture_soft_roce(&machine.fixture);
-	for (i = 3; i < 60; i++) {
+	for (int i = 3; i < 60; i++) {
 		snprintf(gid, sizeof(gid), "fd00:0000:0000:0000:0000:0000:0000:%04x", i);
 		sysfs_fixture_gid(&machine.fixture, "rxe_n0p0", 1, i, gid, "RoCE v2", "n0p0");
 	}

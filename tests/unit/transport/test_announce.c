@@ -85,10 +85,8 @@ TEST_BARE(each_provider)
 /* Fills the message with lines whose last 8 bytes are @flag; a GPU polls them (place.h). */
 static void lines_fill(size_t size, uint64_t flag)
 {
-	size_t at;
-
 	memset(fixture_memory, 0x5a, size);
-	for (at = MESH_LINE_BYTES - sizeof(flag); at < size; at += MESH_LINE_BYTES)
+	for (size_t at = MESH_LINE_BYTES - sizeof(flag); at < size; at += MESH_LINE_BYTES)
 		memcpy(fixture_memory + at, &flag, sizeof(flag));
 }
 
@@ -109,7 +107,6 @@ TEST_BARE(flags_follow)
 	struct mesh_message_written written;
 	struct mesh_message_header header;
 	const uint64_t none = 0;
-	int j;
 
 	FOR_EACH(i, cases) {
 		fixture_setup();
@@ -120,7 +117,7 @@ TEST_BARE(flags_follow)
 		assert_int_equal(fixture_sent(MESH_MESSAGE_WRITTEN), cases[i].writes);
 		written = written_last(&header);
 		assert_int_equal(written.flag, i < 2 ? 7 : 0);
-		for (j = 0; j < cases[i].writes && i < 2; j++) {
+		for (int j = 0; j < cases[i].writes && i < 2; j++) {
 			const struct fake_post *write = &fake.writes.posts[j];
 			const char *bytes = (const char *)write->buffer;
 
@@ -245,11 +242,10 @@ TEST(backlog_goes_first)
 TEST(busy_writes)
 {
 	struct mesh_request *request;
-	int i;
 
 	fake_fail(FAKE_WRITE, 0, 1000, -FI_EAGAIN);
 	request = message_start(MESH_PROVIDER_TCP_RXM, LARGE, LARGE);
-	for (i = 0; i < 1000; i++)
+	for (int i = 0; i < 1000; i++)
 		fixture_poll();
 	assert_int_equal(fake.writes.num, 1);
 	assert_int_equal(fixture_sent(MESH_MESSAGE_WRITTEN), 1);

@@ -46,9 +46,8 @@ static void second_lose(void)
 static struct fake_post *all_but_one_complete(void)
 {
 	struct fake_post *left = NULL;
-	int i;
 
-	for (i = 0; i < fake.writes.num; i++) {
+	for (int i = 0; i < fake.writes.num; i++) {
 		if (!left && fake.writes.posts[i].address < FIXTURE_ADDRESS(1u))
 			left = &fake.writes.posts[i];
 		else
@@ -65,9 +64,8 @@ static void assert_announced(uint32_t seq)
 	const struct mesh_message_header *header;
 	struct mesh_message_written written;
 	const struct fake_post *post;
-	uint32_t i;
 
-	for (i = 0; i < SEGMENTS; i++) {
+	for (uint32_t i = 0; i < SEGMENTS; i++) {
 		post = &fake.sends.posts[fake.sends.num - SEGMENTS + (int)i];
 		header = (const struct mesh_message_header *)(const void *)post->bytes;
 		assert_int_equal(header->type, MESH_MESSAGE_WRITTEN);
@@ -141,10 +139,9 @@ TEST(open)
 TEST(many)
 {
 	struct mesh_request *requests[MANY];
-	int i;
 
 	open_sender();
-	for (i = 0; i < MANY; i++) {
+	for (int i = 0; i < MANY; i++) {
 		requests[i] = large_post();
 		fixture_grant(comm, (uint32_t)i, 1, MESSAGE);
 		fixture_sends_complete();
@@ -162,7 +159,6 @@ TEST(many)
 TEST(write_alone)
 {
 	struct mesh_request *request;
-	int i;
 
 	open_sender();
 	request = large_post();
@@ -170,7 +166,7 @@ TEST(write_alone)
 	fixture_grant(comm, 0, 1, MESSAGE);
 	fixture_sends_complete();
 	assert_true(request->send.unfinished > 0);
-	for (i = 0; i < fake.writes.num; i++) {
+	for (int i = 0; i < fake.writes.num; i++) {
 		fake_complete_error(fake.writes.posts[i].context, FI_ECONNRESET);
 		fake.completions[fake.completed - 1].domain = fake.writes.posts[i].domain;
 	}

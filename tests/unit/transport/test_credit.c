@@ -51,15 +51,13 @@ TEST(eager_limit_of_the_peer)
 /* A NIC with ofi_rxm may join a process whose others have tcp: its comms fit it, in any order. */
 TEST(eager_limit_of_each_path)
 {
-	int rxm;
-
 	fixture.setup.process.config.eager_limit_bytes = 65536;
 	fixture_paths_open(MESH_PROVIDER_TCP, 2);
 	fixture.peers[0].eager_limit = fixture.peers[1].eager_limit = 65536;
 	comm = fixture_comm_open(true);
 	assert_int_equal(*comm_inside(comm).eager_limit, 65536);
 	fixture_comm_close(comm);
-	for (rxm = 0; rxm < 2; rxm++) {
+	for (int rxm = 0; rxm < 2; rxm++) {
 		fixture.domains[rxm]->provider = MESH_PROVIDER_TCP_RXM;
 		comm = fixture_comm_open(true);
 		assert_int_equal(*comm_inside(comm).eager_limit, 8192);
@@ -76,10 +74,8 @@ TEST(eager_limit_of_each_path)
 /* As many as the receiver keeps before it has posted; more, once it reports its posts. */
 TEST(eager_window)
 {
-	int i;
-
 	comm = fixture_open(MESH_PROVIDER_TCP, 1, true);
-	for (i = 0; i < MESH_EAGER_WINDOW + 4; i++)
+	for (int i = 0; i < MESH_EAGER_WINDOW + 4; i++)
 		fixture_post(comm, SMALL);
 	assert_int_equal(fixture_sent(MESH_MESSAGE_DATA), MESH_EAGER_WINDOW);
 	fixture_message(comm, 0, MESH_MESSAGE_POSTED, 2, NULL, 0);
@@ -179,10 +175,9 @@ TEST(wrong_kind_of_message)
 TEST(more_than_can_be_posted)
 {
 	const uint32_t most = MESH_COMM_REQUESTS + 1; /* one message is sent */
-	int i;
 
 	fixture_paths_open(MESH_PROVIDER_TCP, 1);
-	for (i = 0; i < 2; i++) {
+	for (int i = 0; i < 2; i++) {
 		comm = fixture_comm_open(true);
 		fixture_post(comm, SMALL);
 		fixture_message(comm, 0, MESH_MESSAGE_POSTED, most, NULL, 0);

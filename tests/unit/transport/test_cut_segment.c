@@ -110,10 +110,8 @@ TEST(pieces)
 /* The provider takes nothing for a while: the next polls try again. */
 TEST(busy)
 {
-	int i;
-
 	message_begin();
-	for (i = 1; i <= 3; i++) {
+	for (int i = 1; i <= 3; i++) {
 		fake_fail(FAKE_WRITE, 0, TURNS, -FI_EAGAIN);
 		piece_arrives();
 		fixture_poll();

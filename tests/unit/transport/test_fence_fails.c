@@ -78,18 +78,17 @@ static void assert_fails(struct mesh_comm *comm)
 TEST(link_lost)
 {
 	struct mesh_comm *comms[3];
-	int i;
 
-	for (i = 0; i < 3; i++)
+	for (int i = 0; i < 3; i++)
 		comms[i] = receiver_open();
 	visits_fail = true;
 	second_lose();
-	for (i = 0; i < 3; i++)
+	for (int i = 0; i < 3; i++)
 		assert_fails(comms[i]);
-	for (i = 0; i < 3; i++)
+	for (int i = 0; i < 3; i++)
 		question_comes(comms[i]);
 	assert_int_equal(log_captured_lines(MESH_LOG_WARN), 2); /* "lost node b" is the other */
-	for (i = 0; i < 3; i++)
+	for (int i = 0; i < 3; i++)
 		assert_int_not_equal(comms[i]->paths[1].state, MESH_PATH_DOWN);
 }
 

@@ -10,9 +10,7 @@
 /* Lines of @lines with @flag, and other data between. */
 static void lines_fill(uint64_t *words, size_t lines, uint64_t flag)
 {
-	size_t i;
-
-	for (i = 0; i < lines * WORDS_OF_LINE; i++)
+	for (size_t i = 0; i < lines * WORDS_OF_LINE; i++)
 		words[i] = i % WORDS_OF_LINE == WORDS_OF_LINE - 1 ? flag : ~(uint64_t)i;
 }
 
@@ -21,14 +19,13 @@ TEST(lines_flag)
 {
 	static uint64_t words[LINES * WORDS_OF_LINE];
 	const size_t size = sizeof(words);
-	size_t line;
 
 	lines_fill(words, LINES, 7);
 	assert_int_equal(mesh_flag_find(words, size), 7);
 	assert_int_equal(mesh_flag_find(words, MESH_LINE_BYTES), 7);
 	assert_int_equal(mesh_flag_find(words, size - 8), 0);
 	assert_int_equal(mesh_flag_find(words, 0), 0);
-	for (line = 0; line < LINES; line++) {
+	for (size_t line = 0; line < LINES; line++) {
 		words[line * WORDS_OF_LINE + WORDS_OF_LINE - 1] ^= 1;
 		assert_int_equal(mesh_flag_find(words, size), 0);
 		words[line * WORDS_OF_LINE + WORDS_OF_LINE - 1] ^= 1;
@@ -46,13 +43,12 @@ TEST(lines_come_and_flags_follow)
 {
 	static uint64_t words[LINES * WORDS_OF_LINE], unflagged[LINES * WORDS_OF_LINE];
 	static char room[sizeof(words) + 16];
-	size_t first, line;
 
 	lines_fill(words, LINES, 9);
 	mesh_flag_leave_out(unflagged, words, sizeof(words));
-	for (line = 0; line < LINES; line++)
+	for (size_t line = 0; line < LINES; line++)
 		assert_int_equal(unflagged[line * WORDS_OF_LINE + WORDS_OF_LINE - 1], 0);
-	for (first = 0; first < 9; first++) {
+	for (size_t first = 0; first < 9; first++) {
 		memset(room, 0x5a, sizeof(room));
 		memcpy(room + first, unflagged, sizeof(unflagged));
 		mesh_flag_store(room + first, sizeof(words), 9);

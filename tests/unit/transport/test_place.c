@@ -33,9 +33,8 @@ TEST(no_memcpy)
 {
 	static char to[5 * MESH_LINE_BYTES] __attribute__((aligned(128)));
 	static char from[5 * MESH_LINE_BYTES];
-	size_t size;
 
-	for (size = 0; size <= 4 * MESH_LINE_BYTES + 9; size++) {
+	for (size_t size = 0; size <= 4 * MESH_LINE_BYTES + 9; size++) {
 		watched.start = to;
 		watched.size = sizeof(to);
 		watched.largest = 0;
@@ -116,7 +115,6 @@ static void order_check(size_t before, size_t size)
 TEST(order)
 {
 	struct sigaction action = {.sa_sigaction = fault_handle, .sa_flags = SA_SIGINFO}, old;
-	size_t before, size;
 
 	order.page_size = (size_t)sysconf(_SC_PAGESIZE);
 	order.pages = mmap(NULL, 2 * order.page_size, PROT_READ | PROT_WRITE,
@@ -124,11 +122,11 @@ TEST(order)
 	assert_true(order.pages != MAP_FAILED);
 	sigaction(SIGSEGV, &action, &old);
 	/* LL: word after word. LL128: the last word of a line after the rest. */
-	for (size = 16; size < MESH_LINE_BYTES; size += 8) {
-		for (before = 8; before < size; before += 8)
+	for (size_t size = 16; size < MESH_LINE_BYTES; size += 8) {
+		for (size_t before = 8; before < size; before += 8)
 			order_check(before, size);
 	}
-	for (before = 8; before < 3 * MESH_LINE_BYTES; before += 8)
+	for (size_t before = 8; before < 3 * MESH_LINE_BYTES; before += 8)
 		order_check(before, 3 * MESH_LINE_BYTES);
 	sigaction(SIGSEGV, &old, NULL);
 	munmap(order.pages, 2 * order.page_size);

@@ -158,9 +158,7 @@ TEST(flags_come_last)
 /* In an immediate, in a WRITTEN, and in the one of a sender that has written nothing. */
 TEST_BARE(size_beyond_the_receive)
 {
-	int i;
-
-	for (i = 0; i < 3; i++) {
+	for (int i = 0; i < 3; i++) {
 		fixture_setup();
 		comm = fixture_open(MESH_PROVIDER_TCP, 1, false);
 		fixture_post(comm, 1000);
@@ -181,9 +179,8 @@ TEST_BARE(size_beyond_the_receive)
 TEST(small_messages)
 {
 	struct mesh_request *first, *second;
-	size_t i;
 
-	for (i = 0; i < sizeof(fixture.payload); i++)
+	for (size_t i = 0; i < sizeof(fixture.payload); i++)
 		fixture.payload[i] = (char)(i * 7);
 	comm = fixture_open(MESH_PROVIDER_TCP, 1, false);
 	first = fixture_post(comm, SMALL);
@@ -220,10 +217,8 @@ TEST(small_message_while_closing)
 /* Only messages within the window are kept: nothing else is valid, whatever a peer sends. */
 TEST(has_all)
 {
-	uint32_t seq;
-
 	comm = fixture_open(MESH_PROVIDER_TCP, 1, false);
-	for (seq = 0; seq < MESH_EAGER_WINDOW; seq++)
+	for (uint32_t seq = 0; seq < MESH_EAGER_WINDOW; seq++)
 		fixture_data(comm, seq, SMALL);
 	mesh_lock_take(comm_inside(comm).lock);
 	assert_true(mesh_receive_has_all(comm, MESH_EAGER_WINDOW));
@@ -274,9 +269,7 @@ TEST(early_message_beyond_the_receive)
 /* A peer that sends more than it has credit for, or a message that only a receiver sends. */
 TEST_BARE(what_a_sender_must_not_do)
 {
-	int i;
-
-	for (i = 0; i < 4; i++) {
+	for (int i = 0; i < 4; i++) {
 		fixture_setup();
 		fixture_paths_open(MESH_PROVIDER_TCP, 1);
 		fixture.setup.process.config.eager_limit_bytes = SMALL;

@@ -25,7 +25,6 @@ TEST(grant_has_all_paths)
 	struct mesh_request *request;
 	struct mesh_grant grant;
 	const void *sent;
-	int i;
 
 	comm = fixture_open(MESH_PROVIDER_TCP, 2, false);
 	assert_int_equal(mesh_comm_receive(comm, fixture_memory + 4096, 5000,
@@ -38,7 +37,7 @@ TEST(grant_has_all_paths)
 	assert_int_equal(header.length, mesh_grant_size(2));
 	memcpy(&grant, sent, mesh_grant_size(2));
 	assert_int_equal(grant.size, 5000);
-	for (i = 0; i < 2; i++) {
+	for (int i = 0; i < 2; i++) {
 		assert_true(grant.targets[i].address == (uintptr_t)fixture_memory + 4096);
 		assert_true(grant.targets[i].key ==
 			    mesh_mr_key(fixture_registration(comm)->mrs[i]));
@@ -56,10 +55,9 @@ TEST(grant_has_all_paths)
 TEST(grants_leave_together)
 {
 	struct mesh_message_header header;
-	int i;
 
 	comm = fixture_open(MESH_PROVIDER_TCP, 1, false);
-	for (i = 0; i < 1 + 2 * MESH_GRANTS_PER_MESSAGE; i++)
+	for (int i = 0; i < 1 + 2 * MESH_GRANTS_PER_MESSAGE; i++)
 		fixture_post(comm, ROOM);
 	assert_int_equal(fixture_sent(MESH_MESSAGE_GRANT), 1);
 	fixture_poll();
@@ -84,10 +82,8 @@ static void message_take(uint32_t seq)
 /* The sender holds four grants: further ones wait until it holds three, unless it asks. */
 TEST(grants_that_may_wait)
 {
-	uint32_t seq;
-
 	comm = fixture_open(MESH_PROVIDER_TCP, 1, false);
-	for (seq = 0; seq < 5; seq++)
+	for (uint32_t seq = 0; seq < 5; seq++)
 		fixture_post(comm, ROOM);
 	fixture_poll();
 	message_take(0);
@@ -97,7 +93,7 @@ TEST(grants_that_may_wait)
 	fixture_message(comm, 0, MESH_MESSAGE_WANT, 5, NULL, 0);
 	assert_int_equal(*comm_inside(comm).granted, 5);
 	assert_int_equal(fixture_last_sent(MESH_MESSAGE_GRANT, NULL).seq, 5);
-	for (seq = 6; seq < 8; seq++)
+	for (uint32_t seq = 6; seq < 8; seq++)
 		fixture_post(comm, ROOM);
 	fixture_poll();
 	message_take(1);
@@ -140,13 +136,11 @@ static void fake_forget(void)
 /* Four short messages are soon sent: their grants leave at once, as long as they are little. */
 TEST(short_messages_do_not_wait)
 {
-	uint32_t seq;
-
 	comm = fixture_open(MESH_PROVIDER_VERBS_RXM, 1, false);
-	for (seq = 0; seq < 8; seq++)
+	for (uint32_t seq = 0; seq < 8; seq++)
 		fixture_post(comm, 16 << 10);
 	fixture_poll();
-	for (seq = 0; seq < 32; seq++) {
+	for (uint32_t seq = 0; seq < 32; seq++) {
 		message_take(seq);
 		fixture_post(comm, 16 << 10);
 		fixture_poll();
@@ -196,9 +190,7 @@ TEST(grants_of_a_stream)
 /* So many small messages come and are taken, from @seq on. */
 static void small_run(uint32_t seq, int count)
 {
-	int i;
-
-	for (i = 0; i < count; i++) {
+	for (int i = 0; i < count; i++) {
 		struct mesh_request *request = fixture_post(comm, SMALL);
 
 		fixture_data(comm, seq + (uint32_t)i, SMALL);
@@ -263,12 +255,10 @@ TEST(want_ends_the_run)
 /* It may name what is not posted yet, with small messages behind it. */
 TEST(want_comes_early)
 {
-	uint32_t seq;
-
 	comm = fixture_open(MESH_PROVIDER_TCP, 1, false);
 	fixture_message(comm, 0, MESH_MESSAGE_WANT, 1, NULL, 0);
 	fixture_message(comm, 0, MESH_MESSAGE_WANT, 0, NULL, 0); /* says less */
-	for (seq = 0; seq < EAGER_RUN; seq++)
+	for (uint32_t seq = 0; seq < EAGER_RUN; seq++)
 		fixture_data(comm, 2 + seq, SMALL);
 	assert_int_equal(*comm_inside(comm).eager_run, EAGER_RUN);
 	fixture_post(comm, ROOM);
@@ -280,13 +270,11 @@ TEST(want_comes_early)
 /* Grants that are held back do not delay POSTED: it leaves at once. */
 TEST(posted_leaves_at_once)
 {
-	int i;
-
 	comm = fixture_open(MESH_PROVIDER_TCP, 1, false);
 	fixture_post(comm, ROOM);
 	small_run(1, EAGER_RUN);
 	assert_true(*comm_inside(comm).granted > 0);
-	for (i = 0; i < 8; i++)
+	for (int i = 0; i < 8; i++)
 		fixture_post(comm, SMALL);
 	assert_int_equal(fixture_sent(MESH_MESSAGE_POSTED), 1);
 }

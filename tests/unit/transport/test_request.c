@@ -77,10 +77,9 @@ TEST(largest_message)
 TEST(no_more_than_32)
 {
 	struct mesh_request *request;
-	int i;
 
 	comm = fixture_open(MESH_PROVIDER_TCP, 1, false);
-	for (i = 0; i < MESH_COMM_REQUESTS; i++)
+	for (int i = 0; i < MESH_COMM_REQUESTS; i++)
 		fixture_post(comm, 8);
 	assert_int_equal(
 		mesh_comm_receive(comm, fixture_memory, 8, fixture_registration(comm), &request),

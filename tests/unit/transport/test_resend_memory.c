@@ -39,9 +39,7 @@ static struct mesh_request *large_begin(void)
 
 static void writes_fail(void)
 {
-	int i;
-
-	for (i = 0; i < fake.writes.num; i++) {
+	for (int i = 0; i < fake.writes.num; i++) {
 		fake_complete_error(fake.writes.posts[i].context, FI_ECONNRESET);
 		fake.completions[fake.completed - 1].domain = fake.writes.posts[i].domain;
 	}

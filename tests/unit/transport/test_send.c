@@ -32,9 +32,8 @@ static int path_of(const struct fake_post *write)
 static void message_check(const char *data, int first, size_t size, size_t segment)
 {
 	size_t offset = 0, left;
-	int i;
 
-	for (i = first; i < fake.writes.num; i++) {
+	for (int i = first; i < fake.writes.num; i++) {
 		const struct fake_post *write = &fake.writes.posts[i];
 		struct mesh_immediate immediate = mesh_immediate_decode(write->data);
 		int path = path_of(write);
@@ -99,7 +98,6 @@ TEST(segments_stay)
 		.key = 1,
 		.handle = &fixture_handle,
 	};
-	int i;
 
 	fixture_paths_open(MESH_PROVIDER_TCP, 2);
 	process_take();
@@ -118,7 +116,7 @@ TEST(segments_stay)
 	fixture_writes_complete(1);
 	fixture_poll();
 	assert_int_equal(fake.writes.num, 3);
-	for (i = 0; i < 3; i++) {
+	for (int i = 0; i < 3; i++) {
 		assert_ptr_equal(fake.writes.posts[i].buffer, fixture_memory + (size_t)i * MIB);
 		assert_int_equal(fake.writes.posts[i].size, MIB);
 	}
@@ -129,7 +127,6 @@ TEST(segments_stay)
 TEST(two_paths)
 {
 	uint64_t bytes[2] = {0}, segments[2] = {0};
-	int i;
 
 	fake.mr_mode |= FI_MR_LOCAL;
 	fake.writes_end_with = -1;
@@ -138,7 +135,7 @@ TEST(two_paths)
 	fixture_grant(comm, 0, 1, MIB + 1);
 	fixture_poll();
 	message_check(fixture_memory, 0, MIB, 256 * KIB);
-	for (i = 0; i < fake.writes.num; i++) {
+	for (int i = 0; i < fake.writes.num; i++) {
 		const struct fake_post *write = &fake.writes.posts[i];
 
 		bytes[path_of(write)] += write->size;
@@ -147,7 +144,7 @@ TEST(two_paths)
 		assert_ptr_equal(write->desc,
 				 mesh_mr_desc(fixture_registration(comm)->mrs[path_of(write)]));
 	}
-	for (i = 0; i < 2; i++) {
+	for (int i = 0; i < 2; i++) {
 		assert_true(bytes[i] >= 256 * KIB);
 		assert_int_equal(comm_path(comm, i).counters->bytes, bytes[i]);
 		assert_int_equal(comm_path(comm, i).counters->segments, segments[i]);
@@ -221,10 +218,8 @@ TEST(short_path)
 
 static void polls(int count)
 {
-	int i;
-
 	for (; count; count--) {
-		for (i = 0; i < fixture.num_paths; i++)
+		for (int i = 0; i < fixture.num_paths; i++)
 			mesh_domain_poll(fixture.domains[i]);
 	}
 }
@@ -254,9 +249,8 @@ static void granted_post(struct mesh_comm *sender, struct mesh_registration *to,
 			 size_t size)
 {
 	struct mesh_request *request;
-	int i;
 
-	for (i = 0; i < count; i++)
+	for (int i = 0; i < count; i++)
 		assert_int_equal(mesh_comm_send(sender, fixture_memory, size, to, &request), 0);
 	fixture_grant(sender, 0, count, size);
 }
@@ -264,12 +258,10 @@ static void granted_post(struct mesh_comm *sender, struct mesh_registration *to,
 /* RDMA is fast without the cache: a late poll must not leave the link idle. */
 TEST(four_segments_in_flight)
 {
-	int i;
-
 	comm = fixture_open(MESH_PROVIDER_VERBS_RXM, 1, true);
 	granted_post(comm, fixture_registration(comm), 8, 4 * MIB);
 	assert_int_equal(fake.writes.num, 4);
-	for (i = 1; i <= 4; i++) {
+	for (int i = 1; i <= 4; i++) {
 		fixture_writes_complete(1);
 		assert_int_equal(fake.writes.num, 4 + i);
 	}
@@ -331,7 +323,6 @@ TEST(full_for_all_that_follow)
 TEST(behind_one_that_waits)
 {
 	uint64_t looks;
-	int i;
 
 	comm = fixture_open(MESH_PROVIDER_TCP, 1, true);
 	fixture_post(comm, 2 * MIB);
@@ -340,14 +331,14 @@ TEST(behind_one_that_waits)
 	polls(4);
 	assert_int_equal(fake.writes.num, 2); /* the second one waits for room */
 	looks = fake_clock_us;
-	for (i = 0; i < 6; i++)
+	for (int i = 0; i < 6; i++)
 		fixture_post(comm, LARGE);
 	assert_int_equal(fake_clock_us, looks);
 	fake.writes_end_with = -1;
 	fixture_writes_complete(2);
 	polls(4);
 	assert_int_equal(fake.writes.num, 2 + 7);
-	for (i = 0; i < 7; i++)
+	for (int i = 0; i < 7; i++)
 		assert_int_equal(mesh_immediate_decode(fake.writes.posts[2 + i].data).seq, 1 + i);
 }
 
@@ -401,13 +392,11 @@ TEST(copies_in_pieces)
 /* Where all paths are full, a completion on any of them lets the comm go on. */
 TEST(waits_on_all_paths)
 {
-	int i;
-
 	comm = fixture_open(MESH_PROVIDER_TCP, 2, true);
 	fixture_post(comm, 8 * MIB);
 	fixture_grant(comm, 0, 1, 8 * MIB);
 	fixture_poll();
-	for (i = 0; i < 2; i++)
+	for (int i = 0; i < 2; i++)
 		assert_int_equal(comm_path(comm, i).flow->num_waiters, 1);
 	fake.writes_end_with = -1;
 	fixture_writes_complete(fake.writes.num);

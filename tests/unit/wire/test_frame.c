@@ -39,7 +39,6 @@ static void hello_init(struct mesh_frame *frame, int num_nics)
 {
 	struct mesh_frame_hello *hello = &frame->hello;
 	struct mesh_endpoint_addr endpoint;
-	int i;
 
 	memset(frame, 0, sizeof(*frame));
 	hello->node_id = 0x1122334455667788;
@@ -54,7 +53,7 @@ static void hello_init(struct mesh_frame *frame, int num_nics)
 	hello->name_len = 16;
 	memset(hello->endpoint_name, 0xee, 16);
 	strcpy(hello->node_name, "node1");
-	for (i = 0; i < num_nics; i++) {
+	for (int i = 0; i < num_nics; i++) {
 		memset(&endpoint, 0, sizeof(endpoint));
 		mesh_addr_parse(i % 2 ? "fd00::1/64" : "10.1.0.1/30", &endpoint.addr);
 		endpoint.port = (uint16_t)(5000 + i);
@@ -108,9 +107,8 @@ TEST(frames)
 TEST(hello)
 {
 	struct mesh_frame frame;
-	int n;
 
-	for (n = 0; n <= MESH_NICS_MAX; n++) {
+	for (int n = 0; n <= MESH_NICS_MAX; n++) {
 		hello_init(&frame, n);
 		frame_round_trip(&frame, MESH_FRAME_HELLO, 8 + 248 + 24 * (size_t)n);
 	}
@@ -237,16 +235,15 @@ TEST(frame_lengths)
 	};
 	uint8_t bytes[8 + UINT16_MAX];
 	struct mesh_frame frame, got;
-	unsigned int type, length;
 
 	memset(bytes, 0, sizeof(bytes));
-	for (type = 0; type < 256; type++) {
+	for (unsigned int type = 0; type < 256; type++) {
 		unsigned int right = lengths[type];
 
 		valid_init(&frame, type);
 		memcpy(bytes, &frame, sizeof(frame));
 		bytes[TYPE_OFFSET] = (uint8_t)type;
-		for (length = 0; length <= 600; length++) {
+		for (unsigned int length = 0; length <= 600; length++) {
 			int ret;
 
 			bytes[LENGTH_OFFSET] = (uint8_t)length;
@@ -264,11 +261,10 @@ TEST(frame_lengths)
 TEST(frame_version)
 {
 	struct mesh_frame frame, got;
-	unsigned int version;
 
 	hello_init(&frame, 1);
 	mesh_frame_finish(&frame, MESH_FRAME_HELLO);
-	for (version = 0; version < 256; version++) {
+	for (unsigned int version = 0; version < 256; version++) {
 		if (version == MESH_PROTOCOL_VERSION)
 			continue;
 		frame.header.version = (uint8_t)version;
@@ -291,7 +287,6 @@ static void foreign_hello_decode(uint8_t version, size_t shared)
 	const bool names_listener = shared > MESH_HELLO_FROZEN_BYTES;
 	struct mesh_frame frame, got;
 	uint8_t bytes[sizeof(frame)];
-	size_t len;
 
 	hello_init(&frame, 1);
 	frame.hello.cookie = 0x1234567890abcdef;
@@ -303,7 +298,7 @@ static void foreign_hello_decode(uint8_t version, size_t shared)
 	frame.header.length = 9999;
 	memcpy(bytes, &frame, sizeof(bytes));
 	memset(bytes + known, 0xee, sizeof(bytes) - known);
-	for (len = 8; len < known; len++)
+	for (size_t len = 8; len < known; len++)
 		assert_int_equal(mesh_frame_decode(bytes, len, &got), 0);
 	assert_int_equal(mesh_frame_decode(bytes, known, &got), -EPROTONOSUPPORT);
 	assert_int_equal(got.header.version, version);
@@ -333,17 +328,16 @@ TEST(frame_noise)
 {
 	static const char http[] = "GET / HTTP/1.1\r\nHost: node1\r\n\r\n";
 	struct mesh_frame frame;
-	size_t len, i;
 
-	for (len = 1; len < sizeof(http); len++)
+	for (size_t len = 1; len < sizeof(http); len++)
 		frame_refused(http, len, -EPROTO);
 	hello_init(&frame, 1);
 	mesh_frame_finish(&frame, MESH_FRAME_HELLO);
-	for (i = 0; i < 4; i++) {
+	for (size_t i = 0; i < 4; i++) {
 		uint8_t *byte = (uint8_t *)&frame + i;
 
 		*byte ^= 0x10;
-		for (len = i + 1; len <= 8 + 232; len++)
+		for (size_t len = i + 1; len <= 8 + 232; len++)
 			frame_refused(&frame, len, -EPROTO);
 		*byte ^= 0x10;
 	}
@@ -381,9 +375,8 @@ TEST(wire_nic_family)
 {
 	struct mesh_wire_nic wire = {.provider = MESH_PROVIDER_TCP};
 	struct mesh_endpoint_addr got;
-	unsigned int family;
 
-	for (family = 0; family < 256; family++) {
+	for (unsigned int family = 0; family < 256; family++) {
 		bool known = family == MESH_FAMILY_IPV4 || family == MESH_FAMILY_IPV6;
 
 		wire.family = (uint8_t)family;
@@ -412,10 +405,9 @@ TEST(wire_speed)
 TEST(connect)
 {
 	struct mesh_frame frame, got;
-	unsigned int path, num;
 
-	for (num = 0; num < 12; num++) {
-		for (path = 0; path < 12; path++) {
+	for (unsigned int num = 0; num < 12; num++) {
+		for (unsigned int path = 0; path < 12; path++) {
 			size_t size;
 
 			memset(&frame, 0, sizeof(frame));
@@ -459,14 +451,13 @@ static int frame_decode_as(struct mesh_frame *frame, enum mesh_frame_type type)
 TEST(open_route)
 {
 	struct mesh_frame frame;
-	unsigned int num, at, i;
 
 	open_init(&frame);
 	frame_round_trip(&frame, MESH_FRAME_OPEN, 8 + 480);
-	for (num = 0; num < 20; num++) {
-		for (at = 0; at < 20; at++) {
+	for (unsigned int num = 0; num < 20; num++) {
+		for (unsigned int at = 0; at < 20; at++) {
 			open_init(&frame);
-			for (i = 0; i < MESH_RELAYS_MAX; i++)
+			for (unsigned int i = 0; i < MESH_RELAYS_MAX; i++)
 				frame.open.route[i] = i + 1;
 			frame.open.num_relays = (uint8_t)num;
 			frame.open.at = (uint8_t)at;
@@ -504,12 +495,11 @@ TEST(opened)
 TEST(circuit)
 {
 	struct mesh_frame frame;
-	uint32_t event;
 
 	memset(&frame, 0, sizeof(frame));
 	frame.circuit = (struct mesh_frame_circuit){1, MESH_CIRCUIT_LOST, 2, 0, "c", "b", 3, 4, 0};
 	frame_round_trip(&frame, MESH_FRAME_CIRCUIT, 8 + 168);
-	for (event = 0; event < 10; event++) {
+	for (uint32_t event = 0; event < 10; event++) {
 		frame.circuit.event = event;
 		assert_int_equal(frame_decode_as(&frame, MESH_FRAME_CIRCUIT),
 				 event && event < MESH_CIRCUIT_EVENTS ? 0 : -EPROTO);
@@ -521,11 +511,10 @@ TEST(circuit)
 
 TEST(refusals)
 {
-	unsigned int a, b;
-
-	for (a = 0; a < 10; a++) {
+	for (unsigned int a = 0; a < 10; a++) {
 		assert_true(strlen(mesh_refusal_text((enum mesh_refusal)a)) > 10);
-		for (b = MESH_REFUSAL_VERSION; b <= MESH_REFUSAL_NO_WRITES && b < a; b++)
+		for (unsigned int b = MESH_REFUSAL_VERSION; b <= MESH_REFUSAL_NO_WRITES && b < a;
+		     b++)
 			assert_string_not_equal(mesh_refusal_text((enum mesh_refusal)a),
 						mesh_refusal_text((enum mesh_refusal)b));
 	}

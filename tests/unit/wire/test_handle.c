@@ -163,12 +163,11 @@ TEST(foreign)
 	uint8_t bytes[MESH_HANDLE_BYTES];
 	struct mesh_handle own, got;
 	uint32_t checksum;
-	int version;
 
 	full_handle_encode(bytes);
 	assert_int_equal(mesh_handle_decode(bytes, &own), 0);
 	assert_false(own.foreign);
-	for (version = 0; version < 256; version++) {
+	for (int version = 0; version < 256; version++) {
 		full_handle_encode(bytes);
 		bytes[VERSION_OFFSET] = (uint8_t)version;
 		if (version == MESH_PROTOCOL_VERSION)
@@ -195,7 +194,6 @@ TEST(node_name)
 	uint8_t bytes[MESH_HANDLE_BYTES];
 	char text[MESH_HANDLE_NODE_TEXT_MAX];
 	struct mesh_handle handle, got;
-	size_t room;
 
 	handle_init(&handle);
 	mesh_handle_encode(&handle, bytes);
@@ -203,7 +201,7 @@ TEST(node_name)
 	assert_string_equal(got.node, "");
 	assert_string_equal(mesh_handle_node_text(&got, text), "id 1122334455667788");
 	strcpy(handle.node, name);
-	for (room = 82; room >= 20; room -= 20) {
+	for (size_t room = 82; room >= 20; room -= 20) {
 		mesh_handle_encode(&handle, bytes);
 		assert_int_equal(mesh_handle_decode(bytes, &got), 0);
 		assert_int_equal(strlen(got.node), room < strlen(name) ? room : strlen(name));
@@ -326,15 +324,14 @@ TEST(forged_beyond_the_entries)
 {
 	uint8_t whole[MESH_HANDLE_BYTES], forged[MESH_HANDLE_BYTES];
 	struct mesh_handle handle;
-	unsigned int i;
 
 	handle_init(&handle);
-	for (i = 0; i < 10; i++)
+	for (unsigned int i = 0; i < 10; i++)
 		endpoint_add(&handle, "10.1.0.1/24");
 	mesh_handle_encode(&handle, whole);
 	assert_int_equal(whole[5], 10);
 	whole[5]++;
-	for (i = 0; i < 1000; i++) {
+	for (unsigned int i = 0; i < 1000; i++) {
 		whole[8] = (uint8_t)i;
 		forge(whole, 9, (uint8_t)(i >> 8), forged);
 		assert_refused(forged, -EPROTO);
@@ -346,14 +343,13 @@ TEST(nics_added)
 {
 	struct mesh_handle handle;
 	struct mesh_endpoint_addr more = {.nic = 3, .provider = MESH_PROVIDER_TCP};
-	int i;
 
 	handle_init(&handle);
 	endpoint_add(&handle, "10.1.0.1/24");
 	assert_true(mesh_handle_lacks_nics(&handle));
 	assert_int_equal(mesh_addr_parse("10.1.0.1/24", &more.addr), 0);
 	assert_false(mesh_handle_nic_add(&handle, &more));
-	for (i = 1; i < MESH_NICS_MAX; i++) {
+	for (int i = 1; i < MESH_NICS_MAX; i++) {
 		more.addr.bytes[3]++;
 		assert_true(mesh_handle_nic_add(&handle, &more));
 		endpoint_equal(&handle.endpoints[i], &more);

@@ -12,8 +12,6 @@ static union mesh_links decoded;
 
 static void setup(void)
 {
-	int i;
-
 	memset(&question, 0, sizeof(question));
 	memset(&answer, 0, sizeof(answer));
 	memset(nics, 0, sizeof(nics));
@@ -25,11 +23,11 @@ static void setup(void)
 	answer.token = 7;
 	answer.node_id = 12;
 	snprintf(answer.head.node, sizeof(answer.head.node), "far");
-	for (i = 0; i < MESH_NICS_MAX; i++) {
+	for (int i = 0; i < MESH_NICS_MAX; i++) {
 		nics[i].nic = (uint8_t)i;
 		snprintf(nics[i].netdev, sizeof(nics[i].netdev), "mesh%d", i);
 	}
-	for (i = 0; i < MESH_LINKS_MAX; i++)
+	for (int i = 0; i < MESH_LINKS_MAX; i++)
 		links[i] = (struct mesh_links_link){.node_id = 100 + (uint64_t)i, .nic = 1};
 }
 

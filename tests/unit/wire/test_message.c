@@ -25,10 +25,8 @@ static int message_check(struct mesh_message_header header, size_t size)
 
 TEST(messages)
 {
-	unsigned int type, length;
-
-	for (type = 0; type < 256; type++) {
-		for (length = 0; length < 64; length++) {
+	for (unsigned int type = 0; type < 256; type++) {
+		for (unsigned int length = 0; length < 64; length++) {
 			struct mesh_message_header header = {
 				.type = (uint8_t)type, .length = length, .comm = 1};
 			bool legal = type == MESH_MESSAGE_DATA ||
@@ -152,10 +150,9 @@ TEST(relayed)
 TEST(grants)
 {
 	struct mesh_message_header header = {.type = MESH_MESSAGE_GRANT};
-	unsigned int count, paths;
 
-	for (count = 0; count < 256; count++) {
-		for (paths = 0; paths < 256; paths += paths < 10 ? 1 : 49) {
+	for (unsigned int count = 0; count < 256; count++) {
+		for (unsigned int paths = 0; paths < 256; paths += paths < 10 ? 1 : 49) {
 			bool legal = count && count <= MESH_GRANTS_PER_MESSAGE && paths &&
 				     paths <= MESH_PATHS_MAX;
 			size_t length = count * (8 + paths * 16);
@@ -173,9 +170,8 @@ TEST(grants)
 TEST(message_truncated)
 {
 	struct mesh_message_header header = {.type = MESH_MESSAGE_DATA, .length = 100};
-	size_t size;
 
-	for (size = 0; size < 24 + 100; size++)
+	for (size_t size = 0; size < 24 + 100; size++)
 		assert_int_equal(message_check(header, size), -EPROTO);
 	assert_int_equal(message_check(header, 24 + 100), 0);
 	header.length = UINT32_MAX;
@@ -208,9 +204,8 @@ TEST(immediate_bits)
 TEST(immediate_round_trip)
 {
 	uint64_t bits = 1;
-	uint32_t i;
 
-	for (i = 0; i < 200000; i++) {
+	for (uint32_t i = 0; i < 200000; i++) {
 		struct mesh_immediate decoded = mesh_immediate_decode(bits);
 
 		assert_in_range(decoded.comm, 0, MESH_COMM_IDS - 1);

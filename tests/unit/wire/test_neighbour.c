@@ -9,7 +9,6 @@ static size_t question_make(struct mesh_neighbour *made, int num_processes)
 {
 	static const char *const addrs[] = {"fe80::1:2/64", "10.1.0.1/24", "169.254.9.9/16"};
 	struct mesh_addr addr;
-	int i;
 
 	memset(made, 0, sizeof(*made));
 	snprintf(made->product, sizeof(made->product), "1.2.3");
@@ -26,11 +25,11 @@ static size_t question_make(struct mesh_neighbour *made, int num_processes)
 	made->speed_mbps = 200000;
 	snprintf(made->netdev, sizeof(made->netdev), "enp1s0f0np0");
 	snprintf(made->site, sizeof(made->site), "north");
-	for (i = 0; i < 3; i++) {
+	for (int i = 0; i < 3; i++) {
 		assert_int_equal(mesh_addr_parse(addrs[i], &addr), 0);
 		assert_true(mesh_neighbour_addr_add(made, &addr));
 	}
-	for (i = 0; i < num_processes; i++)
+	for (int i = 0; i < num_processes; i++)
 		made->processes[i] = (struct mesh_neighbour_process){
 			.process_id = 100 + (uint64_t)i,
 			.job = 5,
@@ -46,9 +45,8 @@ TEST(round_trip)
 	struct mesh_neighbour made, got;
 	struct mesh_addr addr;
 	char text[MESH_ADDR_TEXT_MAX];
-	int num;
 
-	for (num = 0; num <= MESH_NEIGHBOUR_PROCESSES_MAX; num++) {
+	for (int num = 0; num <= MESH_NEIGHBOUR_PROCESSES_MAX; num++) {
 		size_t size = question_make(&made, num);
 
 		memset(&got, 0xa5, sizeof(got));
@@ -70,11 +68,10 @@ TEST(addresses_are_bounded)
 {
 	struct mesh_neighbour made;
 	struct mesh_addr addr;
-	int i;
 
 	question_make(&made, 0);
 	assert_int_equal(mesh_addr_parse("10.1.0.9/24", &addr), 0);
-	for (i = made.num_addrs; i < MESH_NEIGHBOUR_ADDRS_MAX; i++)
+	for (int i = made.num_addrs; i < MESH_NEIGHBOUR_ADDRS_MAX; i++)
 		assert_true(mesh_neighbour_addr_add(&made, &addr));
 	assert_false(mesh_neighbour_addr_add(&made, &addr));
 	assert_int_equal(made.num_addrs, MESH_NEIGHBOUR_ADDRS_MAX);

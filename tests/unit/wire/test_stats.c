@@ -94,13 +94,12 @@ TEST(other_links_stay_apart)
 	struct mesh_stats_link links[] = {link_to("10.1.0.2", "b"), link_to("10.1.0.3", "b"),
 					  link_to("10.1.0.2", "c"), link_to("10.1.0.2", "b"),
 					  link_to("10.1.0.2", "b")};
-	size_t i;
 
 	links[3].sending = false;
 	links[4].nic = "ac";
-	for (i = 0; i < 5; i++)
+	for (size_t i = 0; i < 5; i++)
 		mesh_stats_close(&page, mesh_stats_open(&page, &links[i], 1));
-	for (i = 0; i < 5; i++)
+	for (size_t i = 0; i < 5; i++)
 		assert_int_equal(page.entries[i].state, MESH_STATS_CLOSED);
 	assert_int_equal(page.entries[5].state, MESH_STATS_FREE);
 }
@@ -108,9 +107,8 @@ TEST(other_links_stay_apart)
 TEST(full)
 {
 	struct mesh_stats_link link = link_to("10.1.0.2", "b");
-	int i;
 
-	for (i = 0; i < MESH_STATS_PATHS; i++)
+	for (int i = 0; i < MESH_STATS_PATHS; i++)
 		assert_non_null(mesh_stats_open(&page, &link, 1));
 	assert_null(mesh_stats_open(&page, &link, 1));
 	assert_int_equal(page.header.counters.unlisted, 1);
@@ -165,9 +163,7 @@ TEST(circuits)
 
 TEST(circuits_full)
 {
-	int i;
-
-	for (i = 0; i < MESH_STATS_CIRCUITS; i++)
+	for (int i = 0; i < MESH_STATS_CIRCUITS; i++)
 		assert_non_null(mesh_stats_circuit_open(&page, "a", "c", "ba", "bc", 1));
 	assert_null(mesh_stats_circuit_open(&page, "a", "c", "ba", "bc", 1));
 	assert_int_equal(page.header.counters.unlisted, 1);
@@ -222,14 +218,13 @@ TEST(decode_refuses_circuits)
 	const size_t sizes[] = {sizeof(circuit->origin), sizeof(circuit->target),
 				sizeof(circuit->nic_up), sizeof(circuit->nic_down)};
 	const size_t all = sizeof(page);
-	size_t i;
 
 	assert_int_equal(decode_changed(&page.header.circuit_size, 1, all), -EPROTO);
 	assert_int_equal(decode_changed((char *)&page.header.num_circuits + 3, 1, all), -EPROTO);
 	assert_int_equal(decode_changed(&page.header.num_circuits, 0, all), 0);
 	assert_int_equal(decode_changed(&circuit->state, 3, all), -EPROTO);
 	circuit->state = MESH_STATS_OPEN;
-	for (i = 0; i < 4; i++) {
+	for (size_t i = 0; i < 4; i++) {
 		memset(texts[i], 'x', sizes[i]);
 		assert_int_equal(mesh_stats_decode(&page, all, &copy), -EPROTO);
 		texts[i][1] = '\0';
@@ -409,13 +404,11 @@ static int child_leave(void)
 /* A data loader that outlives its process is not its process. */
 TEST(child_lives_on)
 {
-	int i;
-
 	assert_int_equal(pipe(life), 0);
 	assert_int_equal(pipe(born), 0);
 	assert_int_equal(child_run(child_leave), 0);
 	assert_int_equal(seen_in(folder).count, 0);
-	for (i = 0; i < 2; i++) {
+	for (int i = 0; i < 2; i++) {
 		close(life[i]);
 		close(born[i]);
 	}
