@@ -20,7 +20,7 @@ void unit_test_add(const char *name, int line, void (*run)(void), unit_fixture_f
 	assert_true(num_tests < TESTS_MAX);
 	for (i = num_tests++; i > 0 && tests[i - 1].line > line; i--)
 		tests[i] = tests[i - 1];
-	tests[i] = (struct unit_test){name, line, run, {setup, teardown}};
+	tests[i] = (struct unit_test){name, line, run, {setup, teardown, true}};
 }
 
 static void test_run(void **state)
@@ -46,6 +46,14 @@ static int test_teardown(void **state)
 	if (test->fixture.teardown)
 		test->fixture.teardown();
 	return 0;
+}
+
+__attribute__((weak)) void tests_setup(void)
+{
+}
+
+__attribute__((weak)) void tests_teardown(void)
+{
 }
 
 __attribute__((weak)) void tests_begin(void)

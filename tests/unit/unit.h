@@ -3,15 +3,18 @@
  * unit.h - the frame of a unit test program. Each test registers itself, and the main function in
  * unit.c runs them with cmocka in the order of the file:
  *
- *	TESTS_USE(setup, teardown);	run before and after each TEST of the file
+ *	void tests_setup(void)		runs before each TEST, and tests_teardown() after it
+ *	{
+ *		...
+ *	}
  *
  *	TEST(name)
  *	{
  *		assert_true(...);
  *	}
  *
- * A check that fails in a setup or teardown fails its test; NULL is none. A program that defines
- * main() itself gives cmocka tests of cmocka's own form.
+ * A check that fails in a setup or teardown fails its test. A program that defines main() itself
+ * gives cmocka tests of cmocka's own form.
  */
 #ifndef MESH_TESTS_UNIT_H
 #define MESH_TESTS_UNIT_H
@@ -31,19 +34,27 @@
 
 typedef void (*unit_fixture_fn)(void);
 
-/* Of the file that includes this. Without TESTS_USE both are NULL. */
+/** Run before and after each TEST, where a program defines them. */
+void tests_setup(void);
+void tests_teardown(void);
+
+/* Of the file that includes this. */
 struct unit_fixture {
 	unit_fixture_fn setup, teardown;
+	bool named; /* by TESTS_USE */
 };
 static const struct unit_fixture unit_fixture __attribute__((unused));
 
-/** The setup and teardown of each TEST of this file. */
-#define TESTS_USE(setup, teardown) static const struct unit_fixture unit_fixture = {setup, teardown}
+/** In place of tests_setup() and tests_teardown(); NULL is none. */
+#define TESTS_USE(setup, teardown)                                                                 \
+	static const struct unit_fixture unit_fixture = {setup, teardown, true}
 
-/** A test with the setup and teardown that TESTS_USE names, if the file has it. */
-#define TEST(name) UNIT_TEST(test_##name, #name, unit_fixture.setup, unit_fixture.teardown)
+/** A test with the setup and teardown of all tests. */
+#define TEST(name)                                                                                 \
+	UNIT_TEST(test_##name, #name, unit_fixture.named ? unit_fixture.setup : tests_setup,       \
+		  unit_fixture.named ? unit_fixture.teardown : tests_teardown)
 
-/** A test without setup and teardown, whatever TESTS_USE names. */
+/** A test without setup and teardown. */
 #define TEST_BARE(name) UNIT_TEST(test_##name, #name, NULL, NULL)
 
 /** A test with a setup and teardown of its own. */

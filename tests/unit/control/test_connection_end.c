@@ -18,7 +18,7 @@
 static struct mesh_peer *peer = &fixture.peers[0];
 
 /* Two peers, one at each NIC, with the process locked. */
-static void setup(void)
+void tests_setup(void)
 {
 	fixture_setup();
 	fixture_paths_open(MESH_PROVIDER_TCP, 2);
@@ -27,7 +27,7 @@ static void setup(void)
 	process_take();
 }
 
-static void teardown(void)
+void tests_teardown(void)
 {
 	/* Those that were greeted have joined a link; the fixture frees no peer. */
 	for (int i = 0; i < 2; i++)
@@ -35,8 +35,6 @@ static void teardown(void)
 	process_release();
 	fixture_teardown();
 }
-
-TESTS_USE(setup, teardown);
 
 enum end {
 	END_IN_ORDER,
@@ -113,8 +111,8 @@ static void end_is_read(enum end how)
 TEST(last_words_are_read)
 {
 	end_is_read(END_IN_ORDER);
-	teardown();
-	setup();
+	tests_teardown();
+	tests_setup();
 	end_is_read(END_RESET);
 }
 

@@ -77,7 +77,7 @@ static void peer_enter(struct mesh_peer *peer)
 	mesh_peer_index_add(peer);
 }
 
-static void setup(void)
+void tests_setup(void)
 {
 	fixture_setup();
 	fixture_paths_open(MESH_PROVIDER_TCP, 2);
@@ -98,7 +98,7 @@ static void setup(void)
 	mesh_peer_user_add(before, &circuit.user);
 }
 
-static void teardown(void)
+void tests_teardown(void)
 {
 	if (before->link)
 		mesh_link_leave(before);
@@ -108,8 +108,6 @@ static void teardown(void)
 	process_release();
 	fixture_teardown();
 }
-
-TESTS_USE(setup, teardown);
 
 TEST(circuits_are_fenced_before)
 {

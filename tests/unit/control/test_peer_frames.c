@@ -11,7 +11,7 @@
 
 static struct mesh_peer *peer; /* the fixture's: gives an address */
 
-static void setup(void)
+void tests_setup(void)
 {
 	fixture_setup();
 	fixture_paths_open(MESH_PROVIDER_TCP, 1);
@@ -19,13 +19,11 @@ static void setup(void)
 	process_take();
 }
 
-static void teardown(void)
+void tests_teardown(void)
 {
 	process_release();
 	fixture_teardown();
 }
-
-TESTS_USE(setup, teardown);
 
 /* If the engine cannot watch it, the caller still owns the descriptor, and no state is left. */
 TEST(accept_fails)

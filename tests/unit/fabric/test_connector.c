@@ -24,7 +24,7 @@ uint32_t __wrap_fi_version(void)
 	return FI_VERSION(1, 20); /* a refused write is a fence */
 }
 
-static void setup(void)
+void tests_setup(void)
 {
 	fake_setup();
 	gate_init();
@@ -35,14 +35,12 @@ static void setup(void)
 	fake.before = gate_pass;
 }
 
-static void teardown(void)
+void tests_teardown(void)
 {
 	domain_close();
 	assert_int_equal(atomic_load(&gate.wrong), 0);
 	domain_teardown();
 }
-
-TESTS_USE(setup, teardown);
 
 /* A peer that nothing was sent to yet. */
 static struct mesh_remote *stranger_open(uint16_t port)

@@ -37,7 +37,7 @@ static struct fi_info *info;
 static enum mesh_provider_id id;
 static char reason[MESH_PROVIDER_REASON_MAX];
 
-static void setup(void)
+void tests_setup(void)
 {
 	fake_reset();
 	memset(&machine, 0, sizeof(machine));
@@ -52,7 +52,7 @@ static void setup(void)
 	log_capture_start(); /* mesh_provider_find logs nothing */
 }
 
-static void teardown(void)
+void tests_teardown(void)
 {
 	int logged = log_captured_lines(MESH_LOG_WARN) + log_captured_lines(MESH_LOG_INFO);
 
@@ -63,8 +63,6 @@ static void teardown(void)
 	fake_teardown();
 	assert_false(logged);
 }
-
-TESTS_USE(setup, teardown);
 
 static void rdma_set(enum mesh_link_layer link_layer, const char *words)
 {

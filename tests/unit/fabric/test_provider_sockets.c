@@ -17,7 +17,7 @@ static struct rlimit before;
 static int fds[LIMIT], num_fds;
 static int connection;
 
-static void setup(void)
+void tests_setup(void)
 {
 	fake_setup();
 	domain = fake_domain_open(MESH_PROVIDER_TCP);
@@ -28,7 +28,7 @@ static void setup(void)
 	num_fds = 0;
 }
 
-static void teardown(void)
+void tests_teardown(void)
 {
 	while (num_fds)
 		close(fds[--num_fds]);
@@ -36,8 +36,6 @@ static void teardown(void)
 	close(connection);
 	domain_teardown();
 }
-
-TESTS_USE(setup, teardown);
 
 /* Takes all file descriptors but @left. */
 static void descriptors_take(int left)

@@ -16,12 +16,10 @@ static size_t finish(enum mesh_check_type type)
 	return size;
 }
 
-static void setup(void)
+void tests_setup(void)
 {
 	memset(&frame, 0, sizeof(frame));
 }
-
-TESTS_USE(setup, NULL);
 
 static void nic_fill(struct mesh_check_nic *nic)
 {

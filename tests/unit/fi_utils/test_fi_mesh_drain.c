@@ -24,21 +24,19 @@ static void path_open(enum mesh_stats_via via)
 	assert_non_null(path);
 }
 
-static void setup(void)
+void tests_setup(void)
 {
 	strcpy(strrchr(folder, '.'), ".XXXXXX");
 	assert_non_null(mkdtemp(folder));
 	assert_int_equal(mesh_stats_file_open(folder, 1, "a", &file), 0);
 }
 
-static void teardown(void)
+void tests_teardown(void)
 {
 	mesh_drain_mark_set(file.folder_fd, NIC, false);
 	mesh_stats_file_close(&file);
 	assert_int_equal(rmdir(folder), 0);
 }
-
-TESTS_USE(setup, teardown);
 
 /* Fails the test unless the command exits with @status and says @part. */
 static void assert_drain(int status, const char *part)

@@ -23,19 +23,17 @@ static struct mesh_heard *heard_add(int index, uint64_t node_id, const char *net
 	return asking_heard_add(&asking, index, node_id, netdev, addr);
 }
 
-static void setup(void)
+void tests_setup(void)
 {
 	asking_fixture_open(&asking, &self);
 	memset(&result, 0, sizeof(result));
 }
 
-static void teardown(void)
+void tests_teardown(void)
 {
 	check_result_free(&result);
 	mesh_asking_finish(&asking);
 }
-
-TESTS_USE(setup, teardown);
 
 /* The verdict about our first NIC, which has a finding with @text. */
 static void judged(enum check_verdict verdict, const char *text)

@@ -13,7 +13,7 @@ static struct mesh_nic_table table;
 static struct nics_provider providers[2];
 static const char *site = "";
 
-static void setup(void)
+void tests_setup(void)
 {
 	nics = calloc(2, sizeof(*nics));
 	assert_non_null(nics);
@@ -43,12 +43,10 @@ static void setup(void)
 	providers[0].name = "verbs;ofi_rxm";
 }
 
-static void teardown(void)
+void tests_teardown(void)
 {
 	free(nics);
 }
-
-TESTS_USE(setup, teardown);
 
 static void assert_printed(const char *wanted)
 {

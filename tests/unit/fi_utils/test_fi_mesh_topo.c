@@ -15,17 +15,15 @@
 
 static struct topo_map map;
 
-static void setup(void)
+void tests_setup(void)
 {
 	map = (struct topo_map){.planned = false};
 }
 
-static void teardown(void)
+void tests_teardown(void)
 {
 	topo_map_free(&map);
 }
-
-TESTS_USE(setup, teardown);
 
 static int read_text(const char *text, const char *source)
 {
@@ -77,8 +75,8 @@ static void report_read(const char *nics, const char *source)
 /* Up to four nodes a, b, c and d; NULL: there is none. */
 static void map_of(const char *a, const char *b, const char *c, const char *d)
 {
-	teardown();
-	setup();
+	tests_teardown();
+	tests_setup();
 	report_read(a, "reports/a.json");
 	report_read(b, "b.json");
 	if (c)
@@ -249,8 +247,8 @@ TEST(sites)
 	DRAWN(topo_print_text, NULL, "a (east)             p0   10.0.1.1/24",
 	      "b (a-name-that-is-)  p0   10.0.1.2/24", "\nc                    -");
 	DRAWN(topo_print_json, NULL, "\"site\": \"east\"", "\"site\": null");
-	teardown();
-	setup();
+	tests_teardown();
+	tests_setup();
 	assert_int_equal(read_text("{\"plan\":1,\"shape\":\"line\",\"nodes\":[{\"name\":\"a\","
 				   "\"site\":\"ea\\nst\",\"ports\":[\"p0\"]}],\"cables\":[]}",
 				   "plan.json"),
@@ -335,7 +333,7 @@ static void asked_map(const char *const (*addrs)[4], int num_nodes)
 	static const char *const names[] = {"p0", "P0", "p1", "P1"};
 	char name[8];
 
-	teardown();
+	tests_teardown();
 	map = (struct topo_map){.asked = true, .shape = {.kind = MESH_SHAPE_CABLES}};
 	for (int i = 0; i < num_nodes; i++) {
 		snprintf(name, sizeof(name), "n%d", i);

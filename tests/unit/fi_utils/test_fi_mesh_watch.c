@@ -35,7 +35,7 @@ static void link_set(struct watch_link *link, uint64_t bytes)
 	link->entry.counters.messages = 3;
 }
 
-static void setup(void)
+void tests_setup(void)
 {
 	memset(nics, 0, sizeof(nics));
 	strcpy(nics[0].netdev, "ab");
@@ -71,8 +71,6 @@ static void setup(void)
 				       .links = links_before,
 				       .num_links = 1};
 }
-
-TESTS_USE(setup, NULL);
 
 static void print(const struct watch_sample *earlier)
 {

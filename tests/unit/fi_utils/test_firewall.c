@@ -8,14 +8,12 @@
 
 static struct firewall_packet packet;
 
-static void setup(void)
+void tests_setup(void)
 {
 	packet = (struct firewall_packet){.nic = "eth1", .port = 40000};
 	assert_int_equal(mesh_addr_parse("10.1.0.2/24", &packet.source), 0);
 	assert_int_equal(mesh_addr_parse("10.1.0.1/24", &packet.destination), 0);
 }
-
-TESTS_USE(setup, NULL);
 
 static enum firewall_action answer(int read, struct firewall_rules *rules, const char *where)
 {

@@ -58,7 +58,7 @@ static void theirs_set(int i, const char *text)
 }
 
 /* Each node has two NICs; no two of them share a subnet, and the first one has no RDMA. */
-static void setup(void)
+void tests_setup(void)
 {
 	char text[MESH_ADDR_TEXT_MAX];
 
@@ -86,8 +86,6 @@ static void setup(void)
 	found = routed = true;
 }
 
-TESTS_USE(setup, NULL);
-
 /* The check has this verdict and first finding. */
 static void check_is(enum check_verdict verdict, int num_paths, const char *text, const char *fix)
 {
@@ -110,7 +108,7 @@ TEST(routed_tcp_is_replaced)
 {
 	static const struct {
 		enum mesh_provider_id ours[NICS], theirs[NICS];
-		const char *addrs[NICS]; /* of theirs; NULL: as in setup() */
+		const char *addrs[NICS]; /* of theirs; NULL: as in tests_setup() */
 		const char *relay;	 /* the setting */
 		bool routed, found;
 		int asked; /* 1: for all relays, 2: only for those before routed tcp */
@@ -136,7 +134,7 @@ TEST(routed_tcp_is_replaced)
 	struct check_result result;
 
 	FOR_EACH(i, cases) {
-		setup();
+		tests_setup();
 		for (int k = 0; k < NICS; k++) {
 			checker.self.providers[k] = cases[i].ours[k];
 			peer.hello.nics[k].provider = (uint8_t)cases[i].theirs[k];

@@ -25,7 +25,7 @@ int __wrap_mesh_datagram_send(int fd, unsigned int ifindex, const struct mesh_ad
 	return 0;
 }
 
-static void setup(void)
+void tests_setup(void)
 {
 	asking_fixture_open(&asking, &self);
 	for (int i = 0; i < NICS; i++) {
@@ -34,12 +34,10 @@ static void setup(void)
 	}
 }
 
-static void teardown(void)
+void tests_teardown(void)
 {
 	mesh_asking_finish(&asking);
 }
-
-TESTS_USE(setup, teardown);
 
 /* Another node of the link has answered. */
 static void other_answers(int index)

@@ -13,12 +13,10 @@
 static struct simulation mesh;
 static struct mesh_route routes[MESH_ROUTES_MAX];
 
-static void teardown(void)
+void tests_teardown(void)
 {
 	simulation_close(&mesh);
 }
-
-TESTS_USE(NULL, teardown);
 
 static uint64_t id_of(int node)
 {

@@ -8,17 +8,15 @@
 static struct mesh_neighbour_self self;
 static struct mesh_asking asking;
 
-static void setup(void)
+void tests_setup(void)
 {
 	asking_fixture_open(&asking, &self);
 }
 
-static void teardown(void)
+void tests_teardown(void)
 {
 	mesh_asking_finish(&asking);
 }
-
-TESTS_USE(setup, teardown);
 
 static void says(const char *expected)
 {

@@ -9,7 +9,7 @@ static struct mesh_neighbour_link *const last = &report.links[1];
 static struct mesh_neighbour *const about = &report.links[1].about;
 
 /* Two NICs, as mesh_neighbour_link_describe() describes them. */
-static void setup(void)
+void tests_setup(void)
 {
 	struct mesh_neighbour_self self = {.node_id = 7, .node = "a", .site = "hall"};
 	struct mesh_nic nic = {.netdev = "eth0", .ifindex = 3, .mtu = 9000, .num_addrs = 2};
@@ -21,8 +21,6 @@ static void setup(void)
 	for (int i = 0; i < 2; i++)
 		mesh_neighbour_link_describe(&self, &nic, i, 1, &report.links[i]);
 }
-
-TESTS_USE(setup, NULL);
 
 static bool is_valid(void)
 {
@@ -46,7 +44,7 @@ TEST(sizes)
 /* Runs @change on a report that is valid. */
 #define ASSERT_REFUSED(change)                                                                     \
 	do {                                                                                       \
-		setup();                                                                           \
+		tests_setup();                                                                     \
 		assert_true(is_valid());                                                           \
 		change;                                                                            \
 		assert_false(is_valid());                                                          \
@@ -71,7 +69,7 @@ TEST(answers)
 TEST(questions)
 {
 	ASSERT_REFUSED(last->ask_from.family = (enum mesh_family)7);
-	setup();
+	tests_setup();
 	last->ask_from.family = MESH_FAMILY_NONE;
 	assert_true(is_valid());
 }

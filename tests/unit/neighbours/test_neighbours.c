@@ -184,20 +184,18 @@ static void addresses_add(void)
 	namespace_ip("address add fe80::b/64 dev ba nodad");
 }
 
-static void setup(void)
+void tests_setup(void)
 {
 	log_capture_start();
 	nics_make("none");
 }
 
-static void teardown(void)
+void tests_teardown(void)
 {
 	enter(near_ns);
 	namespace_ip("link del ab");
 	log_capture_stop();
 }
-
-TESTS_USE(setup, teardown);
 
 /* One answer lists all processes of the node; when the speaker ends, another one answers. */
 TEST(members)

@@ -20,7 +20,7 @@ static void tick_nothing(void *owner)
 static const struct mesh_engine_work no_work = {.timeout = timeout_never, .tick = tick_nothing};
 
 MESH_NOT_ANALYSED
-static void setup(void)
+void tests_setup(void)
 {
 	struct mesh_neighbour_self self = {.node_id = 1, .node = "a"};
 
@@ -32,15 +32,13 @@ static void setup(void)
 }
 
 MESH_NOT_ANALYSED
-static void teardown(void)
+void tests_teardown(void)
 {
 	mesh_neighbours_close(neighbours);
 	mesh_lock_release(&lock);
 	mesh_engine_close(&engine);
 	mesh_lock_destroy(&lock);
 }
-
-TESTS_USE(setup, teardown);
 
 /* Sets the NICs with these indices, without asking. */
 MESH_NOT_ANALYSED

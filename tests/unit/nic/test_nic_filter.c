@@ -5,12 +5,10 @@
 #include "log_capture.h"
 #include "unit.h"
 
-static void setup(void)
+void tests_setup(void)
 {
 	log_capture_start();
 }
-
-TESTS_USE(setup, NULL);
 
 static bool names(const char *list, const char *netdev, const char *device, int port)
 {

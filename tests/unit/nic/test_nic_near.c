@@ -12,7 +12,7 @@ static struct mesh_path_choice choice;
 static struct mesh_path_hints hints;
 static struct mesh_near_rule rule;
 
-static void setup(void)
+void tests_setup(void)
 {
 	memset(nics, 0, sizeof(nics));
 	memset(local, 0, sizeof(local));
@@ -22,8 +22,6 @@ static void setup(void)
 		nics[i].numa_node = -1;
 	}
 }
-
-TESTS_USE(setup, NULL);
 
 static uint32_t near(int num, int dev, enum mesh_near_kind kind)
 {

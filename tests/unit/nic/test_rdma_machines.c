@@ -25,7 +25,7 @@ static struct mesh_sysfs sysfs;
 static struct mesh_nic nics[NICS_MAX];
 static struct mesh_nic_table table;
 
-static void setup(void)
+void tests_setup(void)
 {
 	memset(nics, 0, sizeof(nics));
 	table = (struct mesh_nic_table){.nics = nics};
@@ -34,14 +34,12 @@ static void setup(void)
 	log_capture_start();
 }
 
-static void teardown(void)
+void tests_teardown(void)
 {
 	log_capture_stop();
 	mesh_sysfs_close(&sysfs);
 	sysfs_fixture_remove(&fixture);
 }
-
-TESTS_USE(setup, teardown);
 
 /* An interface as netlink reports it. */
 static struct mesh_nic *add(const char *netdev, const char *mac, const char *addr, bool carrier)

@@ -47,7 +47,7 @@ static void reading_await(void)
 	}
 }
 
-static void setup(void)
+void tests_setup(void)
 {
 	static const struct fake_offer offers[] = {
 		{"net", "lo", "127.0.0.1"}, {"tcp", "lo", "127.0.0.1"}, {NULL, NULL, NULL}};
@@ -63,7 +63,7 @@ static void setup(void)
 	reading_await();
 }
 
-static void teardown(void)
+void tests_teardown(void)
 {
 	mesh_listener_close(listener);
 	mesh_net_close(net);
@@ -71,8 +71,6 @@ static void teardown(void)
 	alarm(0);
 	fake_teardown();
 }
-
-TESTS_USE(setup, teardown);
 
 /* Calls connect() until it returns more than "not ready". */
 static int connect_result(void)

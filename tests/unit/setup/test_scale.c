@@ -246,7 +246,7 @@ TEST(comms_close_together)
 	simulated_answers_hold(0);
 }
 
-static void setup(void)
+void tests_setup(void)
 {
 	struct mesh_listener *listener;
 	uint8_t bytes[MESH_HANDLE_BYTES];
@@ -263,13 +263,11 @@ static void setup(void)
 	simulated_peers_start(net->process, SIMULATED_PEERS_MAX);
 }
 
-static void teardown(void)
+void tests_teardown(void)
 {
 	simulated_peers_stop();
 	mesh_net_close(net);
 }
-
-TESTS_USE(setup, teardown);
 
 void tests_begin(void)
 {

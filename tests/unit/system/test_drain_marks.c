@@ -13,7 +13,7 @@ static char path[] = "/tmp/test_drain_marks.XXXXXX";
 static int folder = -1;
 static struct mesh_drain_marks marks;
 
-static void setup(void)
+void tests_setup(void)
 {
 	strcpy(strrchr(path, '.'), ".XXXXXX");
 	assert_non_null(mkdtemp(path));
@@ -21,7 +21,7 @@ static void setup(void)
 	assert_true(folder >= 0);
 }
 
-static void teardown(void)
+void tests_teardown(void)
 {
 	mesh_drain_marks_read(folder, &marks);
 	for (int i = 0; i < marks.num; i++)
@@ -29,8 +29,6 @@ static void teardown(void)
 	close(folder);
 	assert_int_equal(rmdir(path), 0);
 }
-
-TESTS_USE(setup, teardown);
 
 TEST(made_and_removed)
 {

@@ -18,7 +18,7 @@
 static struct sysfs_fixture fixture;
 static struct mesh_nic_table table;
 
-static void setup(void)
+void tests_setup(void)
 {
 	log_capture_start();
 	memset(&table, 0, sizeof(table));
@@ -26,13 +26,11 @@ static void setup(void)
 	assert_true(namespace_enter());
 }
 
-static void teardown(void)
+void tests_teardown(void)
 {
 	mesh_nic_table_free(&table);
 	sysfs_fixture_remove(&fixture);
 }
-
-TESTS_USE(setup, teardown);
 
 static int load(const char *root, const char *nics, const char *addresses)
 {

@@ -12,18 +12,16 @@
 
 static int ends[2];
 
-static void setup(void)
+void tests_setup(void)
 {
 	tcp_pair_open(ends);
 }
 
-static void teardown(void)
+void tests_teardown(void)
 {
 	close(ends[0]);
 	close(ends[1]);
 }
-
-TESTS_USE(setup, teardown);
 
 static struct mesh_tcp_look look(int fd)
 {

@@ -22,7 +22,7 @@
 
 static struct mesh_request *sent;
 
-static void setup(void)
+void tests_setup(void)
 {
 	fixture_setup();
 	relayed_sender_open(1, 1);
@@ -41,13 +41,11 @@ static void message_begin(void)
 	mesh_lock_release(&comm->lock);
 }
 
-static void teardown(void)
+void tests_teardown(void)
 {
 	relayed_close();
 	relays_close();
 }
-
-TESTS_USE(setup, teardown);
 
 /* What was written last lies where it should; RELAYED says whether more follows. */
 static void piece_check(int number, size_t offset, size_t size, uint32_t segment, bool more)

@@ -57,7 +57,7 @@ void __wrap_mesh_mr_close(struct mesh_mr *mr)
 	__real_mesh_mr_close(mr);
 }
 
-static void setup(void)
+void tests_setup(void)
 {
 	tester = pthread_self();
 	moves = slow = false;
@@ -68,15 +68,13 @@ static void setup(void)
 	fixture_setup();
 }
 
-static void teardown(void)
+void tests_teardown(void)
 {
 	mesh_threads_await();
 	alarm(0);
 	assert_int_equal(inside, 0);
 	relays_close();
 }
-
-TESTS_USE(setup, teardown);
 
 static void circuit_breaks(void)
 {

@@ -10,7 +10,7 @@ static struct mesh_links_nic nics[MESH_NICS_MAX];
 static struct mesh_links_link links[MESH_LINKS_MAX];
 static union mesh_links decoded;
 
-static void setup(void)
+void tests_setup(void)
 {
 	memset(&question, 0, sizeof(question));
 	memset(&answer, 0, sizeof(answer));
@@ -30,8 +30,6 @@ static void setup(void)
 	for (int i = 0; i < MESH_LINKS_MAX; i++)
 		links[i] = (struct mesh_links_link){.node_id = 100 + (uint64_t)i, .nic = 1};
 }
-
-TESTS_USE(setup, NULL);
 
 /* @bytes: of a question or an answer; what @size has more of it is zeros. */
 static int decode(const void *bytes, size_t size)
@@ -101,7 +99,7 @@ TEST(answers)
 /* An answer whose entries, or which itself, has this one change is refused. */
 #define REFUSED(entries, change)                                                                   \
 	do {                                                                                       \
-		setup();                                                                           \
+		tests_setup();                                                                     \
 		entries;                                                                           \
 		mesh_links_answer_fill(&answer, 0, nics, 2, links, 3);                             \
 		change;                                                                            \

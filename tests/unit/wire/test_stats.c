@@ -14,22 +14,20 @@
 static struct mesh_stats_page page, copy;
 static char folder[64], path[PATH_MAX];
 
-static void setup(void)
+void tests_setup(void)
 {
 	mesh_stats_init(&page, 7, 42, "a", "train", 1000);
 	strcpy(folder, "/tmp/mesh-stats-XXXXXX");
 	assert_non_null(mkdtemp(folder));
 }
 
-static void teardown(void)
+void tests_teardown(void)
 {
 	char command[128];
 
 	snprintf(command, sizeof(command), "rm -rf %s", folder);
 	assert_int_equal(system(command), 0);
 }
-
-TESTS_USE(setup, teardown);
 
 static struct mesh_stats_link link_to(const char *remote, const char *peer)
 {
