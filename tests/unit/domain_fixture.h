@@ -94,7 +94,6 @@ static inline void domain_teardown(void)
 {
 	if (domain)
 		domain_close();
-	log_capture_stop();
 	fake_teardown();
 }
 

@@ -25,7 +25,6 @@ static inline void nics_setup(void)
 
 static inline void nics_teardown(void)
 {
-	log_capture_stop();
 	free(nics);
 }
 

@@ -41,7 +41,6 @@ void stranger_teardown(void)
 		close(stranger.fd);
 	mesh_listener_close(stranger.listener);
 	mesh_net_close(stranger.net);
-	log_capture_stop();
 }
 
 struct sockaddr_in stranger_loopback(uint16_t port)

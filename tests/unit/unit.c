@@ -39,12 +39,17 @@ static int test_setup(void **state)
 	return 0;
 }
 
+/* Only programs that look at the log are linked with it. */
+void log_capture_stop(void) __attribute__((weak));
+
 static int test_teardown(void **state)
 {
 	const struct unit_test *test = *state;
 
 	if (test->fixture.teardown)
 		test->fixture.teardown();
+	if (log_capture_stop)
+		log_capture_stop();
 	return 0;
 }
 

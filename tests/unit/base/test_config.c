@@ -55,7 +55,6 @@ static void accepts(const char *name, const char *text, uint64_t expected)
 		fail_msg("%s=%s is refused", name, text);
 	assert_int_equal(number_of(&config, setting_named(name)), expected);
 	assert_int_equal(log_captured_lines(MESH_LOG_WARN), 0);
-	log_capture_stop();
 }
 
 /* The value is refused and reported once, with its name and the default, which is used. */
@@ -72,7 +71,6 @@ static void refuses_with(const char *name, const char *text, int error)
 	assert_true(log_captured(MESH_LOG_WARN, name));
 	if (!mesh_setting_is_text(setting_named(name)))
 		assert_true(log_captured(MESH_LOG_WARN, setting_named(name)->default_text));
-	log_capture_stop();
 }
 
 static void refuses(const char *name, const char *text)
@@ -282,7 +280,6 @@ TEST(bad_among_good)
 	log_capture_start();
 	assert_int_equal(mesh_config_load(NULL, NULL, &config), -EINVAL);
 	assert_true(log_captured(MESH_LOG_WARN, "\"soon\""));
-	log_capture_stop();
 	assert_string_equal(config.nics, "eth7");
 	assert_int_equal(config.connect_timeout_s, 60);
 	assert_int_equal(config.segment_bytes, 3 << 20);
@@ -313,7 +310,6 @@ TEST(unknown_name)
 	log_capture_start();
 	assert_int_equal(mesh_config_load(NULL, NULL, &config), 0);
 	assert_int_equal(log_captured_lines(MESH_LOG_WARN), 0);
-	log_capture_stop();
 }
 
 TEST(log)
@@ -330,7 +326,6 @@ TEST(log)
 	assert_int_equal(log_captured_lines(MESH_LOG_INFO), 2);
 	assert_true(log_captured(MESH_LOG_INFO, "NCCL_MESH_NICS=eth7"));
 	assert_true(log_captured(MESH_LOG_INFO, "NCCL_MESH_DEBUG_SEGMENT_SIZE=8192 (default 4M)"));
-	log_capture_stop();
 }
 
 /* One of several words, as a whole. */
@@ -350,7 +345,6 @@ TEST(choices)
 	assert_string_equal(config.tuner, "");
 	assert_true(
 		log_captured(MESH_LOG_WARN, "NCCL_MESH_TUNER=\"Ring\" is none of auto|ring|off"));
-	log_capture_stop();
 }
 
 static void reads(const char *text, unsigned int first, unsigned int last)

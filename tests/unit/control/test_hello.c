@@ -32,7 +32,6 @@ static void hello_fails(int error, const char *why)
 	assert_true(log_captured(MESH_LOG_INFO, why));
 	message_move(&pair, 64, 64, false);
 	pair_close(&pair);
-	log_capture_stop();
 }
 
 TEST(bad_name)

@@ -56,7 +56,6 @@ void tests_teardown(void)
 {
 	int logged = log_captured_lines(MESH_LOG_WARN) + log_captured_lines(MESH_LOG_INFO);
 
-	log_capture_stop();
 	if (info)
 		fi_freeinfo(info);
 	info = NULL;

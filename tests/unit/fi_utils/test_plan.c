@@ -69,7 +69,6 @@ static void subnets_refused(const char *range, int prefix_len, const char *words
 	log_capture_start();
 	assert_int_equal(mesh_subnets_check(&subnets), -EINVAL);
 	assert_true(log_captured(MESH_LOG_WARN, words));
-	log_capture_stop();
 }
 
 TEST(subnets_refused)
@@ -125,7 +124,6 @@ static void list_refused(const char *text, size_t size, const char *words)
 	log_capture_start();
 	assert_int_equal(mesh_cable_list_parse(text, size, &list), -EINVAL);
 	assert_true(log_captured(MESH_LOG_WARN, words));
-	log_capture_stop();
 }
 
 TEST(cable_list_refused)
@@ -279,7 +277,6 @@ static void refused(struct mesh_plan_request *request, int error, const char *wo
 	assert_int_equal(mesh_plan_make(request, &none), error);
 	if (!log_captured(MESH_LOG_WARN, words))
 		fail_msg("the log has no \"%s\"", words);
-	log_capture_stop();
 	assert_null(request->nodes);
 }
 
@@ -353,7 +350,6 @@ TEST(port_names)
 	assert_int_equal(mesh_plan_port_add(&node, "eth0.7"), 0);
 	assert_int_equal(mesh_plan_port_add(&node, "eth0.7"), -EINVAL);
 	assert_true(log_captured(MESH_LOG_WARN, "a: port eth0.7 is named twice"));
-	log_capture_stop();
 	assert_int_equal(node.num_ports, 1);
 	free(node.ports);
 }

@@ -157,7 +157,6 @@ TEST(parallel)
 	shape.parallel = MESH_PARALLEL_MAX;
 	assert_int_equal(mesh_shape_build(&shape, 1024, &topology), -E2BIG);
 	assert_true(log_captured(MESH_LOG_WARN, "8380416 cables"));
-	log_capture_stop();
 }
 
 static void refused(const char *text, int num_nodes, int error, const char *words)
@@ -169,7 +168,6 @@ static void refused(const char *text, int num_nodes, int error, const char *word
 	assert_int_equal(mesh_shape_build(&shape, num_nodes, &topology), error);
 	if (!log_captured(MESH_LOG_WARN, words))
 		fail_msg("%s of %d: the log has no \"%s\"", text, num_nodes, words);
-	log_capture_stop();
 }
 
 TEST(refused)
@@ -193,7 +191,6 @@ TEST(refused)
 	FOR_EACH(i, junk)
 		if (mesh_shape_parse(junk[i], &shape) != -EINVAL)
 			fail_msg("\"%s\" is read", junk[i]);
-	log_capture_stop();
 	refused("triangle", 4, -EINVAL, "a triangle has 3 nodes, not 4");
 	refused("torus:3x3", 8, -EINVAL, "torus:3x3 has 9 nodes, not 8");
 	refused("torus:1024x1024x1024x1024", 8, -EINVAL, "more than 1024 nodes");
@@ -246,6 +243,5 @@ TEST(parts)
 	assert_int_equal(mesh_topology_add(&topology, (struct mesh_cable_end){-1, 0},
 					   (struct mesh_cable_end){2, 1}),
 			 -EINVAL);
-	log_capture_stop();
 	mesh_topology_free(&topology);
 }

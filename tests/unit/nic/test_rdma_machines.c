@@ -36,7 +36,6 @@ void tests_setup(void)
 
 void tests_teardown(void)
 {
-	log_capture_stop();
 	mesh_sysfs_close(&sysfs);
 	sysfs_fixture_remove(&fixture);
 }

@@ -70,7 +70,6 @@ static void hop_to_receiver(void)
 
 static void teardown(void)
 {
-	log_capture_stop();
 	mesh_hop_close(&hop);
 	mesh_mr_close(mr);
 	mesh_remote_close(domain, remote);

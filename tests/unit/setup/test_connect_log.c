@@ -59,7 +59,6 @@ static void teardown(void)
 {
 	mesh_lock_release(&setup_state.process.lock);
 	mesh_lock_destroy(&setup_state.process.lock);
-	log_capture_stop();
 }
 
 /* What is different from that attempt. */

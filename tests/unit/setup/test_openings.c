@@ -67,7 +67,6 @@ void tests_teardown(void)
 {
 	mesh_listener_close(listener);
 	mesh_net_close(net);
-	log_capture_stop();
 	alarm(0);
 	fake_teardown();
 }

@@ -173,7 +173,6 @@ TEST(sender_fails)
 	assert_int_equal(begin(), -EAGAIN);
 	mesh_threads_await();
 	assert_int_equal(begin(), -ENOMEM);
-	log_capture_stop();
 	assert_int_equal(comm->paths[0].state, MESH_PATH_DOWN);
 	assert_int_equal(*comm_inside(comm).error, 0);
 	assert_int_equal(begin(), -EAGAIN);
