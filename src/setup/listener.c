@@ -117,9 +117,9 @@ static enum standing standing_of(struct mesh_comm *comm)
 		return lost || over ? STANDING_LEFT : STANDING_GROWS;
 	if (!lost || known)
 		return STANDING_READY;
-	if (over)
+	if (comm->use == MESH_COMM_ABANDONED)
 		return STANDING_LEFT;
-	return mesh_comm_is_cut(comm) ? STANDING_AWAY : STANDING_DOUBTED;
+	return mesh_comm_is_cut(comm) && !over ? STANDING_AWAY : STANDING_DOUBTED;
 }
 
 MESH_HOLDS(process)

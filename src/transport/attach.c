@@ -220,8 +220,9 @@ static void comm_abandon(struct mesh_comm *comm)
 	bool used = mesh_comm_end(comm, -ECONNRESET, "the peer has ended it meanwhile");
 
 	/* What waits for accept() may never have been complete for its connector (listener.h). */
-	if (comm->use != MESH_COMM_WAITS && used &&
-	    mesh_log_limit_pass(limit, 1, mesh_clock_ms(), more))
+	if (comm->use >= MESH_COMM_WAITS)
+		comm->use = MESH_COMM_ABANDONED;
+	else if (used && mesh_log_limit_pass(limit, 1, mesh_clock_ms(), more))
 		mesh_warn("node %s is reached again, and had ended a connection meanwhile: it "
 			  "failed here, too. Its log has the reason.%s",
 			  comm->peer_name, more);
@@ -473,7 +474,7 @@ static enum mesh_refusal path_take(struct mesh_comm *comm, struct mesh_peer *pee
 	comm->rerouted |= request->epoch; /* its NCCL has the comm: accept() need not wait */
 	if (request->path > comm->num_paths || request->path >= comm->max_paths)
 		return MESH_REFUSAL_RESOURCES;
-	if (new ? comm->use == MESH_COMM_WAITS || !request->epoch : !is_latest(path, request))
+	if (new ? comm->use >= MESH_COMM_WAITS || !request->epoch : !is_latest(path, request))
 		return MESH_REFUSAL_RESOURCES;
 	path->comm = comm;
 	if (!new)

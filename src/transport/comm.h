@@ -274,10 +274,11 @@ enum mesh_end {
 
 /* Whether NCCL has a comm. */
 enum mesh_comm_use {
-	MESH_COMM_USED,	    /* it does */
-	MESH_COMM_OPENING,  /* sending: it has an opener, and the peer's NCCL cannot have it */
-	MESH_COMM_ACCEPTED, /* the same with all its paths accepted: the peer's NCCL may have it */
-	MESH_COMM_WAITS,    /* receiving: for accept() */
+	MESH_COMM_USED,	     /* it does */
+	MESH_COMM_OPENING,   /* sending: it has an opener, and the peer's NCCL cannot have it */
+	MESH_COMM_ACCEPTED,  /* the same with all its paths accepted: the peer's NCCL may have it */
+	MESH_COMM_WAITS,     /* receiving: for accept() */
+	MESH_COMM_ABANDONED, /* the same, but the peer has ended it while no path led there */
 };
 
 /* What the peer has said of its end, before that was over for us. */
