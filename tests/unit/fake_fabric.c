@@ -144,6 +144,17 @@ static void mr_lock_look(void)
 	fake.mr_locked += fake.mr_lock && mesh_lock_held(fake.mr_lock);
 }
 
+/* The connector's thread opens and closes endpoints while the test closes other objects. */
+static void object_count(const struct fake_object *object, int more)
+{
+	__atomic_fetch_add(&fake.open[object->kind], more, __ATOMIC_RELAXED);
+	if (!object->owner)
+		return;
+	__atomic_fetch_add(&object->owner->num_owned, more, __ATOMIC_RELAXED);
+	if (object->kind == FAKE_ENDPOINT)
+		__atomic_fetch_add(&object->owner->num_endpoints, more, __ATOMIC_RELAXED);
+}
+
 static int object_close(struct fid *fid)
 {
 	struct fake_object *object = (struct fake_object *)fid;
@@ -158,11 +169,7 @@ static int object_close(struct fid *fid)
 		mr_lock_look();
 		fake.mrs[object->index].open = false;
 	}
-	fake.open[object->kind]--;
-	if (object->owner) {
-		object->owner->num_owned--;
-		object->owner->num_endpoints -= object->kind == FAKE_ENDPOINT;
-	}
+	object_count(object, -1);
 	free(object);
 	return 0;
 }
@@ -197,11 +204,7 @@ static int object_open(enum fake_call kind, void *owner, struct fake_object **ob
 	(*object)->kind = kind;
 	(*object)->fid.ops = &object_ops;
 	(*object)->owner = owner;
-	if (owner) {
-		(*object)->owner->num_owned++;
-		(*object)->owner->num_endpoints += kind == FAKE_ENDPOINT;
-	}
-	fake.open[kind]++;
+	object_count(*object, 1);
 	return 0;
 }
 
