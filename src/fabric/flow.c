@@ -76,7 +76,8 @@ static void rate_set(struct mesh_pace *pace, uint64_t rate)
 	store(&pace->window, window);
 }
 
-void mesh_pace_restart(struct mesh_pace *pace)
+/* Forgets what was measured: the link was away, and may be another one now. Lock B. */
+static void pace_restart(struct mesh_pace *pace)
 {
 	store(&pace->last_ns, 0);
 	pace->sample_bytes = 0;
@@ -95,7 +96,7 @@ void mesh_pace_init(struct mesh_pace *pace, int speed_mbps, const struct mesh_pa
 	store(&pace->latency_ns, 0);
 	pace->speed = mbps * 1000 / 8;
 	pace->bounds = *bounds;
-	mesh_pace_restart(pace);
+	pace_restart(pace);
 }
 
 /*
@@ -398,7 +399,7 @@ void mesh_flow_completed(struct mesh_domain *domain, struct mesh_flow *flow, siz
 void mesh_flow_restart(struct mesh_domain *domain, struct mesh_flow *flow)
 {
 	mesh_domain_assert_locked(domain);
-	mesh_pace_restart(&flow->pace);
+	pace_restart(&flow->pace);
 	atomic_store_explicit(&flow->has_posted, false, memory_order_relaxed);
 	atomic_store_explicit(&flow->has_arrived, false, memory_order_relaxed);
 	room_note(domain, flow);

@@ -60,9 +60,6 @@ struct mesh_pace {
 /** Initializes @pace. @speed_mbps: the NIC's nominal speed, the first estimate; 0 if unknown. */
 void mesh_pace_init(struct mesh_pace *pace, int speed_mbps, const struct mesh_pace_bounds *bounds);
 
-/** Forgets what was measured: the link was away, and may be another one now. Lock B. */
-void mesh_pace_restart(struct mesh_pace *pace);
-
 /** Counts @bytes that were posted to the provider. Lock A. */
 void mesh_pace_posted(struct mesh_pace *pace, uint64_t bytes, uint64_t now_ns);
 

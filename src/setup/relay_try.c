@@ -5,9 +5,9 @@
  *
  * One search of the whole mesh serves all connections that wait for one. Routes with RDMA on each
  * hop come first, then those of the fewest relays. Equal ones that share no relay become paths of
- * one comm. If the search finds no route, each neighbour
- * that runs a process of our job is asked whether it leads to the node. Ranks start at different
- * times, so a relay that refuses is asked again.
+ * one comm. If the search finds no route, each neighbour that runs a process of our job is asked
+ * whether it leads to the node. Ranks start at different times, so a relay that refuses is asked
+ * again.
  */
 #include <errno.h>
 #include <stdio.h>
