@@ -376,7 +376,7 @@ libfabric_headers() {
 
 	shift
 	build -k CC=gcc "build=$folder" "$@" "$folder/libnccl-net-mesh.so" "$folder/fi_mesh" \
-		"$folder/bench/fabric_raw" || return
+		"$folder/bench/libnccl-net-fabric.so" || return
 	UNIT_FOLDERS=fabric unit_tests "$folder" CC=gcc "build=$folder" "$@"
 }
 

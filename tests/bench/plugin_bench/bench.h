@@ -58,7 +58,7 @@ void bench_idle(uint64_t idle, unsigned int yield);
 /** From now on bench_idle() sleeps for @us microseconds; 0: it polls. */
 void bench_pause_set(unsigned int us);
 
-/* As libfabric's yardstick, fabric_raw, where each rank has a CPU of its own. */
+/* Where each rank has a CPU of its own. */
 #define YIELD_SELDOM 256
 /* As NCCL's progress thread: after each pass that did nothing. */
 #define YIELD_ALWAYS 1

@@ -7,7 +7,7 @@
 #include "clock.h"
 #include "bench.h"
 #include "lane_tcp.h"
-#include "../stamp.h"
+#include "stamp.h"
 
 /* NCCL hands test an array of so many. */
 #define TEST_SIZES 64

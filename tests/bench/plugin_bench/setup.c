@@ -6,7 +6,7 @@
 
 #include "bench.h"
 #include "clock.h"
-#include "../stamp.h"
+#include "stamp.h"
 
 #define SLOT_BYTES 65536
 

@@ -4,7 +4,7 @@
 #include <unistd.h>
 
 #include "bench.h"
-#include "../stamp.h"
+#include "stamp.h"
 
 #define LANES 4
 #define STUCK LANES /* the comm whose receiver stops */

@@ -9,7 +9,7 @@
 
 #include "bench.h"
 #include "clock.h"
-#include "../stamp.h"
+#include "stamp.h"
 
 #define SLOTS 8
 #define COMMS_MAX 32

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* stamp.h - the bytes of messages, and their check: all of them, or a word in each page. */
-#ifndef MESH_BENCH_STAMP_H
-#define MESH_BENCH_STAMP_H
+#ifndef BENCH_STAMP_H
+#define BENCH_STAMP_H
 
 #include <stdbool.h>
 #include <stddef.h>
