@@ -98,6 +98,12 @@ void lane_tcp_start(struct lane *lane, uint8_t *data, size_t size)
 		lane->moved++;
 }
 
+void lane_tcp_share(const struct lane *lane, struct lane *other)
+{
+	if (dup2(lane->fd, other->fd) < 0)
+		fatal("dup2: %s", strerror(errno));
+}
+
 void lane_tcp_close(struct lane *lane)
 {
 	close(lane->fd);

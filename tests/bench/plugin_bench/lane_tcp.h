@@ -18,6 +18,12 @@ void lane_tcp_start(struct lane *lane, uint8_t *data, size_t size);
 /** Sends or receives what the socket accepts or has. True if message lane->done is complete. */
 bool lane_tcp_move(struct lane *lane);
 
+/**
+ * Makes @other use the connection of @lane. A round trip is fastest over one: an answer carries the
+ * acknowledgement that would be a packet of its own.
+ */
+void lane_tcp_share(const struct lane *lane, struct lane *other);
+
 void lane_tcp_close(struct lane *lane);
 
 #endif

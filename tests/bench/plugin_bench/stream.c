@@ -9,6 +9,7 @@
 
 #include "bench.h"
 #include "clock.h"
+#include "lane_tcp.h"
 #include "stamp.h"
 
 #define SLOTS 8
@@ -187,6 +188,9 @@ void bench_pingpong(struct bench *bench)
 	pair.out.fd = pair.in.fd = -1;
 	lanes_open(&bench->maker, &bench->meet, other, other, &pair.out, &pair.in, 1, SLOTS,
 		   slot_bytes(bench));
+	if (bench->maker.address)
+		lane_tcp_share(bench->rank ? &pair.in : &pair.out,
+			       bench->rank ? &pair.out : &pair.in);
 	pair.samples = calloc(4000000, sizeof(pair.samples[0]));
 	if (!pair.samples)
 		fatal("no memory for samples");
