@@ -109,10 +109,6 @@ const struct mesh_setting mesh_settings[] = {
 	     "them first, which must be that of the ranks; a line with one node gives it its "
 	     "place. An absolute path, or 'none'. Default: no plan. Must be the same on all "
 	     "nodes."),
-	TEXT("NCCL_SOCKET_IFNAME", MESH_SETTING_TEXT, sockets,
-	     "A setting of NCCL: the NICs where its ranks meet. The plugin only reads it. A NIC "
-	     "that it names counts as the management network, as one with the default route does, "
-	     "if other NICs can replace it (provider tcp). NCCL_MESH_NICS overrides this."),
 	TEXT("NCCL_MESH_PORTS", MESH_SETTING_PORTS, ports,
 	     "TCP ports on which the plugin listens on the mesh NICs, for a firewall: 40000-40100. "
 	     "Each process of a node needs two of them, up to nine between two sites. RDMA itself "

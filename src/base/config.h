@@ -43,7 +43,6 @@ struct mesh_config {
 	char stats_dir[MESH_CONFIG_TEXT_MAX]; /* NCCL_MESH_STATS_DIR */
 	char tuner[MESH_CONFIG_TEXT_MAX];     /* NCCL_MESH_TUNER */
 	char plan[MESH_CONFIG_TEXT_MAX];      /* NCCL_MESH_PLAN */
-	char sockets[MESH_CONFIG_TEXT_MAX];   /* NCCL_SOCKET_IFNAME, NCCL's own setting */
 	char ports[MESH_CONFIG_TEXT_MAX];     /* NCCL_MESH_PORTS: mesh_port_range_parse() */
 };
 

@@ -93,7 +93,6 @@ enum mesh_nic_state {
 /* What shows that the rest of the system uses it as the network that reaches every node. */
 enum mesh_nic_management {
 	MESH_NIC_NO_MANAGEMENT,
-	MESH_NIC_SOCKETS,	/* NCCL_SOCKET_IFNAME names it: NCCL's ranks meet here */
 	MESH_NIC_DEFAULT_ROUTE, /* a default route of the main table leaves here */
 };
 

@@ -253,29 +253,24 @@ static bool is_open(const struct candidate *candidate)
 	return candidate->tier == TIER_MESH;
 }
 
-/* A subnet of two addresses is one cable, and no network that reaches every rank. */
-static bool is_cable_subnet(const struct mesh_addr *addr)
+/* True if it leads to the network that reaches every node. */
+static bool is_of_management(const struct selection *selection, const struct mesh_nic *nic)
 {
-	return addr->has_peer || addr->prefix_len + 2u >= 8 * mesh_addr_size(addr->family);
-}
+	const struct mesh_nic *upper;
+	int i;
 
-/* The same for a NIC whose source is, or would be, @source. */
-static bool has_management(const struct mesh_nic *nic, const struct mesh_addr *source)
-{
-	return nic->management == MESH_NIC_DEFAULT_ROUTE ||
-	       (nic->management == MESH_NIC_SOCKETS && !is_cable_subnet(source));
-}
-
-/* True if the rest of the system uses it as the network that reaches every node. */
-static bool is_of_management(const struct mesh_nic *nic)
-{
-	return has_management(nic, &nic->source);
+	for (i = 0; i < selection->num; i++) {
+		upper = selection->candidates[i].nic;
+		if (upper->lower == nic->ifindex && upper->management == MESH_NIC_DEFAULT_ROUTE)
+			return true;
+	}
+	return nic->management == MESH_NIC_DEFAULT_ROUTE;
 }
 
 /* True if @upper, a VLAN or the like on @lower, is to be used in place of @lower. */
 static bool stands_for(const struct mesh_nic *upper, const struct mesh_nic *lower)
 {
-	return upper->lower == lower->ifindex && !is_of_management(upper) &&
+	return upper->lower == lower->ifindex && upper->management != MESH_NIC_DEFAULT_ROUTE &&
 	       mesh_addr_is_link_local(&lower->source) &&
 	       !mesh_addr_is_link_local(&upper->source) && (has_rdma(upper) || !has_rdma(lower));
 }
@@ -337,7 +332,7 @@ static void slow_leave(struct selection *selection, bool rdma)
 		int speed = candidate->nic->speed_mbps;
 
 		if (!is_open(candidate) || speed <= 0 || speed >= fastest / SLOW_FACTOR ||
-		    (rdma && !is_of_management(candidate->nic)))
+		    (rdma && !is_of_management(selection, candidate->nic)))
 			continue;
 		candidate_move(
 			candidate, TIER_MANAGEMENT,
@@ -349,10 +344,15 @@ static void slow_leave(struct selection *selection, bool rdma)
 /* True when @other makes @nic unnecessary for the mesh. */
 static bool can_replace(const struct mesh_nic *other, const struct mesh_nic *nic)
 {
-	if (mesh_addr_is_link_local(&other->source))
-		return other->speed_mbps > 0 && other->speed_mbps >= nic->speed_mbps;
-	return other->speed_mbps <= 0 || nic->speed_mbps <= 0 ||
-	       other->speed_mbps >= nic->speed_mbps;
+	const bool local = mesh_addr_is_link_local(&other->source);
+
+	if (other->speed_mbps > 0 && other->speed_mbps >= nic->speed_mbps)
+		return true;
+	/* The kernel's name for it; its driver reports no speed. */
+	if (!strncmp(other->netdev, "thunderbolt", strlen("thunderbolt")))
+		return true;
+	/* A BMC's network within the machine, as the kernel and udev name what is on USB. */
+	return !local && strncmp(other->netdev, "usb", 3) && strncmp(other->netdev, "enx", 3);
 }
 
 /* Rule 7. */
@@ -361,18 +361,15 @@ static void management_leave(struct selection *selection)
 	struct candidate *candidate, *other, *end = selection->candidates + selection->num;
 
 	for (candidate = selection->candidates; candidate < end; candidate++) {
-		if (!is_open(candidate) || !is_of_management(candidate->nic))
+		if (!is_open(candidate) || !is_of_management(selection, candidate->nic))
 			continue;
 		for (other = selection->candidates; other < end; other++) {
-			if (!is_open(other) || is_of_management(other->nic) ||
+			if (!is_open(other) || is_of_management(selection, other->nic) ||
 			    !can_replace(other->nic, candidate->nic))
 				continue;
 			candidate_move(candidate, TIER_MANAGEMENT,
-				       "%s, and there are other NICs: looks like the management "
-				       "network" HINT,
-				       candidate->nic->management == MESH_NIC_DEFAULT_ROUTE
-					       ? "has the default route"
-					       : "NCCL_SOCKET_IFNAME names it");
+				       "has the default route, and there are other NICs: looks "
+				       "like the management network" HINT);
 			break;
 		}
 	}
@@ -405,7 +402,7 @@ static bool is_missed(const struct selection *selection, const struct candidate 
 		      bool rdma)
 {
 	return are_named(selection) || ((!rdma || *candidate->nic->rdma.device) &&
-					!has_management(candidate->nic, candidate->own));
+					!is_of_management(selection, candidate->nic));
 }
 
 /* True if no rule but the fifth leaves it. */
@@ -413,7 +410,7 @@ static bool lacks_only_rdma(const struct selection *selection, const struct cand
 {
 	const int speed_mbps = candidate->nic->speed_mbps;
 
-	return candidate->tier == TIER_NO_RDMA && !is_of_management(candidate->nic) &&
+	return candidate->tier == TIER_NO_RDMA && !is_of_management(selection, candidate->nic) &&
 	       speed_mbps > 0 && speed_mbps >= fastest_open(selection) / SLOW_FACTOR;
 }
 

@@ -22,13 +22,14 @@
  * 4. A NIC that has link-local addresses only is skipped if a VLAN or macvlan on it has another.
  * 5. If a NIC has RDMA (a device whose port is ACTIVE), the NICs without RDMA are skipped: as
  *    MESH_NIC_SPARE_NO_RDMA if rules 6 and 7 would not skip them.
- *    A NIC is marked as management if it has the default route, or if NCCL_SOCKET_IFNAME names it
- *    and its subnet has room for more than one cable's two addresses.
+ *    A NIC leads to the management network if the default route leaves over it or over a VLAN or
+ *    macvlan on it. What NCCL_SOCKET_IFNAME names says nothing: guides set it to the LAN, to the
+ *    cables and to both.
  * 6. A NIC slower than an eighth of the fastest is skipped as a management network; if there is
- *    RDMA, only if it is also marked. Unknown speeds do not count as slow.
- * 7. Without RDMA, a marked NIC is skipped if one that is not marked can replace it: that NIC is
- *    not slower, as far as both speeds are known. A NIC that has link-local addresses only replaces
- *    it only if its speed is known: a BMC's USB network must not displace the real one.
+ *    RDMA, only if it also leads there. Unknown speeds do not count as slow.
+ * 7. Without RDMA, a NIC that leads to the management network is skipped if there is one that does
+ *    not. One with link-local addresses only, or on USB, counts if it is known to be as fast, or
+ *    is Thunderbolt: a BMC's USB network must not displace the real one.
  * 8. If these rules take no NIC, the first group that has a usable NIC is taken: management
  *    networks, then Wi-Fi, bridges, containers' and tunnels, loopback.
  *

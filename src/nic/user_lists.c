@@ -145,38 +145,6 @@ bool mesh_nic_filter_names(const struct mesh_nic_filter *filter, const struct me
 	return false;
 }
 
-static bool item_names(const char *item, size_t len, bool exact, const char *netdev)
-{
-	return len && !strncmp(netdev, item, len) && (!exact || !netdev[len]);
-}
-
-static bool list_names(const char *list, bool exact, const char *netdev)
-{
-	size_t len;
-
-	for (; *list; list += len + (list[len] == ',')) {
-		len = strcspn(list, ",");
-		/* NCCL's lists may have a port behind the name, which means nothing here. */
-		if (item_names(list, strcspn(list, ",:"), exact, netdev))
-			return true;
-	}
-	return false;
-}
-
-void mesh_nic_sockets_mark(const char *list, struct mesh_nic *nics, int num_nics)
-{
-	bool exact = *list == '=', none = *list == '^';
-	int i;
-
-	for (i = 0; i < num_nics; i++) {
-		if (nics[i].management != MESH_NIC_DEFAULT_ROUTE)
-			nics[i].management =
-				!none && list_names(list + exact, exact, nics[i].netdev)
-					? MESH_NIC_SOCKETS
-					: MESH_NIC_NO_MANAGEMENT;
-	}
-}
-
 /* ---- subnets -------------------------------------------------------------------------------- */
 
 /* Adds one of @len bytes. @variable: whose list it is */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * user_lists.h - the lists that a user writes: of NICs (NCCL_MESH_NICS, NCCL_SOCKET_IFNAME), and of
- * subnets (NCCL_MESH_ADDRESSES, NCCL_MESH_RAILS).
+ * user_lists.h - the lists that a user writes: of NICs (NCCL_MESH_NICS), and of subnets
+ * (NCCL_MESH_ADDRESSES, NCCL_MESH_RAILS).
  */
 #ifndef MESH_NIC_USER_LISTS_H
 #define MESH_NIC_USER_LISTS_H
@@ -40,15 +40,6 @@ int mesh_nic_filter_parse(const char *text, struct mesh_nic_filter *filter);
  * ("mesh-eth0"). An item with a port names RDMA devices only.
  */
 bool mesh_nic_filter_names(const struct mesh_nic_filter *filter, const struct mesh_nic *nic);
-
-/**
- * Sets MESH_NIC_SOCKETS on each NIC that the list names, and clears it on the others; those with
- * the default route keep that. The grammar is that of NCCL (NCCL manual, environment variables): a
- * comma list of prefixes of netdev names; a leading '=' selects exact names. A list with a leading
- * '^' names the NICs that are not used, so it names none here. NCCL reports what it cannot use;
- * this function logs nothing.
- */
-void mesh_nic_sockets_mark(const char *list, struct mesh_nic *nics, int num_nics);
 
 #define MESH_RAIL_SUBNETS_MAX 64
 

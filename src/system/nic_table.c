@@ -106,7 +106,6 @@ int mesh_nic_table_load_with(const char *sysfs_root, const struct mesh_config *c
 		ret = known_restore(&result, known[i]);
 	if (!ret) {
 		mesh_nic_classify(result.nics, result.num_nics);
-		mesh_nic_sockets_mark(config->sockets, result.nics, result.num_nics);
 		ret = mesh_nic_select(config->nics, config->addresses, &result);
 	}
 	if (ret)

@@ -61,14 +61,12 @@ TEST(other_kinds)
 	add("ab", 10000, "10.1.0.1/24");
 	add_down("docker0", "172.17.0.1/16")->kind = MESH_NIC_BRIDGE;
 	add_down("eno1", "192.168.1.1/24")->management = MESH_NIC_DEFAULT_ROUTE;
-	add_down("eno2", "192.168.2.1/24")->management = MESH_NIC_SOCKETS;
 	bond = add("bond0", 10000, "10.5.0.1/24");
 	snprintf(bond->link_kind, sizeof(bond->link_kind), "bond");
 	port = add_down("p0", "10.6.0.1/24");
 	port->master = bond->ifindex;
 	assert_down("", "docker0", false);
 	assert_down("", "eno1", false);
-	assert_down("", "eno2", false);
 	assert_down("", "p0", false);
 	assert_down("eno1", "eno1", true);
 }

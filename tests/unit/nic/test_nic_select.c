@@ -73,32 +73,6 @@ TEST(named_but_unusable)
 
 /* --- the management network */
 
-/* DGX Spark: four functions of one card, a 10G port with the default route, Wi-Fi, Docker. */
-TEST(dgx_spark)
-{
-	struct mesh_nic *nic;
-
-	add("enP7s7", 10000, "192.168.1.20/24")->management = MESH_NIC_DEFAULT_ROUTE;
-	add_rdma("enp1s0f0np0", 200000, "10.1.0.1/24", "rocep1s0f0", 1);
-	add_rdma("enp1s0f1np1", 200000, "10.2.0.1/24", "rocep1s0f1", 1);
-	add_rdma("enP2p1s0f0np0", 200000, "fe80::1/64", "roceP2p1s0f0", 1);
-	add_rdma("enP2p1s0f1np1", 200000, "10.2.1.1/24", "roceP2p1s0f1", 1);
-	add("wlP9s9", 0, "192.168.2.20/24")->kind = MESH_NIC_WIRELESS;
-	nic = add("docker0", 0, "172.17.0.1/16");
-	nic->kind = MESH_NIC_BRIDGE;
-	add("vethabcdef0", 10000, "fe80::2/64")->kind = MESH_NIC_CONTAINER;
-	selects("", "enP2p1s0f0np0 enP2p1s0f1np1 enp1s0f0np0 enp1s0f1np1");
-}
-
-/* One switch, RDMA on every NIC, one of which has the default route: it stays. */
-TEST(rdma_with_default_route)
-{
-	add_rdma("eth0", 100000, "10.1.0.1/24", "mlx5_0", 1)->management = MESH_NIC_DEFAULT_ROUTE;
-	add_rdma("eth1", 100000, "10.1.1.1/24", "mlx5_1", 1);
-	add_rdma("eth2", 25000, "10.1.2.1/24", "mlx5_2", 1);
-	selects("", "eth0 eth1 eth2");
-}
-
 /* On-board RDMA at 25G that leads to the world, beside 400G. */
 TEST(slow_rdma_with_default_route)
 {
@@ -154,44 +128,6 @@ TEST(veth_mesh)
 		      "the management network; name it in NCCL_MESH_NICS to use it");
 }
 
-/* The same without a speed (sysfs of another namespace). */
-TEST(veth_mesh_unknown_speeds)
-{
-	add("mgmt", 10000, "192.168.99.1/24")->management = MESH_NIC_DEFAULT_ROUTE;
-	add("n0p0", 0, "10.1.0.1/24");
-	selects("", "n0p0");
-	assert_reason("n0p0", "taken: speed unknown, 10.1.0.1/24");
-}
-
-/* A pod has one NIC. */
-TEST(only_the_default_route)
-{
-	add("lo", 0, "127.0.0.1/8")->kind = MESH_NIC_LOOPBACK;
-	add("eth0", 10000, "10.244.1.7/24")->management = MESH_NIC_DEFAULT_ROUTE;
-	selects("", "eth0");
-	assert_reason("eth0", "taken: 10 Gb/s, 10.244.1.7/24");
-}
-
-/* A link-local mesh: equally fast cables replace the management network ... */
-TEST(link_local_mesh)
-{
-	add("mgmt", 10000, "192.168.99.1/24")->management = MESH_NIC_DEFAULT_ROUTE;
-	add("n0p0", 10000, "fe80::1/64");
-	selects("", "n0p0");
-}
-
-/* ... a BMC's USB network does not. */
-TEST(bmc)
-{
-	add("eno1", 10000, "192.168.99.1/24")->management = MESH_NIC_DEFAULT_ROUTE;
-	add("usb0", 0, "169.254.3.1/24");
-	add("usb1", 5000, "fe80::1/64");
-	selects("", "eno1 usb0 usb1");
-	nics[0].speed_mbps = 0; /* of which nothing is known: both stay */
-	nics[1].speed_mbps = nics[2].speed_mbps = 0;
-	selects("", "eno1 usb0 usb1");
-}
-
 /* TCP only: slow is below an eighth. */
 TEST(slow)
 {
@@ -202,32 +138,6 @@ TEST(slow)
 	selects("", "eth0 eth1 eth3");
 	assert_reason("eth2", "skipped: 12.4 Gb/s, while other NICs have 100 Gb/s: looks like the "
 			      "management network; name it in NCCL_MESH_NICS to use it");
-}
-
-/* The fast NIC has the default route, the other one is for the BMC. */
-TEST(fast_default_route)
-{
-	add("eth0", 100000, "10.1.0.1/24")->management = MESH_NIC_DEFAULT_ROUTE;
-	add("eth1", 1000, "10.2.0.1/24");
-	selects("", "eth0");
-}
-
-/* A cable slower than the NIC of the default route cannot replace it: both stay. */
-TEST(slower_cable)
-{
-	add("eth0", 10000, "10.1.0.1/24")->management = MESH_NIC_DEFAULT_ROUTE;
-	add("eth1", 2500, "10.2.0.1/24");
-	selects("", "eth0 eth1");
-}
-
-/* Fastest means: of the NICs that can be used. */
-TEST(unusable_does_not_count)
-{
-	add_rdma("eth0", 100000, "10.1.0.1/24", "mlx5_0", 1)->state = MESH_NIC_NO_CARRIER;
-	add("eth1", 100000, "")->kind = MESH_NIC_PHYSICAL;
-	add("eth2", 1000, "10.2.0.1/24")->management = MESH_NIC_DEFAULT_ROUTE;
-	add("eth3", 1000, "")->kind = MESH_NIC_PHYSICAL;
-	selects("", "eth2");
 }
 
 /* --- when no better NIC was found */

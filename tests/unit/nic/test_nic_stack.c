@@ -15,26 +15,6 @@ TEST(vlan)
 			      "another; name it in NCCL_MESH_NICS to use it");
 }
 
-/* What does not make the NIC below it useless. */
-TEST(vlan_beside)
-{
-	add("eth0", 10000, "10.2.0.1/24"); /* an address of its own */
-	add("eth0.7", 10000, "10.1.0.1/24")->lower = 1;
-	add("eth1", 10000, "fe80::1/64"); /* the VLAN has no better one */
-	add("eth1.7", 10000, "fe80::1/64")->lower = 3;
-	add("eth2", 10000, "fe80::1/64"); /* the VLAN is the management network */
-	add("eth2.7", 10000, "10.9.0.1/24")->lower = 5;
-	nics[5].management = MESH_NIC_DEFAULT_ROUTE;
-	selects("", "eth0 eth0.7 eth1 eth1.7 eth2");
-}
-
-TEST(vlan_rdma)
-{
-	add_rdma("eth0", 100000, "fe80::1/64", "mlx5_0", 1);
-	add("mv0", 100000, "10.1.0.1/24")->lower = 1; /* a macvlan without a GID of its own */
-	selects("", "eth0");
-}
-
 TEST(vlan_named)
 {
 	add("eth1", 10000, "fe80::2/64");
