@@ -74,7 +74,9 @@ static int addr_rank(const struct mesh_nic *nic, const struct mesh_addr *addr)
 {
 	if (mesh_addr_is_loopback(addr) && nic->kind != MESH_NIC_LOOPBACK)
 		return -1;
-	return 2 * mesh_addr_is_link_local(addr) + (addr->family == MESH_FAMILY_IPV6);
+	if (mesh_addr_is_link_local(addr))
+		return addr->family == MESH_FAMILY_IPV6 ? 2 : 3;
+	return addr->family == MESH_FAMILY_IPV6;
 }
 
 /* The best address of @nic, NULL if there is none. */

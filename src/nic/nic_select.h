@@ -34,8 +34,9 @@
  *    networks, then Wi-Fi, bridges, containers' and tunnels, loopback.
  *
  * The source address is the first that lies in a subnet of @addresses_setting (a comma list; the
- * first subnet that matches wins); else IPv4, IPv6, IPv4 link-local, IPv6 link-local, each in the
- * kernel's order. Loopback addresses are used on loopback only.
+ * first subnet that matches wins); else IPv4, IPv6, IPv6 link-local, IPv4 link-local, each in the
+ * kernel's order: 169.254.0.0/16 is one subnet, which several NICs of a node cannot share, and
+ * fe80::/64 is one for each NIC. Loopback addresses are used on loopback only.
  *
  * NICs that rules 4 to 7 skip are spares (MESH_NIC_SPARE), unless their address is link-local.
  *

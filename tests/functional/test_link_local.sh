@@ -95,6 +95,19 @@ done
 ((AT_ONCE *= $(nproc) < 9 ? 9 / $(nproc) : 1))
 mesh "torus of 3x3" 0 1 2 3 4 5 6 7 8
 
+# NetworkManager and netplan give each NIC an address of 169.254.0.0/16, too, which is one subnet:
+# two cables would be one, and the cables of a triangle one network.
+mesh_node p q r
+mesh_link p pq 169.254.1.1/16 q qp 169.254.1.2/16
+mesh_link p pq2 169.254.2.1/16 q qp2 169.254.2.2/16
+mesh_link q qr 169.254.3.1/16 r rq 169.254.3.2/16
+mesh_link r rp 169.254.4.1/16 p pr 169.254.4.2/16
+LINKS=("p q" "q p" "q r" "r q" "r p" "p r")
+mesh "triangle with addresses of 169.254.0.0/16" p q r
+for nic in pq pq2 pr; do
+	said rank-p INFO "nic=$nic local=fe80"
+done
+
 # Addresses that say b, on a cable that leads to c: the error names what is there.
 mesh_node x y z
 mesh_link x xy 10.77.41.1/24 z zx 10.77.42.2/24

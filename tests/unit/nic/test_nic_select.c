@@ -230,7 +230,7 @@ TEST(source_order)
 	assert_int_equal(mesh_nic_select("", "", &table), 0);
 	assert_source("a", "10.1.0.1/24");
 	assert_source("b", "fd00::1/64");
-	assert_source("c", "169.254.0.1/16");
+	assert_source("c", "fe80::1/64");
 	assert_source("d", "fe80::1/64");
 	assert_source("e", "10.3.0.1/24");
 	assert_reason("f", "skipped: no address");
