@@ -205,6 +205,33 @@ static void tried_fill(const struct mesh_connect *connect, struct tried *tried)
 	relays_text(connect, tried->relays);
 }
 
+/*
+ * That two cables of node @name share a subnet, if two of its addresses do; "" if none do.
+ * fe80::/64 is one for each NIC.
+ */
+static const char *shared_subnet_text(const char *name, const struct mesh_endpoint_addr *endpoints,
+				      int num, char *text, size_t size)
+{
+	char one[MESH_ADDR_TEXT_MAX], other[MESH_ADDR_TEXT_MAX];
+	int i, k;
+
+	*text = '\0';
+	for (i = 0; i < num; i++) {
+		if (endpoints[i].addr.family == MESH_FAMILY_IPV6 &&
+		    mesh_addr_is_link_local(&endpoints[i].addr))
+			continue;
+		for (k = 0; k < i; k++)
+			if (mesh_addr_same_subnet(&endpoints[i].addr, &endpoints[k].addr))
+				snprintf(text, size,
+					 "%s and %s of node %s share one subnet, so packets for "
+					 "one cable leave over another: give each cable a subnet "
+					 "of its own ('fi_mesh check' says more)",
+					 mesh_addr_text_prefix(&endpoints[k].addr, one),
+					 mesh_addr_text_prefix(&endpoints[i].addr, other), name);
+	}
+	return text;
+}
+
 void mesh_connect_log_timeout(const struct mesh_connect *connect, uint64_t now_ms)
 {
 	struct mesh_process *process = connect->net->process;
@@ -218,6 +245,12 @@ void mesh_connect_log_timeout(const struct mesh_connect *connect, uint64_t now_m
 	tried_fill(connect, &tried);
 	snprintf(end, sizeof(end), "%s", tried.why);
 	sentence_add(end, sizeof(end), rdma_advice(tried.peer));
+	sentence_add(end, sizeof(end),
+		     shared_subnet_text(process->name, process->endpoints, process->num_endpoints,
+					words, sizeof(words)));
+	sentence_add(end, sizeof(end),
+		     shared_subnet_text(connect->handle.node, connect->handle.endpoints,
+					connect->handle.num_endpoints, words, sizeof(words)));
 	sentence_add(end, sizeof(end), mesh_neighbour_hints_text(process, words, sizeof(words)));
 	mesh_warn("node %s gave up connecting from %s (%s) to %s after %llu ms (%d path%s "
 		  "tried%s): %s",

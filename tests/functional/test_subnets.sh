@@ -92,3 +92,13 @@ triangle "24-in-16" 10.77.1.1/24 10.77.1.2/24 10.77.2.1/24 \
 	 10.77.2.2/24 10.77.200.1/16 10.77.200.2/16
 test_peers
 test_macvlan
+
+# The commonest mistake: packets for one cable leave over another, and the error says so.
+RANKS_ENV+=(NCCL_MESH_CONNECT_TIMEOUT=6 NCCL_MESH_ACCEPT_TIMEOUT=8)
+mesh_link a ab 10.77.7.1/24 b ba 10.77.7.2/24
+mesh_link b bc 10.77.7.3/24 c cb 10.77.7.4/24
+mesh_link c ca 10.77.7.5/24 a ac 10.77.7.6/24
+ranks_refuse one-subnet 60 \
+	"10.77.7.1/24 and 10.77.7.6/24 of node a share one subnet.*a subnet of its own" \
+	a c -- "${RUN_ARGS[@]}"
+note "$(grep -h 'share one subnet' "$OUT"/one-subnet/rank*.out | head -1)"
