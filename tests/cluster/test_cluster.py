@@ -306,6 +306,16 @@ class LookTest(unittest.TestCase):
             look.ports_restrict([node], ["p9"])
         look.ports_restrict([node], ["p9", "a=p0"])
 
+    def test_typed_on_the_node(self):
+        """ssh reaches it at 127.0.1.1; another node has seen from which address it comes."""
+        a, b = [Node(name, argparse.Namespace()) for name in "ab"]
+        for node, ends in ((a, "127.0.0.1 5 127.0.1.1"), (b, "10.0.0.1 6 10.0.0.2")):
+            look.take(node, self.text([self.NIC % (name, "physical", "null", "false")
+                                       for name in ("eno1", "p0")]).replace(
+                                           "10.0.0.9 5 10.0.0.1", ends))
+        look.address_from_others(a, [a, b])
+        self.assertEqual((a.address, b.address, list(a.nics)), ("10.0.0.1", "10.0.0.2", ["p0"]))
+
     def test_missing(self):
         node = Node("a", argparse.Namespace())
         with self.assertRaisesRegex(Failure, "fi_mesh is not installed there"):

@@ -168,7 +168,7 @@ class RefuseTest(unittest.TestCase):
     def test_look(self):
         for lie in COMMANDS:
             self.refused("SSH_CONNECTION", "10.0.0.1;" + lie.split()[0], look.take, Told("a"),
-                         report("1 2 10.0.0.1;%s 22" % lie))
+                         report("10.0.0.9 2 10.0.0.1;%s 22" % lie))
         for lie in COMMANDS + ("p0\x1b[2J", "p0\u202e", "p" * 16, "p0/..", "", "\u0663"):
             for place, values in (
                     ("tool", {"tool": lie}), (r"nics\[0\]\.netdev", {"nic": {"netdev": lie}}),
@@ -193,7 +193,7 @@ class RefuseTest(unittest.TestCase):
     def test_zone(self):
         """Behind '%', an address may be any text to Python."""
         node = Told("a")
-        look.take(node, report("1 2 fe80::1%;touch${IFS}FILE; 22"))
+        look.take(node, report("10.0.0.9 2 fe80::1%;touch${IFS}FILE; 22"))
         self.assertEqual(node.address, "fe80::1")
 
     def test_files(self):
@@ -281,12 +281,12 @@ class MutationTest(unittest.TestCase):
             nodes = [Told("a"), Told("b")]
             look.take(nodes[0], done.out)
             look.take(nodes[1], report(
-                "1 2 10.0.0.2 22", link={"address": "02:00:00:00:00:02"},
+                "10.0.0.9 2 10.0.0.2 22", link={"address": "02:00:00:00:00:02"},
                 info={"addr_info": [{"local": "10.1.0.2", "prefixlen": 24}]}))
             return self.printed({node.name: node for node in nodes}, {("a", "p0"): {("b", "p0")}})
 
         self.rounds(1, all_of, lambda change: (
-            part("id", "0") + part("connection", "1 2 fe80::1%eth0 22") +
+            part("id", "0") + part("connection", "10.0.0.9 2 fe80::1%eth0 22") +
             part("fi_mesh", "fi_mesh 1, protocol version 3") +
             part("nics", change({"nics": [NIC, dict(NIC, netdev="p1")]})) +
             part("links", change([LINK])) + part("addresses", change([INFO])) + part("tool", "ip")))
@@ -360,7 +360,7 @@ class MutationTest(unittest.TestCase):
         def scripts(done):
             nodes = [Told("a"), Told("b")]
             look.take(nodes[0], done.out)
-            look.take(nodes[1], report("1 2 10.0.0.2 22"))
+            look.take(nodes[1], report("10.0.0.9 2 10.0.0.2 22"))
             for node in nodes:
                 look.ports_on(node, list(node.nics))
                 look.ports_off_again(node)
@@ -371,7 +371,7 @@ class MutationTest(unittest.TestCase):
             return problems
 
         self.rounds(8, scripts, lambda change: (
-            part("id", "0") + part("connection", "1 2 10.0.0.1 22") +
+            part("id", "0") + part("connection", "10.0.0.9 2 10.0.0.1 22") +
             part("fi_mesh", "fi_mesh 1, protocol version 3") +
             part("nics", change({"nics": [dict(NIC, admin_up=False), dict(NIC, netdev="p1")]})) +
             part("links", change([LINK])) + part("addresses", change([INFO])) + part("tool", "ip")))

@@ -101,13 +101,34 @@ def parts_of(text):
     return parts
 
 
-def connection_address(node, text):
-    """The address by which ssh reaches the node, from its $SSH_CONNECTION; None if that is unset"""
-    words = text.split()
-    if not words:
-        return None
-    found = answer.wanted(node, "$SSH_CONNECTION", answer.address, (words + ["", ""])[2])
-    return str(found)
+def connection_addresses(node, text):
+    """
+    The addresses from which ssh reaches the node, and at which, from its $SSH_CONNECTION: None for
+    one that is not set, or is the node's loopback. A host's own name leads to 127.0.1.1 on Debian.
+    """
+    words = text.split() + ["", "", ""]
+    found = [answer.wanted(node, "$SSH_CONNECTION", answer.address, word)
+             for word in (words[0], words[2])] if text.split() else []
+    return ([None if a.is_loopback else str(a) for a in found] + [None, None])[:2]
+
+
+def address_from_others(node, nodes):
+    """
+    Where no connection says at which address other nodes reach @node: one from which it has reached
+    them, because this command runs on it, or one of its management network.
+    """
+    def name_of(address):
+        return next((name for name, info in node.infos.items()
+                     if address in [str(a.ip) for a in info]), None)
+
+    own = [str(a.ip) for name in sorted(node.management) for a in node.infos.get(name, ())
+           if not a.ip.is_link_local]
+    clients = [other.client for other in nodes if other.client and name_of(other.client)]
+    node.address = next(iter(clients + own), None)
+    name = name_of(node.address)
+    if name in node.nics:
+        node.management.add(name)
+        node.other_addresses += node.nics.pop(name).addresses
 
 
 def management_of(address, nics, infos):
@@ -131,12 +152,13 @@ def take(node, text):
                       (node.name, shorten(parts["fi_mesh"].strip().partition("\n")[0])))
     node.root = parts["id"].strip() == "0"
     node.tool = answer.wanted(node, "the tool that configures it", TOOL, parts["tool"].strip())
-    node.address = connection_address(node, parts["connection"])
+    node.client, node.address = connection_addresses(node, parts["connection"])
     entries = answer.document(node, "`fi_mesh nics --json`", parts["nics"], NICS)["nics"]
     links = {link["ifname"]: link for link in
              answer.document(node, "`ip -j -d link`", parts["links"], LINKS)}
     infos = {i["ifname"]: [a for a in i["addr_info"] or [] if a] for i in
              answer.document(node, "`ip -j address`", parts["addresses"], ADDRESSES)}
+    node.infos = infos
     node.management = management_of(node.address, entries, infos)
     node.nics = {e["netdev"]: Nic(e, links.get(e["netdev"], {}), infos.get(e["netdev"], []))
                  for e in entries
@@ -173,6 +195,8 @@ def look_at_all(nodes):
         for other in nodes[:i]:
             if node.macs & other.macs:
                 raise Failure("%s and %s are the same machine" % (other.name, node.name))
+        if not node.address:
+            address_from_others(node, nodes)
 
 
 def leftover_undo(node):
