@@ -254,7 +254,10 @@ def up_run(command):
     """Returns an exit status."""
     options = command.options
     command.ports_wake()
+    if not options.dry_run:
+        on_all(command.nodes, look.link_local_lend)
     wires, faults = command.cables_find()
+    on_all(command.nodes, look.link_local_return)
     bad = [fault for fault in faults if fault.verdict == "fail"]
     if not wires.cables or (bad and not options.partial and not options.dry_run):
         print("fi_mesh up: nothing was changed: repair the cables%s" %
@@ -303,6 +306,7 @@ def up(command):
     try:
         return up_run(command)
     finally:
+        on_all(command.nodes, look.link_local_return)
         on_all(command.nodes, look.ports_off_again)
 
 

@@ -241,6 +241,32 @@ def ports_restrict(nodes, lists):
         node.nics = {name: node.nics[name] for name in names}
 
 
+def link_local_lend(node):
+    """
+    Gives ports with a link and without a link-local IPv6 address one until link_local_return():
+    NetworkManager takes it from a port that it has not configured, and the neighbours on the cable
+    are found by it. A port on which IPv6 is switched off stays as it is.
+    """
+    for nic in node.nics.values():
+        if nic.up and nic.carrier and not nic.link_local() and len(nic.mac) == 17:
+            mac = bytearray.fromhex(nic.mac.replace(":", ""))
+            mac[0] ^= 2
+            whole = b"\xfe\x80" + bytes(6) + mac[:3] + b"\xff\xfe" + mac[3:]
+            address = ipaddress.ip_interface((ipaddress.ip_address(bytes(whole)), 64))
+            done = node.run(script("ip address add %s dev %s scope link nodad\n", address,
+                                   nic.name), as_root=True, note="(to find its cable)")
+            if not done.status:
+                node.lent.append((nic.name, address))
+                nic.addresses.append(address)
+
+
+def link_local_return(node):
+    """Takes back link_local_lend()."""
+    for name, address in node.lent:
+        node.run(script("ip address del %s dev %s\n", address, name), as_root=True)
+    node.lent = []
+
+
 def ports_off(node):
     """Candidates that are administratively down."""
     return [nic.name for nic in node.nics.values() if not nic.up]

@@ -132,6 +132,7 @@ class Node:
         self.name = host_name(destination)
         self.root = False  # look() knows better
         self.was_down = []  # NICs that were set up to look for their cables
+        self.lent = []  # (NIC, address) that it has for that time
 
     def _command(self, as_root):
         remote = "sh -s" if self.root or not as_root else "sudo -n sh -s"
