@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """look.py - what each node has: NICs, addresses, the tool that configures it, earlier changes."""
 import ipaddress
+import re
 
 import answer
 from remote import Failure, on_all, script, shorten
@@ -34,6 +35,8 @@ S=%s
 # Takes back a change whose guard ended with the machine.
 LEFTOVER = script("S=%s\n[ ! -e $S/pending ] || { sh $S/node.sh leftover && echo undone; }\n",
                   STATE)
+
+MAC = re.compile("[0-9a-f]{2}(:[0-9a-f]{2}){5}")
 
 # Kinds of the kernel that are one cable each; bonds, VLANs and the like are not.
 CABLE_KINDS = (None, "veth", "netkit", "ipoib")
@@ -248,7 +251,7 @@ def link_local_lend(node):
     are found by it. A port on which IPv6 is switched off stays as it is.
     """
     for nic in node.nics.values():
-        if nic.up and nic.carrier and not nic.link_local() and len(nic.mac) == 17:
+        if nic.up and nic.carrier and not nic.link_local() and MAC.fullmatch(nic.mac):
             mac = bytearray.fromhex(nic.mac.replace(":", ""))
             mac[0] ^= 2
             whole = b"\xfe\x80" + bytes(6) + mac[:3] + b"\xff\xfe" + mac[3:]

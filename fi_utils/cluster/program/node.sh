@@ -5,7 +5,6 @@
 #
 # Usage: sh node.sh apply|down ID SECONDS       begins a change; prints "applied", or why not
 #        sh node.sh confirm|cancel ID           keeps it; takes it back
-#        sh node.sh state                       what is there: "files", "pending", "left"
 #
 # $S/next      what a change wants: tool, ports, want (lines PORT MTU ADDRESS), drop (lines PORT
 #              ADDRESS), write and remove (paths), tree/ (content)
@@ -150,6 +149,8 @@ wanted() {
 		*" $address "*) ;;
 		*) say "$port has no address $address"; return 1 ;;
 		esac
+		[ "$(addresses_of "$port" | grep -vc '^169\.254\.')" = 1 ] ||
+			{ say "$port has other addresses, too: another file has them"; return 1; }
 	done <"$S/next/want"
 }
 
@@ -203,11 +204,13 @@ change_make() {
 		folders_remove "$S/original"
 		return 0
 	fi
-	tool_apply "$(cat "$S/next/tool")" "$(cat "$S/next/ports")" ||
-		{ say "$(cat "$S/next/tool") refuses the configuration" >"$S/reason"; return 1; }
+	# First: what the tool adds again is in a file that is not ours.
 	[ ! -e "$S/next/drop" ] || while read -r port address; do
 		ip address del "$address" dev "$port"
 	done <"$S/next/drop"
+	tool_apply "$(cat "$S/next/tool")" "$(cat "$S/next/ports")" ||
+		{ say "$(cat "$S/next/tool") refuses the configuration: $(tail -n 1 "$S/log")" \
+			>"$S/reason"; return 1; }
 	tries=40
 	until wanted >"$S/reason"; do
 		tries=$((tries - 1))
@@ -356,17 +359,10 @@ answer() {
 	cat "$S/result" 2>/dev/null || say restored
 }
 
-state() {
-	[ ! -e "$S/pending" ] || { guard_lives && say pending || say left; }
-	[ ! -e "$S/files" ] || sed 's/^/files /' "$S/files"
-	[ ! -e "$S/original/runtime" ] || sed 's/ .*//; s/^/ports /' "$S/original/runtime"
-}
-
 case $1 in
 apply | down) begin "$1" "$2" "$3" ;;
 confirm) answer confirmed "$2" ;;
 cancel) answer cancelled "$2" ;;
 work) work "$2" ;;
 leftover) leftover_undo ;;
-state) state ;;
 esac

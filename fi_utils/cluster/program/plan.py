@@ -25,9 +25,10 @@ class Change:
     def __init__(self, node):
         self.node = node
         self.want = []    # (nic, mtu, address) that it must have after the change
-        self.drop = []    # (nic, address) that lie in the subnet of another cable
+        self.drop = []    # (nic, address) that the plan does not have
         self.write = {}   # path: (content, mode)
         self.remove = []  # paths that an earlier `up` wrote
+        self.foreign = () # other files that name these NICs
         self.before = {}  # path: content, for the diff
         self.runtime = [] # lines for people: what changes without a file
 
@@ -208,15 +209,6 @@ def needs(nic, mtu, address):
         yield "up"
 
 
-def conflicts(plan, nic, port, address):
-    """Addresses of @nic that lie in the subnet of another cable of the plan."""
-    for old in nic.global_addresses():
-        if old != address and any(
-                old.version == other.version and old.network.overlaps(other.network)
-                for node, name, other in plan.ends() if (node, name) != port):
-            yield old
-
-
 def files_for(plan, node, managed):
     """The files that the node's tool needs: one for all ports, or one for each that we manage."""
     files = {}
@@ -246,8 +238,7 @@ def changes_make(plan):
         if lacks or nic_name in change.node.own_ports:
             managed[name].add(nic_name)
         change.runtime += ["%s: %s" % (nic_name, what) for what in lacks]
-        change.drop += [(nic_name, old)
-                        for old in conflicts(plan, nic, (name, nic_name), address)]
+        change.drop += [(nic_name, old) for old in nic.global_addresses() if old != address]
     for name, change in changes.items():
         files = files_for(plan, change.node, managed[name])
         if shares_wire(plan, change.node):
@@ -255,6 +246,17 @@ def changes_make(plan):
         change.write = files
         change.remove = [path for path in change.node.files if path not in files]
     return changes
+
+
+# Files in which a tool is told of a NIC; netplan merges all of its own, networkd takes the first.
+FOREIGN = r"""
+for file in /etc/netplan/*.yaml /etc/systemd/network/*.network /etc/network/interfaces \
+	/etc/network/interfaces.d/*; do
+	for nic in %s; do
+		! grep -v '^[[:space:]]*#' "$file" 2>/dev/null | grep -qwF -e "$nic" || echo "$file"
+	done
+done
+"""
 
 
 READ = "for path in %s; do echo \"@@@ $path\"; [ ! -f \"$path\" ] || base64 \"$path\"; done\n"
@@ -286,6 +288,11 @@ def contents_take(change, text):
 
 def contents_read(change):
     """Reads the files on the node, as root: some are for root only."""
+    if change.write:
+        done = change.node.run(script(FOREIGN, change.ports()), as_root=True,
+                               note="(looks for other files that name these NICs)")
+        change.foreign = {answer.wanted(change.node, "a file", answer.path, line)
+                          for line in done.out.splitlines()} - set(change.paths())
     paths = change.paths()
     if not paths:
         return

@@ -65,8 +65,9 @@ def change_text(change):
              "ip": "ip commands, until the next boot"}
     text = "%s, with %s:\n" % (node.name, tools[node.tool])
     text += "".join("  %s\n" % line for line in change.runtime)
-    text += "".join("  %s: %s goes: it is in the subnet of another cable\n" % (nic, address)
-                    for nic, address in change.drop)
+    text += "".join("  %s: %s goes\n" % drop for drop in change.drop)
+    text += "".join("  %s names these NICs, too: if it gives them addresses, the change is taken "
+                    "back; take them out of it\n" % path for path in sorted(change.foreign))
     return text + "".join(diff for _, diff in change.diff())
 
 
