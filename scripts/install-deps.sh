@@ -22,7 +22,7 @@ VM=(bc bison busybox debian-archive-keyring flex ibverbs-providers make xz-utils
 TEST=(libcmocka-dev mmdebstrap rpm rpmlint g++ clang clang-format shellcheck codespell cppcheck
 	binutils git iputils-ping valgrind mandoc netplan.io gir1.2-nm-1.0 python3-gi python3-yaml
 	nftables iptables ethtool libfabric-bin openssh-client openssh-server slurm-wlm
-	graphviz)
+	graphviz systemd-container)
 # arm64, emulated; its libraries come from Debian's archive on any system.
 [[ $(uname -m) != x86_64 ]] || TEST+=(gcc-aarch64-linux-gnu libc6-dev-arm64-cross
 	qemu-user-static)
