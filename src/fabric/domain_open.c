@@ -28,8 +28,15 @@
 #define CQ_ENTRIES 4096
 /* The expected number of peers; the address vector grows beyond it. */
 #define AV_ENTRIES 256
-/* 1,024 segments (MESH_SEGMENTS_MAX) of this size are NCCL's largest message. */
-#define SEGMENT_LEAST ((size_t)1 << 20)
+/*
+ * libfabric's verbs caches registrations by default (1.17 to 2.6 at least; FI_MR_CACHE_*): after
+ * fi_close() the memory stays registered under the same key until it is unmapped, and longer if
+ * libfabric does not detect that, as with CUDA's and shared memory. A late write would land in
+ * memory that NCCL has back. So this plugin's registrations bypass the cache, like ofi_rxm's own,
+ * by the flag OFI_MR_NOCACHE of libfabric's include/ofi_util.h. The flag is unchanged since 1.10
+ * but not part of the interface: a libfabric without it would refuse each registration.
+ */
+#define FI_MR_NOCACHE ((uint64_t)1 << 60)
 
 /* All posted operations may complete at once, plus one write of a peer for each receive. */
 static size_t completions_count(const struct fi_info *info)
@@ -77,6 +84,8 @@ static void limits_set(struct mesh_domain *domain)
 	    (!domain->segment_bytes || domain->segment_bytes > MESH_COPY_SEGMENT))
 		domain->segment_bytes = MESH_COPY_SEGMENT;
 	domain->inject_max = domain->info->tx_attr->inject_size;
+	if (domain->provider == MESH_PROVIDER_VERBS_RXM)
+		domain->mr_flags = FI_MR_NOCACHE;
 }
 
 /* Logs the provider's limits, which help to explain a figure or a failure. */
@@ -97,23 +106,6 @@ static void limits_log(const struct mesh_domain *domain)
 		  mesh_libfabric_version(version), domain->segment_max, info->tx_attr->inject_size,
 		  info->tx_attr->size, info->rx_attr->size, info->domain_attr->cq_data_size,
 		  info->domain_attr->mr_key_size, (unsigned int)info->domain_attr->mr_mode);
-}
-
-/* Checks the limits that the protocol needs; the hints requested them. */
-static int limits_check(const struct mesh_domain *domain)
-{
-	const struct fi_info *info = domain->info;
-
-	if (info->domain_attr->cq_data_size >= sizeof(uint32_t) && info->tx_attr->iov_limit &&
-	    info->tx_attr->rma_iov_limit && domain->segment_max >= SEGMENT_LEAST)
-		return 0;
-	mesh_warn_new(domain->failure,
-		      "%s: libfabric's %s offers too little: immediates of %zu bytes, %zu and %zu "
-		      "buffers in an operation, writes up to %zu bytes",
-		      domain->nic->netdev, mesh_provider_id_text(domain->provider),
-		      info->domain_attr->cq_data_size, info->tx_attr->iov_limit,
-		      info->tx_attr->rma_iov_limit, domain->segment_max);
-	return -EOPNOTSUPP;
 }
 
 /* What waits for the connector, and what comes meanwhile. */
@@ -197,15 +189,7 @@ int mesh_domain_open(const struct mesh_domain_options *options, struct mesh_doma
 	if (ret)
 		goto close;
 	limits_set(opened);
-	ret = limits_check(opened);
-	if (ret)
-		goto close;
 	mesh_handshakes_limit(opened);
-	ret = mesh_mrs_prepare(opened);
-	if (ret) {
-		mesh_domain_fail(opened, "register memory", ret);
-		goto close;
-	}
 	ret = mesh_buffers_open(opened);
 	if (ret)
 		goto close;

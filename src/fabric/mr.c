@@ -12,16 +12,6 @@
 #include "fabric/mr.h"
 #include "system/this_process.h"
 
-/*
- * libfabric's verbs caches registrations by default (1.17 to 2.6 at least; FI_MR_CACHE_*): after
- * fi_close() the memory stays registered under the same key until it is unmapped, and longer if
- * libfabric does not detect that, as with CUDA's and shared memory. A late write would land in
- * memory that NCCL has back. So this plugin's registrations bypass the cache, like ofi_rxm's own,
- * by the flag OFI_MR_NOCACHE of libfabric's include/ofi_util.h. The flag is unchanged since 1.10
- * but not part of the interface, so mesh_mrs_prepare() checks its effect.
- */
-#define FI_MR_NOCACHE ((uint64_t)1 << 60)
-
 struct mesh_mr {
 	LIST_ENTRY(mesh_mr) entry; /* domain->mrs, under mrs_lock */
 	struct mesh_domain *domain;
@@ -106,51 +96,6 @@ static int mr_register(struct mesh_domain *domain, struct mesh_mr *mr)
 			      "cannot register %zu bytes of memory with %s (%s): %s%s", mr->size,
 			      domain->nic->netdev, mesh_provider_id_text(domain->provider),
 			      fi_strerror(-ret), hint);
-	return ret;
-}
-
-/* If two open registrations of one page have the same key, libfabric caches registrations. */
-static int sharing_check(struct mesh_domain *domain, const void *page, bool *shared)
-{
-	struct fid_mr *first, *second;
-	int ret;
-
-	ret = region_open(domain, page, MESH_PAGE_BYTES, domain->mr_flags, &first);
-	if (ret)
-		return ret;
-	ret = region_open(domain, page, MESH_PAGE_BYTES, domain->mr_flags, &second);
-	if (!ret) {
-		*shared = fi_mr_key(first) == fi_mr_key(second);
-		fi_close(&second->fid);
-	}
-	fi_close(&first->fid);
-	return ret;
-}
-
-int mesh_mrs_prepare(struct mesh_domain *domain)
-{
-	bool shared = false;
-	void *page;
-	int ret;
-
-	/* The other providers have no cache. */
-	if (domain->provider != MESH_PROVIDER_VERBS_RXM)
-		return 0;
-	page = aligned_alloc(MESH_PAGE_BYTES, MESH_PAGE_BYTES);
-	if (!page)
-		return -ENOMEM;
-	domain->mr_flags = FI_MR_NOCACHE;
-	ret = sharing_check(domain, page, &shared);
-	if (ret && ret != -FI_ENOMEM) { /* this libfabric does not support the flag */
-		domain->mr_flags = 0;
-		ret = sharing_check(domain, page, &shared);
-	}
-	free(page);
-	if (shared)
-		mesh_warn("%s: libfabric keeps memory registered after its registration is closed: "
-			  "after an abort a late write may reach memory that is in use for "
-			  "something else; set FI_MR_CACHE_MAX_COUNT=0",
-			  domain->nic->netdev);
 	return ret;
 }
 

@@ -44,10 +44,4 @@ uint64_t mesh_mr_key(const struct mesh_mr *mr);
 /** The local descriptor for fi_send and fi_write; NULL if the provider needs none. */
 void *mesh_mr_desc(const struct mesh_mr *mr);
 
-/**
- * Makes sure that closing a registration ends it, and warns if that is impossible. Call it before
- * the first mesh_mr_open(). Returns 0, or a negative errno if no memory can be registered.
- */
-int mesh_mrs_prepare(struct mesh_domain *domain);
-
 #endif

@@ -34,10 +34,10 @@
  * glibc calls munmap() when a thread first allocates memory, so threads that start while a domain
  * is opened are the likely victims (3 of 100 processes in the virtual machine).
  *
- * The plugin's registrations bypass that cache (mr.c), so it is switched off as a whole: the
- * monitor never starts then. libfabric offers only its environment variables for this. setenv() is
- * not safe beside another thread's getenv() before glibc 2.41, but NCCL itself calls setenv() for
- * each line of nccl.conf before it initializes a network plugin.
+ * The plugin's registrations bypass that cache (domain_open.c), so it is switched off as a whole:
+ * the monitor never starts then. libfabric offers only its environment variables for this. setenv()
+ * is not safe beside another thread's getenv() before glibc 2.41, but NCCL itself calls setenv()
+ * for each line of nccl.conf before it initializes a network plugin.
  */
 
 static void prevent(void)

@@ -378,8 +378,6 @@ static int domain_mr(struct fid *fid, const void *buf, size_t len, uint64_t acce
 	object->mr.key = fake.mr_mode & FI_MR_PROV_KEY ? FAKE_PROV_KEY + (uint64_t)object->index
 						       : requested_key;
 	object->mr.mem_desc = fake.mr_mode & FI_MR_LOCAL ? object : NULL;
-	if (fake.mr_cache && !(flags & FAKE_MR_NOCACHE))
-		object->mr.key = FAKE_PROV_KEY;
 	fake.mrs[object->index] = (struct fake_mr){buf, len, access, requested_key, flags, true};
 	*mr = &object->mr;
 	return 0;

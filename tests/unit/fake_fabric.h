@@ -94,7 +94,6 @@ struct fake_fabric {
 	const struct fake_offer *offers; /* ended by a provider NULL */
 	uint64_t mr_mode;
 	uint64_t mr_flags_known; /* to fi_mr_reg; others are refused */
-	bool mr_cache;		 /* registrations of verbs are shared, as its cache does */
 	size_t rx_size, tx_size, inject_size, cq_data_size, mr_key_size, max_msg_size;
 	int writes_end_with;	   /* at once: a status of the NIC's, or -1: success; 0: not */
 	const char *name;	   /* the endpoint's name; NULL: fake_nic()'s address */

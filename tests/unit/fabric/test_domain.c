@@ -169,20 +169,9 @@ TEST(memlock_hint)
 	step_fails(FAKE_ENDPOINT, 0, -FI_ENOMEM, "--ulimit memlock=-1");
 	step_fails(FAKE_CQ, 0, -FI_ENOMEM, "LimitMEMLOCK=infinity");
 	step_fails(FAKE_MR, 0, -FI_ENOMEM, "8192 KiB");
-	step_fails(FAKE_MR, 2, -FI_ENOMEM, "8192 KiB");
 	/* Without a limit there is another reason. */
 	memlock_kib = 0;
 	step_fails(FAKE_ENDPOINT, 0, -FI_ENOMEM, "open the endpoint");
-}
-
-/* The limits of libfabric are read; if they are too small, an error is logged. */
-TEST(too_little)
-{
-	fake.max_msg_size = 65536;
-	open_fails(-EOPNOTSUPP, "writes up to 65536 bytes");
-	fake_reset();
-	fake.cq_data_size = 2;
-	open_fails(-EOPNOTSUPP, "immediates of 2 bytes");
 }
 
 /* Every operation that can be posted has room in the completion queue. */

@@ -137,7 +137,7 @@ TEST_WITH(provider_key, fake_setup, domain_teardown)
 
 	verbs_open();
 	mr = mr_open(0, 64);
-	assert_true(mesh_mr_key(mr) == FAKE_PROV_KEY + 3); /* after two to try, and the messages' */
+	assert_true(mesh_mr_key(mr) == FAKE_PROV_KEY + 1); /* after the messages' */
 	assert_non_null(mesh_mr_desc(mr));
 	mesh_mr_close(mr);
 	domain_change(MESH_PROVIDER_TCP);
@@ -168,34 +168,16 @@ TEST_WITH(no_cache, fake_setup, domain_teardown)
 {
 	struct mesh_mr *mr;
 
-	fake.mr_cache = true;
 	verbs_open();
 	mr = mr_open(0, 4096);
 	assert_int_equal(log_captured_lines(MESH_LOG_WARN), 0);
-	assert_int_equal(fake.num_mrs, 4);
+	assert_int_equal(fake.num_mrs, 2);
 	for (int i = 0; i < fake.num_mrs; i++)
 		assert_true(fake.mrs[i].flags == FAKE_MR_NOCACHE);
 	mesh_mr_close(mr);
 }
 
-/* A libfabric that does not know the flag: its cache is noticed, and without one all is well. */
-TEST_WITH(cache_cannot_be_left, fake_setup, domain_teardown)
-{
-	fake.mr_flags_known = 0;
-	verbs_open();
-	assert_int_equal(log_captured_lines(MESH_LOG_WARN), 0);
-	domain_close();
-	fake_reset();
-	fake.mr_flags_known = 0;
-	fake.mr_cache = true;
-	verbs_open();
-	assert_int_equal(log_captured_lines(MESH_LOG_WARN), 1);
-	assert_true(log_captured(MESH_LOG_WARN, "FI_MR_CACHE_MAX_COUNT=0"));
-	assert_int_equal(fake.open[FAKE_MR], 1); /* the messages' */
-	assert_true(fake.mrs[0].flags == 0);
-}
-
-/* tcp has no cache: it is not asked, and gets no flag that it may not know. */
+/* tcp has no cache: it gets no flag that it may not know. */
 TEST_WITH(cache_of_verbs_only, fake_setup, domain_teardown)
 {
 	struct mesh_mr *mr;
