@@ -140,8 +140,7 @@ void mesh_peer_greeting_check(struct mesh_peer *peer)
 	char reason[MESH_RDMA_ERROR_MAX];
 
 	if (error) {
-		mesh_remote_silence_explain(peer->domain, peer->remote, peer->address.port, error,
-					    reason);
+		mesh_silence_explain(peer->domain, peer->address.port, error, reason);
 		mesh_peer_retry(peer, reason);
 		return;
 	}
@@ -280,7 +279,6 @@ static void mtu_note(struct mesh_peer *peer, const struct mesh_frame_hello *hell
 	struct mesh_log_limit *limit = &peer->process->limits.mtu;
 	char text[MESH_PEER_TEXT_MAX], more[MESH_LOG_LIMIT_TEXT_MAX];
 
-	mesh_remote_mtu_set(peer->domain, peer->remote, there);
 	if (here && there && here != there &&
 	    mesh_log_limit_pass(limit, MTU_LINES, mesh_clock_ms(), more))
 		mesh_log(peer->domain->provider == MESH_PROVIDER_VERBS_RXM ? MESH_LOG_WARN

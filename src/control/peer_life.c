@@ -391,8 +391,7 @@ static void attempt_expired(struct mesh_peer *peer)
 		mesh_peer_retry(peer, "it accepts the connection and sends nothing: is its process "
 				      "stopped, or does another program use that port?");
 	else if (!peer->incoming)
-		mesh_remote_silence_explain(peer->domain, peer->remote, peer->address.port, 0,
-					    reason);
+		mesh_silence_explain(peer->domain, peer->address.port, 0, reason);
 	if (peer->state == MESH_PEER_GREETING)
 		mesh_peer_retry(peer, reason);
 }

@@ -117,7 +117,6 @@ struct mesh_flow {
 	uint16_t port;
 	fi_addr_t fi_addr; /* the same in the address vector */
 	int users;	   /* remotes */
-	int mtu;	   /* bytes, of the peer's NIC; 0 if unknown */
 	/* Posting is under transmit_lock, completing under lock. */
 	struct mesh_pace pace;
 	/*

@@ -93,32 +93,16 @@ static void connection_broken(struct mesh_domain *domain, fi_addr_t to)
 	mesh_transmit_unlock(domain);
 }
 
-/*
- * The address that @op was posted to, in words, and the MTU that the peer has reported; 0 if it has
- * not. A receive has no target.
- */
-static int target_find(struct mesh_domain *domain, const struct mesh_op *op, char *text)
+/* The address that @op was posted to, in words. A receive has no target. */
+static void target_find(struct mesh_domain *domain, const struct mesh_op *op, char *text)
 {
 	const struct mesh_flow *flow;
-	int mtu = 0;
 
 	mesh_transmit_lock(domain);
 	flow = op ? flow_find(domain, op->to) : NULL;
-	if (flow) {
+	if (flow)
 		mesh_addr_text(&flow->address, text);
-		mtu = flow->mtu;
-	}
 	mesh_transmit_unlock(domain);
-	return mtu;
-}
-
-static struct mesh_rdma_ends ends_of(const struct mesh_domain *domain, int peer_mtu)
-{
-	return (struct mesh_rdma_ends){
-		.link_layer = domain->nic->rdma.link_layer,
-		.mtu = domain->nic->mtu,
-		.peer_mtu = peer_mtu,
-	};
 }
 
 /*
@@ -129,15 +113,15 @@ MESH_COLD static void breakage_report(struct mesh_domain *domain, const struct m
 				      int status)
 {
 	char local[MESH_ADDR_TEXT_MAX], peer[MESH_ADDR_TEXT_MAX] = "a peer";
-	struct mesh_rdma_ends ends = ends_of(domain, target_find(domain, op, peer));
 	char text[MESH_RDMA_ERROR_MAX], more[MESH_LOG_LIMIT_TEXT_MAX];
 
 	if (!mesh_log_limit_pass(&domain->breakages, BREAKAGE_LINES, mesh_clock_ms(), more))
 		return;
+	target_find(domain, op, peer);
 	mesh_warn("%s: RDMA with %s port %d from %s to %s failed: %s%s", domain->nic->netdev,
 		  domain->nic->rdma.device, domain->nic->rdma.port,
 		  mesh_addr_text(&domain->nic->source, local), peer,
-		  mesh_rdma_status_explain(status, &ends, text), more);
+		  mesh_rdma_status_explain(status, domain->nic->rdma.link_layer, text), more);
 }
 
 static int errno_from_fi(int error)
@@ -281,16 +265,15 @@ bool mesh_domain_poll(struct mesh_domain *domain)
 	return true;
 }
 
-const char *mesh_remote_silence_explain(struct mesh_domain *domain, struct mesh_remote *remote,
-					uint16_t port, int error, char *text)
+const char *mesh_silence_explain(const struct mesh_domain *domain, uint16_t port, int error,
+				 char *text)
 {
 	const char *provider = mesh_provider_id_text(domain->provider);
 	bool unanswered = !error || error == -ECONNRESET || error == -ETIMEDOUT;
-	struct mesh_rdma_ends ends = ends_of(domain, remote->flow->mtu);
 
 	/* rdma_cm times out by itself and then flushes the posted operations. */
 	if (domain->provider == MESH_PROVIDER_VERBS_RXM && unanswered)
-		return mesh_rdma_silence_explain(&ends, text);
+		return mesh_rdma_silence_explain(domain->nic->rdma.link_layer, text);
 	if (error)
 		snprintf(text, MESH_RDMA_ERROR_MAX, "%s could not send to it: %s%s", provider,
 			 strerror(-error), error == -EMFILE ? "; " MESH_DESCRIPTORS_RAISE : "");

@@ -38,8 +38,8 @@ void mesh_domain_discard(struct mesh_domain *domain);
  * @port: of the endpoint
  * @error: how the message ended, a negative errno; 0 if the remote did not answer
  */
-const char *mesh_remote_silence_explain(struct mesh_domain *domain, struct mesh_remote *remote,
-					uint16_t port, int error, char *text);
+const char *mesh_silence_explain(const struct mesh_domain *domain, uint16_t port, int error,
+				 char *text);
 
 /**
  * Opens domain->ready_fd, for a thread that sleeps until the domain has to be polled. It is

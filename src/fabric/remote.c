@@ -83,13 +83,6 @@ void mesh_remote_close(struct mesh_domain *domain, struct mesh_remote *remote)
 	mesh_transmit_unlock(domain);
 }
 
-void mesh_remote_mtu_set(struct mesh_domain *domain, struct mesh_remote *remote, int mtu)
-{
-	mesh_transmit_lock(domain);
-	remote->flow->mtu = mtu;
-	mesh_transmit_unlock(domain);
-}
-
 /* Puts a message into its remote's backlog. */
 MESH_HOLDS(transmit)
 static void backlog_append(struct mesh_domain *domain, struct mesh_buffer *buffer)

@@ -48,9 +48,6 @@ void mesh_remote_close(struct mesh_domain *domain, struct mesh_remote *remote);
 MESH_HOLDS(domain)
 void mesh_remote_lose(struct mesh_domain *domain, struct mesh_remote *remote);
 
-/** Stores the MTU that the remote reports, in bytes, to explain a later error. */
-void mesh_remote_mtu_set(struct mesh_domain *domain, struct mesh_remote *remote, int mtu);
-
 /**
  * Takes a free buffer for a message to @remote. NULL: try again after the next poll (see
  * mesh_domain_wait). A stalled remote may hold at most half of the free buffers, so that the others

@@ -154,28 +154,21 @@ static const struct status {
  * Appends to @used bytes of @text what to check on the link. If TCP passes, the cable and the other
  * node work.
  */
-static void link_append(const struct mesh_rdma_ends *ends, bool tcp_passes, char *text, size_t used)
+static void link_append(enum mesh_link_layer layer, bool tcp_passes, char *text, size_t used)
 {
-	bool known = ends->mtu > 0 && ends->peer_mtu > 0;
 	size_t room = MESH_RDMA_ERROR_MAX - used;
-	char mtus[128] = "";
 
 	text += used;
-	if (ends->link_layer == MESH_LINK_LAYER_INFINIBAND) {
+	if (layer == MESH_LINK_LAYER_INFINIBAND) {
 		snprintf(text, room, "check %sthe subnet manager of this link (opensm)%s",
 			 tcp_passes ? "" : "the cable, both ports (ibstat), ",
 			 tcp_passes ? ", its partitions, and the peer's log"
 				    : ", and whether the peer's node still runs");
 		return;
 	}
-	if (known && ends->mtu != ends->peer_mtu)
-		snprintf(mtus, sizeof(mtus),
-			 "the MTU is %d here and %d there, make them equal (ip link set ... mtu); "
-			 "else ",
-			 ends->mtu, ends->peer_mtu);
-	snprintf(text, room, "%scheck %s%sfirewalls on UDP port %d (RoCE v2), and %s", mtus,
-		 tcp_passes ? "" : "the cable, ", known ? "" : "the MTU on both ends, ",
-		 ROCE_UDP_PORT,
+	snprintf(text, room,
+		 "check %sthe MTU on both ends, firewalls on UDP port %d (RoCE v2), and %s",
+		 tcp_passes ? "" : "the cable, ", ROCE_UDP_PORT,
 		 tcp_passes ? "the peer's log" : "whether the peer's node still runs");
 }
 
@@ -196,7 +189,7 @@ int mesh_rdma_status_errno(int status)
 	return found ? found->error : -EIO;
 }
 
-const char *mesh_rdma_status_explain(int status, const struct mesh_rdma_ends *ends, char *text)
+const char *mesh_rdma_status_explain(int status, enum mesh_link_layer layer, char *text)
 {
 	const struct status *found = status_find(status);
 
@@ -209,15 +202,15 @@ const char *mesh_rdma_status_explain(int status, const struct mesh_rdma_ends *en
 		snprintf(text, MESH_RDMA_ERROR_MAX, "%s: %s", found->cause,
 			 found->remedy ? found->remedy : "");
 	if (found && !found->remedy)
-		link_append(ends, false, text, strlen(text));
+		link_append(layer, false, text, strlen(text));
 	return text;
 }
 
-const char *mesh_rdma_silence_explain(const struct mesh_rdma_ends *ends, char *text)
+const char *mesh_rdma_silence_explain(enum mesh_link_layer layer, char *text)
 {
 	static const char cause[] = "TCP reaches the peer on this link and RDMA does not: ";
 
 	snprintf(text, MESH_RDMA_ERROR_MAX, "%s", cause);
-	link_append(ends, true, text, sizeof(cause) - 1);
+	link_append(layer, true, text, sizeof(cause) - 1);
 	return text;
 }

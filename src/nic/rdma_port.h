@@ -60,13 +60,6 @@ enum mesh_rdma_status {
 	MESH_RDMA_RECEIVER_NOT_READY = 13,
 };
 
-/* The known facts about the two ends of a link. */
-struct mesh_rdma_ends {
-	enum mesh_link_layer link_layer;
-	int mtu;      /* bytes, of our netdev; 0: unknown */
-	int peer_mtu; /* bytes, of the peer's netdev; 0: unknown */
-};
-
 #define MESH_RDMA_ERROR_MAX 512
 
 /**
@@ -80,12 +73,12 @@ int mesh_rdma_status_errno(int status);
  * Writes cause and remedy of a failed work request into @text (MESH_RDMA_ERROR_MAX bytes): "the
  * peer's NIC did not acknowledge (...): check the cable, ...". Returns @text.
  */
-const char *mesh_rdma_status_explain(int status, const struct mesh_rdma_ends *ends, char *text);
+const char *mesh_rdma_status_explain(int status, enum mesh_link_layer layer, char *text);
 
 /**
  * Writes into @text (MESH_RDMA_ERROR_MAX bytes) what may block RDMA messages to a peer that TCP
  * reaches on the same link; returns @text.
  */
-const char *mesh_rdma_silence_explain(const struct mesh_rdma_ends *ends, char *text);
+const char *mesh_rdma_silence_explain(enum mesh_link_layer layer, char *text);
 
 #endif

@@ -117,29 +117,14 @@ TEST(said_seldom)
 	assert_int_equal(log_captured_lines(MESH_LOG_WARN), 8);
 }
 
-/* The MTU that the peer reported is compared with ours. */
-TEST(mtus)
-{
-	char text[MESH_RDMA_ERROR_MAX];
-	struct mesh_op op = {0};
-
-	mesh_remote_mtu_set(domain, remote, 1500);
-	write_fails(&op, FI_EIO, MESH_RDMA_RETRIES_EXCEEDED);
-	assert_true(log_captured(MESH_LOG_WARN, "the MTU is 9000 here and 1500 there"));
-	mesh_remote_silence_explain(domain, remote, 4321, 0, text);
-	assert_non_null(strstr(text,
-			       "TCP reaches the peer on this link and RDMA does not: the MTU is "
-			       "9000 here and 1500 there"));
-}
-
 /* rdma_cm timed out: that counts as no answer, too. Other errors are reported as they are. */
 TEST(silence)
 {
 	char text[MESH_RDMA_ERROR_MAX];
 
-	mesh_remote_silence_explain(domain, remote, 4321, -ECONNRESET, text);
+	mesh_silence_explain(domain, 4321, -ECONNRESET, text);
 	assert_non_null(strstr(text, "UDP port 4791"));
-	mesh_remote_silence_explain(domain, remote, 4321, -ENOMEM, text);
+	mesh_silence_explain(domain, 4321, -ENOMEM, text);
 	assert_string_equal(text, "verbs;ofi_rxm could not send to it: Cannot allocate memory");
 }
 
@@ -181,11 +166,11 @@ TEST(tcp)
 
 	domain_teardown();
 	opened(MESH_PROVIDER_TCP);
-	mesh_remote_silence_explain(domain, remote, 4321, 0, text);
+	mesh_silence_explain(domain, 4321, 0, text);
 	assert_non_null(strstr(text, "tcp does not answer on port 4321"));
-	mesh_remote_silence_explain(domain, remote, 4321, -ECONNRESET, text);
+	mesh_silence_explain(domain, 4321, -ECONNRESET, text);
 	assert_string_equal(text, "tcp could not send to it: Connection reset by peer");
-	mesh_remote_silence_explain(domain, remote, 4321, -EMFILE, text);
+	mesh_silence_explain(domain, 4321, -EMFILE, text);
 	assert_non_null(strstr(text, "ulimit -n"));
 	write_fails(&op, FI_ECONNABORTED, 12);
 	assert_int_equal(end_error, -ECONNABORTED);
