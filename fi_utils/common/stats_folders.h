@@ -24,6 +24,21 @@ int stats_folders_visit(const char *setting, bool make,
 			void (*visit)(void *arg, const char *path, int folder_fd, uid_t owner),
 			void *arg);
 
+/**
+ * Checks a copy of a page: @size untrusted bytes, at any alignment. Unprintable characters of its
+ * texts become '?'.
+ *
+ * @page: undefined on failure; entries beyond those of the file are free
+ *
+ * Returns 0; -EPROTO if this is not such a page, or a damaged one; -EPROTONOSUPPORT for another
+ * version; -EAGAIN if it was copied while its entries changed.
+ */
+int stats_page_decode(const void *bytes, size_t size, struct mesh_stats_page *page);
+
+/** The addresses of a checked entry. */
+void stats_entry_addresses(const struct mesh_stats_entry *entry, struct mesh_addr *local,
+			   struct mesh_addr *remote);
+
 /* A copy of one process's page. */
 struct stats_found {
 	char path[PATH_MAX]; /* for messages */

@@ -11,6 +11,7 @@
 
 #include "common/json.h"
 #include "common/output.h"
+#include "common/stats_folders.h"
 #include "common/table.h"
 #include "watch/print.h"
 #include "watch/rates.h"
@@ -99,7 +100,7 @@ static void link_row(struct output_table *table, const struct watch_link *link,
 	char local[MESH_ADDR_TEXT_MAX], remote[MESH_ADDR_TEXT_MAX], text[32];
 	struct mesh_addr from, to;
 
-	mesh_stats_addresses(entry, &from, &to);
+	stats_entry_addresses(entry, &from, &to);
 	output_table_number(table, link->pid);
 	output_table_cell(table, OUTPUT_STRONG, "%s", entry->peer);
 	output_table_text(table, entry->nic);
@@ -312,7 +313,7 @@ static json_t *link_json(const struct watch_link *link, const struct watch_link 
 	char local[MESH_ADDR_TEXT_MAX], remote[MESH_ADDR_TEXT_MAX];
 	struct mesh_addr from, to;
 
-	mesh_stats_addresses(entry, &from, &to);
+	stats_entry_addresses(entry, &from, &to);
 	return json_pack(
 		"{s:i, s:o, s:o, s:s, s:s, s:s, s:s, s:b, s:s, s:i, s:i, s:i, s:o, s:o, s:o, s:o, "
 		"s:o, s:o, s:o, s:o, s:o}",

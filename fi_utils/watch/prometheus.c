@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "common/stats_folders.h"
 #include "watch/print.h"
 #include "watch/sample.h"
 
@@ -120,7 +121,7 @@ static void link_labels(FILE *file, const struct watch_link *link)
 	char local[MESH_ADDR_TEXT_MAX], remote[MESH_ADDR_TEXT_MAX], pid[16];
 	struct mesh_addr from, to;
 
-	mesh_stats_addresses(entry, &from, &to);
+	stats_entry_addresses(entry, &from, &to);
 	snprintf(pid, sizeof(pid), "%u", link->pid);
 	label(file, "{", "nic", entry->nic);
 	label(file, ",", "peer", entry->peer);

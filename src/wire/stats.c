@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* stats.c - the page of counters: the writer's entries, and the reader's checks. */
-#include <errno.h>
+/* stats.c - the page of counters: its entries. */
 #include <stdio.h>
 #include <string.h>
 
@@ -223,88 +222,4 @@ void mesh_stats_circuit_close(struct mesh_stats_page *page, struct mesh_circuit_
 		counters->used = 0;
 	}
 	change_end(page);
-}
-
-/* ---- reading --------------------------------------------------------------------------- */
-
-static bool entry_accept(struct mesh_stats_entry *entry)
-{
-	if (entry->state == MESH_STATS_FREE)
-		return true;
-	return entry->state <= MESH_STATS_CLOSED && entry->sending <= 1 &&
-	       entry->via < MESH_STATS_VIAS && entry->provider <= MESH_PROVIDER_ID_MAX &&
-	       (entry->family == MESH_FAMILY_IPV4 || entry->family == MESH_FAMILY_IPV6) &&
-	       mesh_text_accept(entry->nic, sizeof(entry->nic)) &&
-	       mesh_text_accept(entry->peer, sizeof(entry->peer));
-}
-
-static bool circuit_accept(struct mesh_stats_circuit *circuit)
-{
-	if (circuit->state == MESH_STATS_FREE)
-		return true;
-	return circuit->state <= MESH_STATS_CLOSED &&
-	       mesh_text_accept(circuit->origin, sizeof(circuit->origin)) &&
-	       mesh_text_accept(circuit->target, sizeof(circuit->target)) &&
-	       mesh_text_accept(circuit->nic_up, sizeof(circuit->nic_up)) &&
-	       mesh_text_accept(circuit->nic_down, sizeof(circuit->nic_down));
-}
-
-static int header_accept(struct mesh_stats_header *header, size_t size)
-{
-	if (header->magic != MESH_STATS_MAGIC)
-		return -EPROTO;
-	if (header->version != MESH_STATS_VERSION)
-		return -EPROTONOSUPPORT;
-	if (header->header_size != sizeof(struct mesh_stats_header) ||
-	    header->entry_size != sizeof(struct mesh_stats_entry) ||
-	    header->circuit_size != sizeof(struct mesh_stats_circuit) ||
-	    header->num_entries > MESH_STATS_PATHS || header->num_circuits > MESH_STATS_CIRCUITS ||
-	    size < sizeof(*header) + header->num_entries * sizeof(struct mesh_stats_entry) +
-			    header->num_circuits * sizeof(struct mesh_stats_circuit))
-		return -EPROTO;
-	if (!mesh_text_accept(header->node, sizeof(header->node)) ||
-	    !mesh_text_accept(header->program, sizeof(header->program)))
-		return -EPROTO;
-	return header->sequence & 1 ? -EAGAIN : 0;
-}
-
-int mesh_stats_decode(const void *bytes, size_t size, struct mesh_stats_page *page)
-{
-	const char *entries = (const char *)bytes + sizeof(page->header);
-	size_t entries_size;
-	uint32_t i;
-	int ret;
-
-	if (size < sizeof(page->header))
-		return -EPROTO;
-	memset(page, 0, sizeof(*page));
-	memcpy(&page->header, bytes, sizeof(page->header));
-	ret = header_accept(&page->header, size);
-	if (ret)
-		return ret;
-	entries_size = page->header.num_entries * sizeof(page->entries[0]);
-	memcpy(page->entries, entries, entries_size);
-	memcpy(page->circuits, entries + entries_size,
-	       page->header.num_circuits * sizeof(page->circuits[0]));
-	for (i = 0; i < page->header.num_entries; i++) {
-		if (!entry_accept(&page->entries[i]))
-			return -EPROTO;
-	}
-	for (i = 0; i < page->header.num_circuits; i++) {
-		if (!circuit_accept(&page->circuits[i]))
-			return -EPROTO;
-	}
-	return 0;
-}
-
-void mesh_stats_addresses(const struct mesh_stats_entry *entry, struct mesh_addr *local,
-			  struct mesh_addr *remote)
-{
-	memset(local, 0, sizeof(*local));
-	local->family = (enum mesh_family)entry->family;
-	local->prefix_len = local->family == MESH_FAMILY_IPV4 ? 32 : 128;
-	*remote = *local;
-	local->scope_id = entry->local_scope;
-	memcpy(local->bytes, entry->local, sizeof(entry->local));
-	memcpy(remote->bytes, entry->remote, sizeof(entry->remote));
 }

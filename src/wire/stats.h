@@ -227,21 +227,6 @@ bool mesh_stats_same_circuit(const struct mesh_stats_circuit *a,
 void mesh_circuit_counters_add(struct mesh_circuit_counters *sum,
 			       const struct mesh_circuit_counters *from);
 
-/**
- * Checks a copy of a page: @size untrusted bytes, at any alignment. Unprintable characters of its
- * texts become '?'.
- *
- * @page: undefined on failure; entries beyond those of the file are free
- *
- * Returns 0; -EPROTO if this is not such a page, or a damaged one; -EPROTONOSUPPORT for another
- * version; -EAGAIN if it was copied while its entries changed.
- */
-int mesh_stats_decode(const void *bytes, size_t size, struct mesh_stats_page *page);
-
-/** The addresses of a checked entry. */
-void mesh_stats_addresses(const struct mesh_stats_entry *entry, struct mesh_addr *local,
-			  struct mesh_addr *remote);
-
 /** True if both have the same two NICs, the same peer and the same direction. */
 bool mesh_stats_same_link(const struct mesh_stats_entry *a, const struct mesh_stats_entry *b);
 

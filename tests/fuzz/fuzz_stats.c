@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/stats_folders.h"
 #include "wire/stats.h"
 
 static struct mesh_stats_page page;
@@ -12,7 +13,7 @@ static void decode(const void *bytes, size_t size)
 {
 	struct mesh_addr local, remote;
 
-	if (mesh_stats_decode(bytes, size, &page))
+	if (stats_page_decode(bytes, size, &page))
 		return;
 	for (uint32_t i = 0; i < page.header.num_circuits; i++) {
 		const struct mesh_stats_circuit *circuit = &page.circuits[i];
@@ -30,7 +31,7 @@ static void decode(const void *bytes, size_t size)
 
 		if (entry->state == MESH_STATS_FREE)
 			continue;
-		mesh_stats_addresses(entry, &local, &remote);
+		stats_entry_addresses(entry, &local, &remote);
 		if (strlen(entry->nic) >= sizeof(entry->nic) ||
 		    strlen(entry->peer) >= sizeof(entry->peer) ||
 		    !mesh_provider_id_text((enum mesh_provider_id)entry->provider))

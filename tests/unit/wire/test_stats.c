@@ -61,7 +61,7 @@ TEST(open_and_close)
 	mesh_count(&first->losses, 2);
 	mesh_count(&second->resent, 5);
 	mesh_stats_down_set(second, true);
-	assert_int_equal(mesh_stats_decode(&page, sizeof(page), &copy), 0);
+	assert_int_equal(stats_page_decode(&page, sizeof(page), &copy), 0);
 	assert_int_equal(copy.entries[0].down, 0);
 	assert_int_equal(copy.entries[1].down, 1);
 	assert_int_equal(copy.entries[0].counters.bytes, 101);
@@ -69,14 +69,14 @@ TEST(open_and_close)
 	assert_int_equal(copy.entries[1].counters.bytes, 1000);
 	assert_string_equal(copy.entries[0].peer, "b");
 	assert_int_equal(copy.entries[0].via, MESH_STATS_ROUTED);
-	mesh_stats_addresses(&copy.entries[0], &local, &remote);
+	stats_entry_addresses(&copy.entries[0], &local, &remote);
 	assert_true(mesh_addr_equal(&local, &link.local));
 	assert_true(mesh_addr_equal(&remote, &link.remote));
 
 	/* Closed paths of one link are one entry, and nothing of theirs is lost. */
 	mesh_stats_close(&page, first);
 	mesh_stats_close(&page, second);
-	assert_int_equal(mesh_stats_decode(&page, sizeof(page), &copy), 0);
+	assert_int_equal(stats_page_decode(&page, sizeof(page), &copy), 0);
 	assert_int_equal(copy.entries[0].state, MESH_STATS_CLOSED);
 	assert_int_equal(copy.entries[0].paths, 2);
 	assert_int_equal(copy.entries[0].counters.bytes, 1101);
@@ -135,7 +135,7 @@ TEST(circuits)
 	first->used = 5;
 	first->memory = 4096;
 	mesh_count(&other->bytes, 7);
-	assert_int_equal(mesh_stats_decode(&page, sizeof(page), &copy), 0);
+	assert_int_equal(stats_page_decode(&page, sizeof(page), &copy), 0);
 	assert_string_equal(copy.circuits[0].origin, "a");
 	assert_string_equal(copy.circuits[0].target, "c");
 	assert_string_equal(copy.circuits[0].nic_up, "ba");
@@ -144,7 +144,7 @@ TEST(circuits)
 	mesh_stats_circuit_close(&page, first);
 	mesh_stats_circuit_close(&page, second);
 	mesh_stats_circuit_close(&page, other);
-	assert_int_equal(mesh_stats_decode(&page, sizeof(page), &copy), 0);
+	assert_int_equal(stats_page_decode(&page, sizeof(page), &copy), 0);
 	assert_int_equal(copy.circuits[0].state, MESH_STATS_CLOSED);
 	assert_int_equal(copy.circuits[0].circuits, 2);
 	assert_int_equal(copy.circuits[0].counters.bytes, 1100);
@@ -175,7 +175,7 @@ static int decode_changed(void *at, char value, size_t size)
 	int ret;
 
 	*(char *)at = value;
-	ret = mesh_stats_decode(&page, size, &copy);
+	ret = stats_page_decode(&page, size, &copy);
 	*(char *)at = old;
 	return ret;
 }
@@ -187,9 +187,9 @@ TEST(decode_refuses)
 	const size_t all = sizeof(page);
 
 	mesh_stats_open(&page, &link, 1);
-	assert_int_equal(mesh_stats_decode(&page, all, &copy), 0);
-	assert_int_equal(mesh_stats_decode(&page, all - 1, &copy), -EPROTO);
-	assert_int_equal(mesh_stats_decode(&page, 0, &copy), -EPROTO);
+	assert_int_equal(stats_page_decode(&page, all, &copy), 0);
+	assert_int_equal(stats_page_decode(&page, all - 1, &copy), -EPROTO);
+	assert_int_equal(stats_page_decode(&page, 0, &copy), -EPROTO);
 	assert_int_equal(decode_changed(&page.header.magic, 1, all), -EPROTO);
 	assert_int_equal(decode_changed(&page.header.version, 99, all), -EPROTONOSUPPORT);
 	assert_int_equal(decode_changed(&page.header.header_size, 1, all), -EPROTO);
@@ -202,10 +202,10 @@ TEST(decode_refuses)
 	assert_int_equal(decode_changed(&entry->via, MESH_STATS_VIAS, all), -EPROTO);
 	assert_int_equal(decode_changed(&entry->family, 5, all), -EPROTO);
 	memset(entry->peer, 'x', sizeof(entry->peer));
-	assert_int_equal(mesh_stats_decode(&page, all, &copy), -EPROTO);
+	assert_int_equal(stats_page_decode(&page, all, &copy), -EPROTO);
 	memset(entry->peer, 0, sizeof(entry->peer));
 	memset(entry->nic, 'x', sizeof(entry->nic));
-	assert_int_equal(mesh_stats_decode(&page, all, &copy), -EPROTO);
+	assert_int_equal(stats_page_decode(&page, all, &copy), -EPROTO);
 }
 
 TEST(decode_refuses_circuits)
@@ -224,10 +224,10 @@ TEST(decode_refuses_circuits)
 	circuit->state = MESH_STATS_OPEN;
 	for (size_t i = 0; i < 4; i++) {
 		memset(texts[i], 'x', sizes[i]);
-		assert_int_equal(mesh_stats_decode(&page, all, &copy), -EPROTO);
+		assert_int_equal(stats_page_decode(&page, all, &copy), -EPROTO);
 		texts[i][1] = '\0';
 		texts[i][0] = '\033';
-		assert_int_equal(mesh_stats_decode(&page, all, &copy), 0);
+		assert_int_equal(stats_page_decode(&page, all, &copy), 0);
 	}
 	assert_string_equal(copy.circuits[MESH_STATS_CIRCUITS - 1].origin, "?");
 	assert_string_equal(copy.circuits[MESH_STATS_CIRCUITS - 1].nic_down, "?");
@@ -244,7 +244,7 @@ TEST(texts_are_printable)
 	strcpy(page.entries[0].nic, "n\r");
 	memset(page.entries[1].nic, 1,
 	       sizeof(page.entries[1].nic)); /* of a free one: not looked at */
-	assert_int_equal(mesh_stats_decode(&page, sizeof(page), &copy), 0);
+	assert_int_equal(stats_page_decode(&page, sizeof(page), &copy), 0);
 	assert_string_equal(copy.header.node, "a?");
 	assert_string_equal(copy.header.program, "p?");
 	assert_string_equal(copy.entries[0].nic, "n?");
@@ -260,7 +260,7 @@ TEST(decode_fewer_entries)
 	page.header.num_entries = 1;
 	page.header.num_circuits = 0;
 	assert_int_equal(
-		mesh_stats_decode(&page, sizeof(page.header) + sizeof(page.entries[0]), &copy), 0);
+		stats_page_decode(&page, sizeof(page.header) + sizeof(page.entries[0]), &copy), 0);
 	assert_int_equal(copy.entries[0].state, MESH_STATS_OPEN);
 	assert_int_equal(copy.entries[1].state, MESH_STATS_FREE);
 }
