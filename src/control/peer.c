@@ -279,22 +279,12 @@ bool mesh_peer_fence(struct mesh_peer *peer)
 	return done;
 }
 
-/* ---- the index ------------------------------------------------------------------------------- */
+/* ---- the peers of a process ----------------------------------------------------------------- */
 
 /* Spreads the bits of @key; the multiplier is 2^64 divided by the golden ratio. */
 static unsigned int bucket_of(uint64_t key)
 {
 	return (unsigned int)(key * 0x9e3779b97f4a7c15u >> 32) % MESH_PEER_BUCKETS;
-}
-
-static unsigned int address_bucket(const struct mesh_addr *address, uint16_t control_port)
-{
-	uint64_t key = control_port;
-	size_t i;
-
-	for (i = 0; i < mesh_addr_size(address->family); i++)
-		key = key * 31 + address->bytes[i];
-	return bucket_of(key);
 }
 
 void mesh_peer_process_set(struct mesh_peer *peer, uint64_t process_id)
@@ -306,26 +296,8 @@ void mesh_peer_process_set(struct mesh_peer *peer, uint64_t process_id)
 		LIST_REMOVE(peer, process_entry);
 	peer->process_id = process_id;
 	if (process_id)
-		LIST_INSERT_HEAD(&process->index.by_process[bucket_of(process_id)], peer,
+		LIST_INSERT_HEAD(&process->peers_by_process[bucket_of(process_id)], peer,
 				 process_entry);
-}
-
-void mesh_peer_index_add(struct mesh_peer *peer)
-{
-	struct mesh_process *process = peer->process;
-
-	mesh_process_assert_locked(process);
-	LIST_INSERT_HEAD(
-		&process->index.by_address[address_bucket(&peer->address.addr, peer->control_port)],
-		peer, address_entry);
-}
-
-void mesh_peer_index_remove(struct mesh_peer *peer)
-{
-	mesh_peer_process_set(peer, 0);
-	if (peer->address_entry.le_prev)
-		LIST_REMOVE(peer, address_entry);
-	peer->address_entry.le_prev = NULL;
 }
 
 struct mesh_peer *mesh_peer_of_process(const struct mesh_peer *peer, struct mesh_peer *previous)
@@ -339,7 +311,7 @@ struct mesh_peer *mesh_peer_of_process(const struct mesh_peer *peer, struct mesh
 	if (previous != peer)
 		other = LIST_NEXT(previous, process_entry);
 	else
-		other = LIST_FIRST(&process->index.by_process[bucket_of(peer->process_id)]);
+		other = LIST_FIRST(&process->peers_by_process[bucket_of(peer->process_id)]);
 	/* The process is unknown, and the id 0, until HELLO has arrived. */
 	while (other &&
 	       (other == peer || !peer->process_id || other->process_id != peer->process_id))
@@ -364,16 +336,9 @@ bool mesh_process_is_known(const struct mesh_process *process, uint64_t process_
 	const struct mesh_peer *peer;
 
 	mesh_process_assert_locked(process);
-	LIST_FOREACH(peer, &process->index.by_process[bucket_of(process_id)], process_entry) {
+	LIST_FOREACH(peer, &process->peers_by_process[bucket_of(process_id)], process_entry) {
 		if (peer->process_id == process_id && !LIST_EMPTY(&peer->user_list) && !peer->over)
 			return true;
 	}
 	return false;
-}
-
-const struct mesh_peer_bucket *mesh_peers_at(const struct mesh_process *process,
-					     const struct mesh_addr *address, uint16_t control_port)
-{
-	mesh_process_assert_locked(process);
-	return &process->index.by_address[address_bucket(address, control_port)];
 }

@@ -151,9 +151,9 @@ enum mesh_peer_warned {
 #define MESH_PEER_OUT_MAX ((size_t)8 << 20)
 
 struct mesh_peer {
-	LIST_ENTRY(mesh_peer) entry;			    /* process->peers */
-	LIST_ENTRY(mesh_peer) process_entry, address_entry; /* process->index */
-	struct mesh_timer timer;			    /* when it is to be checked next */
+	LIST_ENTRY(mesh_peer) entry;	     /* process->peers */
+	LIST_ENTRY(mesh_peer) process_entry; /* process->peers_by_process */
+	struct mesh_timer timer;	     /* when it is to be checked next */
 	struct mesh_process *process;
 	/* Incoming: NULL until its HELLO is accepted, and the domain that it names is open. */
 	struct mesh_domain *domain;
@@ -366,17 +366,6 @@ MESH_HOLDS(process)
 void mesh_peer_process_set(struct mesh_peer *peer, uint64_t process_id);
 
 /**
- * Adds a peer by its address and control port, which are constant from now on: an outgoing one when
- * it is made, an incoming one, which has the control port 0, when it is up.
- */
-MESH_HOLDS(process)
-void mesh_peer_index_add(struct mesh_peer *peer);
-
-/** Removes the peer from the whole index. */
-MESH_HOLDS(process)
-void mesh_peer_index_remove(struct mesh_peer *peer);
-
-/**
  * Iterates over the peers of one process: over all links, in both directions, @peer included, even
  * if its process is not known yet.
  *
@@ -394,11 +383,5 @@ bool mesh_peer_flow_is_shared(const struct mesh_peer *peer);
 /** True if a comm of ours has, or had, a path to the process, which has not ended. */
 MESH_HOLDS(process)
 bool mesh_process_is_known(const struct mesh_process *process, uint64_t process_id);
-
-/** The peers that may have this address: those of one bucket. */
-MESH_HOLDS(process)
-const struct mesh_peer_bucket *mesh_peers_at(const struct mesh_process *process,
-					     const struct mesh_addr *address,
-					     uint16_t control_port);
 
 #endif

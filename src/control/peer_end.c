@@ -413,25 +413,18 @@ static bool is_unsettled(const struct mesh_peer *peer, const struct mesh_peer *o
 	return is_same_link(peer, other) && other->state == MESH_PEER_LOST && !peer_is_quiet(other);
 }
 
-/* The process at the other end is not known yet: those of other processes there count as well. */
-MESH_HOLDS(process)
-static bool bucket_is_quiet(const struct mesh_peer *peer, uint16_t control_port)
+bool mesh_link_is_quiet(const struct mesh_peer *peer)
 {
 	const struct mesh_peer *other;
 
-	LIST_FOREACH(other, mesh_peers_at(peer->process, &peer->address.addr, control_port),
-		     address_entry) {
-		if (is_unsettled(peer, other))
+	mesh_process_assert_locked(peer->process);
+	/* The process at the other end is not known yet: those of others there count as well. */
+	LIST_FOREACH(other, &peer->process->peers, entry) {
+		if ((other->incoming || other->control_port == peer->control_port) &&
+		    is_unsettled(peer, other))
 			return false;
 	}
 	return true;
-}
-
-bool mesh_link_is_quiet(const struct mesh_peer *peer)
-{
-	mesh_process_assert_locked(peer->process);
-	/* Incoming peers are indexed with port 0. */
-	return bucket_is_quiet(peer, peer->control_port) && bucket_is_quiet(peer, 0);
 }
 
 /* True if a user of the peer, once that is lost, may still receive something. */

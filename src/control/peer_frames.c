@@ -155,9 +155,7 @@ void mesh_peer_greeting_check(struct mesh_peer *peer)
 	mesh_peer_state_set(peer, MESH_PEER_UP);
 	mesh_peer_sink_end(peer);
 	link_warn(peer);
-	if (peer->incoming)
-		mesh_peer_index_add(peer); /* its node is known now */
-	else
+	if (!peer->incoming)
 		mesh_peer_port_report(peer);
 	if (peer->process->events->up)
 		peer->process->events->up(peer);

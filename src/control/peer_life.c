@@ -252,9 +252,10 @@ static struct mesh_peer *peer_find(const struct mesh_process *process, const str
 	const struct mesh_addr *addr = &way->address.addr;
 	struct mesh_peer *peer;
 
-	LIST_FOREACH(peer, mesh_peers_at(process, addr, way->control_port), address_entry) {
-		if (peer->state != MESH_PEER_LOST && peer->control_port == way->control_port &&
-		    !peer->refusal && mesh_peer_is_at(peer, process->domains[way->index], addr))
+	LIST_FOREACH(peer, &process->peers, entry) {
+		if (!peer->incoming && peer->state != MESH_PEER_LOST &&
+		    peer->control_port == way->control_port && !peer->refusal &&
+		    mesh_peer_is_at(peer, process->domains[way->index], addr))
 			return peer;
 	}
 	return NULL;
@@ -278,7 +279,6 @@ int mesh_peer_get(struct mesh_process *process, const struct mesh_way *way, stru
 		}
 		found->address = way->address;
 		found->control_port = way->control_port;
-		mesh_peer_index_add(found);
 		attempt_start(found);
 	}
 	if (found->state != MESH_PEER_UP) {
@@ -320,7 +320,7 @@ void mesh_peer_free(struct mesh_peer *peer)
 	mesh_peer_sink_end(peer);
 	mesh_engine_timer_cancel(&peer->process->engine, &peer->timer);
 	peer->process->num_strangers -= mesh_peer_is_stranger(peer);
-	mesh_peer_index_remove(peer);
+	mesh_peer_process_set(peer, 0);
 	mesh_engine_unwatch(&peer->process->engine, &peer->watch);
 	mesh_peer_fence_end(peer);
 	mesh_remote_close(peer->domain, peer->remote);

@@ -55,12 +55,6 @@ struct mesh_control {
 
 LIST_HEAD(mesh_peer_bucket, mesh_peer);
 
-/* Finds peers (peer.h); zeros: empty. */
-struct mesh_peer_index {
-	struct mesh_peer_bucket by_process[MESH_PEER_BUCKETS];
-	struct mesh_peer_bucket by_address[MESH_PEER_BUCKETS];
-};
-
 /* Which port our provider connected from: peer_send.c. */
 struct mesh_process_ports {
 	struct mesh_socket_table sockets;
@@ -163,7 +157,8 @@ struct mesh_process {
 	} limits;
 
 	LIST_HEAD(, mesh_peer) peers MESH_GUARDED_BY(process);
-	struct mesh_peer_index index MESH_GUARDED_BY(process);
+	/* Those whose process is known. */
+	struct mesh_peer_bucket peers_by_process[MESH_PEER_BUCKETS] MESH_GUARDED_BY(process);
 	struct mesh_process_ports ports MESH_GUARDED_BY(process);
 	int num_strangers MESH_GUARDED_BY(process); /* peers that have not sent HELLO yet */
 	LIST_HEAD(, mesh_link) links MESH_GUARDED_BY(process); /* of the peers that are up */

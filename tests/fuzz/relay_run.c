@@ -350,7 +350,6 @@ void relay_peer_enter(struct mesh_peer *peer)
 	mesh_lock_take(&process->lock);
 	LIST_INSERT_HEAD(&process->peers, peer, entry);
 	mesh_peer_process_set(peer, PROCESS_ID + (uint64_t)nic);
-	mesh_peer_index_add(peer);
 	mesh_link_join(peer);
 	mesh_lock_release(&process->lock);
 }
@@ -363,7 +362,7 @@ void relay_peer_leave(struct mesh_peer *peer)
 	mesh_peer_lose(peer, "the end");
 	mesh_peer_bury(peer);
 	mesh_engine_timer_cancel(&process->engine, &peer->timer);
-	mesh_peer_index_remove(peer);
+	mesh_peer_process_set(peer, 0);
 	LIST_REMOVE(peer, entry);
 	mesh_lock_release(&process->lock);
 	close(relay_run.reads[peer - relay_run.peers]);

@@ -90,8 +90,8 @@ void fixture_peer_enter(struct mesh_peer *peer, uint64_t process_id, uint16_t co
 	peer->timer.expired = nothing;
 	peer->incoming = !control_port;
 	peer->control_port = control_port;
+	LIST_INSERT_HEAD(&peer->process->peers, peer, entry);
 	mesh_peer_process_set(peer, process_id);
-	mesh_peer_index_add(peer);
 }
 
 void fixture_teardown(void)

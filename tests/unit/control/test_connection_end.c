@@ -103,7 +103,7 @@ static void end_is_read(enum end how)
 	process_take();
 	mesh_rejoins_close(&fixture.setup.process);
 	for (i = 0; i < 2; i++)
-		mesh_peer_index_remove(&fixture.peers[i]);
+		mesh_peer_process_set(&fixture.peers[i], 0);
 	if (reset)
 		close(ends[0]);
 }

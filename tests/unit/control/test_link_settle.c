@@ -74,7 +74,6 @@ static void peer_enter(struct mesh_peer *peer)
 	peer->timer.expired = nothing;
 	peer->incoming = true;
 	mesh_peer_process_set(peer, PROCESS_ID);
-	mesh_peer_index_add(peer);
 }
 
 void tests_setup(void)
@@ -103,8 +102,8 @@ void tests_teardown(void)
 	if (before->link)
 		mesh_link_leave(before);
 	mesh_peer_user_remove(before, &circuit.user);
-	mesh_peer_index_remove(&again);
-	mesh_peer_index_remove(before);
+	mesh_peer_process_set(&again, 0);
+	mesh_peer_process_set(before, 0);
 	process_release();
 	fixture_teardown();
 }
