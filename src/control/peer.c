@@ -133,14 +133,6 @@ bool mesh_peer_refuses(const struct mesh_peer *peer, uint64_t cookie)
 	       (peer->refusal != MESH_REFUSAL_COOKIE || peer->sent_cookie == cookie);
 }
 
-void mesh_peer_drain(struct mesh_peer *peer, uint32_t comm, uint64_t until_ms)
-{
-	mesh_process_assert_locked(peer->process);
-	peer->stray = comm;
-	peer->stray_until_ms = until_ms;
-	mesh_peer_check(peer);
-}
-
 int mesh_peer_sink_begin(struct mesh_peer *peer)
 {
 	int ret = mesh_random(&peer->sink.token, sizeof(peer->sink.token));

@@ -344,13 +344,6 @@ MESH_HOLDS(process)
 bool mesh_peer_refuses(const struct mesh_peer *peer, uint64_t cookie);
 
 /**
- * The peer has something in flight on @comm, which we have freed: the engine polls until @until_ms;
- * 0: it is there.
- */
-MESH_HOLDS(process)
-void mesh_peer_drain(struct mesh_peer *peer, uint32_t comm, uint64_t until_ms);
-
-/**
  * Adds the peer's sink, at which greetings arrive, with a new token; mesh_peer_sink_end() removes
  * it if it is there. Both take domain->lock.
  *

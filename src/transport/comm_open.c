@@ -421,11 +421,14 @@ static void stray_handle(struct mesh_peer *peer, const struct mesh_frame *frame)
 		return;
 	if (frame->header.type != MESH_FRAME_CLOSE)
 		return;
-	if (!frame->close.closed)
-		mesh_peer_drain(peer, frame->to_comm,
-				mesh_clock_ms() + peer->process->config.dead_peer_timeout_s * 1000);
-	else if (peer->stray == frame->to_comm)
-		mesh_peer_drain(peer, 0, 0);
+	if (!frame->close.closed) {
+		peer->stray = frame->to_comm;
+		peer->stray_until_ms =
+			mesh_clock_ms() + peer->process->config.dead_peer_timeout_s * 1000;
+	} else if (peer->stray == frame->to_comm) {
+		peer->stray_until_ms = 0;
+	}
+	mesh_peer_check(peer); /* the engine polls until then */
 }
 
 /* A frame may come over each path of the comm, and names the comm by the id that it has there. */
