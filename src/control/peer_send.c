@@ -214,11 +214,12 @@ void mesh_peers_nics_changed(struct mesh_process *process)
 /* ---- PORT ------------------------------------------------------------------------------------ */
 
 MESH_HOLDS(process)
-static void port_send(struct mesh_peer *peer, const struct mesh_socket_table *sockets)
+static void port_send(struct mesh_peer *peer, uint64_t now_ms)
 {
 	struct mesh_frame frame = {.port = {.port = 0}};
 
-	peer->dialled_port = mesh_remote_dialled_port(sockets, peer->domain, peer->remote);
+	peer->dialled_port = mesh_remote_dialled_port(&peer->process->ports.sockets, peer->domain,
+						      peer->remote, now_ms);
 	frame.port.port = (uint16_t)peer->dialled_port;
 	if (peer->dialled_port)
 		mesh_peer_send(peer, &frame, MESH_FRAME_PORT);
@@ -230,12 +231,11 @@ static void ports_expired(struct mesh_timer *timer, uint64_t now_ms)
 	struct mesh_process_ports *ports =
 		mesh_container_of(timer, struct mesh_process_ports, timer);
 	struct mesh_process *process = mesh_container_of(ports, struct mesh_process, ports);
-	const struct mesh_socket_table *sockets = mesh_process_sockets(process, now_ms);
 	struct mesh_peer *peer;
 
 	LIST_FOREACH(peer, &process->peers, entry) {
 		if (peer->state == MESH_PEER_UP && peer->dialled_port < 0)
-			port_send(peer, sockets);
+			port_send(peer, now_ms);
 	}
 }
 
@@ -249,5 +249,5 @@ void mesh_peer_port_report(struct mesh_peer *peer)
 	peer->dialled_port = -1;
 	ports->timer.expired = ports_expired;
 	mesh_engine_timer_advance(&peer->process->engine, &ports->timer,
-				  ports->sockets.taken_ms + MESH_PROCESS_SOCKETS_MS);
+				  ports->sockets.taken_ms + MESH_SOCKETS_MS);
 }

@@ -2,7 +2,6 @@
 /* process.c - what all connections of the process share. */
 #include <stdio.h>
 
-#include "base/clock.h"
 #include "control/process.h"
 #include "fabric/poll.h"
 #include "nic/addr.h"
@@ -118,25 +117,6 @@ size_t mesh_process_eager_limit(const struct mesh_process *process, enum mesh_pr
 	size_t limit = process->config.eager_limit_bytes;
 
 	return provider != MESH_PROVIDER_TCP && limit > RXM_EAGER_MAX ? RXM_EAGER_MAX : limit;
-}
-
-const struct mesh_socket_table *mesh_process_sockets(struct mesh_process *process, uint64_t now_ms)
-{
-	struct mesh_socket_table *sockets = &process->ports.sockets;
-
-	mesh_process_assert_locked(process);
-	if (!sockets->taken_ms ||
-	    mesh_clock_elapsed_ms(sockets->taken_ms, now_ms) >= MESH_PROCESS_SOCKETS_MS)
-		mesh_socket_table_take(sockets, now_ms);
-	return sockets;
-}
-
-void mesh_process_sockets_free(struct mesh_process *process)
-{
-	mesh_process_assert_locked(process);
-	mesh_socket_table_free(&process->ports.sockets);
-	/* The process may start again, with an engine that knows no timer. */
-	mesh_engine_timer_cancel(&process->engine, &process->ports.timer);
 }
 
 void mesh_process_poll(struct mesh_process *process)

@@ -192,18 +192,6 @@ MESH_LOCK_FUNCTIONS(process, mesh_process, lock)
  */
 int mesh_process_offers(const struct mesh_process *process, struct mesh_endpoint_addr *endpoints);
 
-/**
- * The list of the process's sockets, made again if it is older than this: to make it takes a
- * millisecond for each thousand of descriptors.
- */
-#define MESH_PROCESS_SOCKETS_MS 250
-MESH_HOLDS(process)
-const struct mesh_socket_table *mesh_process_sockets(struct mesh_process *process, uint64_t now_ms);
-
-/** Frees the list. */
-MESH_HOLDS(process)
-void mesh_process_sockets_free(struct mesh_process *process);
-
 /** Polls each domain that no other thread is polling. No lock held, or process->lock. */
 void mesh_process_poll(struct mesh_process *process);
 

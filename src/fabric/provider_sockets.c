@@ -13,6 +13,7 @@
 #include <sys/time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/descriptors.h"
 #include "base/log.h"
 #include "base/memory.h"
@@ -198,8 +199,10 @@ static bool connection_note(void *arg, int number, int copy)
 	return true;
 }
 
-void mesh_socket_table_take(struct mesh_socket_table *table, uint64_t now_ms)
+static void table_renew(struct mesh_socket_table *table, uint64_t now_ms)
 {
+	if (table->taken_ms && mesh_clock_elapsed_ms(table->taken_ms, now_ms) < MESH_SOCKETS_MS)
+		return;
 	mesh_socket_table_free(table);
 	sockets_visit(connection_note, table);
 	table->taken_ms = now_ms;
@@ -389,15 +392,16 @@ bool mesh_unread_is_read(const struct mesh_found_sockets *unread)
 	return true;
 }
 
-uint16_t mesh_remote_dialled_port(const struct mesh_socket_table *table,
-				  const struct mesh_domain *domain,
-				  const struct mesh_remote *remote)
+uint16_t mesh_remote_dialled_port(struct mesh_socket_table *table, const struct mesh_domain *domain,
+				  const struct mesh_remote *remote, uint64_t now_ms)
 {
-	const struct mesh_socket_entry *entry = table->entries;
 	const struct mesh_flow *flow = remote->flow;
-	size_t i;
+	const struct mesh_socket_entry *entry;
 
-	for (i = 0; i < table->num && domain->provider != MESH_PROVIDER_VERBS_RXM; i++, entry++) {
+	if (domain->provider == MESH_PROVIDER_VERBS_RXM)
+		return 0;
+	table_renew(table, now_ms);
+	for (entry = table->entries; entry < table->entries + table->num; entry++) {
 		if (entry->peer_port == flow->port && entry->local_port != domain->port &&
 		    entry_joins(domain, flow, entry))
 			return entry->local_port;
@@ -414,18 +418,20 @@ void mesh_remote_dialled_from(struct mesh_domain *domain, struct mesh_remote *re
 
 /* ---- reading their state -------------------------------------------------------------------- */
 
-void mesh_remote_sockets_find(const struct mesh_socket_table *table, struct mesh_domain *domain,
-			      const struct mesh_remote *remote, struct mesh_remote_sockets *sockets)
+void mesh_remote_sockets_find(struct mesh_socket_table *table, struct mesh_domain *domain,
+			      const struct mesh_remote *remote, struct mesh_remote_sockets *sockets,
+			      uint64_t now_ms)
 {
-	const struct mesh_socket_entry *entry = table->entries;
-	size_t i;
+	const struct mesh_socket_entry *entry;
 
 	sockets->num = 0;
 	if (domain->provider == MESH_PROVIDER_VERBS_RXM)
 		return;
+	table_renew(table, now_ms);
 	mesh_transmit_lock(domain);
-	for (i = 0; i < table->num && sockets->num < MESH_REMOTE_SOCKETS_MAX; i++, entry++) {
-		if (entry_is_remotes(domain, remote, entry))
+	for (entry = table->entries; entry < table->entries + table->num; entry++) {
+		if (sockets->num < MESH_REMOTE_SOCKETS_MAX &&
+		    entry_is_remotes(domain, remote, entry))
 			sockets->sockets[sockets->num++] = (struct mesh_remote_socket){
 				.fd = entry->fd, .cookie = entry->cookie};
 	}

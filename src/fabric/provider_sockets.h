@@ -17,7 +17,11 @@ struct mesh_socket_entry {
 	uint16_t local_port, peer_port;
 };
 
-/* All of them, a list that takes long to make. Zeros: empty. */
+/*
+ * All of them; what could not be visited is missing. To make it takes a millisecond for each
+ * thousand of descriptors, so it is made again only when it is this old. Zeros: empty.
+ */
+#define MESH_SOCKETS_MS 250
 struct mesh_socket_table {
 	struct mesh_socket_entry *entries;
 	size_t num;
@@ -33,8 +37,6 @@ struct mesh_socket_table {
 int mesh_sockets_reserve(void);
 void mesh_sockets_release(void);
 
-/** Replaces the table's content; what could not be visited is missing. */
-void mesh_socket_table_take(struct mesh_socket_table *table, uint64_t now_ms);
 void mesh_socket_table_free(struct mesh_socket_table *table);
 
 /* One connection opened by each side, and the remains of two earlier ones. */
@@ -91,9 +93,8 @@ bool mesh_cut_sockets_are_closed(const struct mesh_found_sockets *cut);
  * The local TCP port of the connection that the provider opened to the remote; 0 if @table has
  * none, and on verbs.
  */
-uint16_t mesh_remote_dialled_port(const struct mesh_socket_table *table,
-				  const struct mesh_domain *domain,
-				  const struct mesh_remote *remote);
+uint16_t mesh_remote_dialled_port(struct mesh_socket_table *table, const struct mesh_domain *domain,
+				  const struct mesh_remote *remote, uint64_t now_ms);
 
 /** Stores the TCP port that the remote reports for the connection that its provider opened. */
 void mesh_remote_dialled_from(struct mesh_domain *domain, struct mesh_remote *remote,
@@ -106,9 +107,9 @@ void mesh_handshakes_limit(struct mesh_domain *domain);
  * Finds the provider's connections with @remote in @table; none on verbs. Takes
  * domain->transmit_lock.
  */
-void mesh_remote_sockets_find(const struct mesh_socket_table *table, struct mesh_domain *domain,
-			      const struct mesh_remote *remote,
-			      struct mesh_remote_sockets *sockets);
+void mesh_remote_sockets_find(struct mesh_socket_table *table, struct mesh_domain *domain,
+			      const struct mesh_remote *remote, struct mesh_remote_sockets *sockets,
+			      uint64_t now_ms);
 
 /**
  * Reads the state of those sockets that are still open and unchanged. Returns the number of @looks
