@@ -37,27 +37,15 @@
  * The plugin's registrations bypass that cache (domain_open.c), so it is switched off as a whole:
  * the monitor never starts then. libfabric offers only its environment variables for this. setenv()
  * is not safe beside another thread's getenv() before glibc 2.41, but NCCL itself calls setenv()
- * for each line of nccl.conf before it initializes a network plugin.
+ * for each line of nccl.conf before it initializes a network plugin. A process that sets
+ * FI_MR_CACHE_MONITOR or FI_MR_CACHE_MAX_COUNT keeps its own choice.
  */
-
-static void prevent(void)
+static void memory_hooks_prevent(void)
 {
 	/* fi_mr(3): a cache without entries is not opened, and starts no monitor. */
 	if (!getenv("FI_MR_CACHE_MONITOR") && setenv("FI_MR_CACHE_MAX_COUNT", "0", 0))
 		mesh_info("cannot switch off libfabric's cache of registrations: set "
 			  "FI_MR_CACHE_MAX_COUNT=0 before the program starts");
-}
-
-/*
- * Call it before the process's first call of fi_getinfo(), where libfabric reads its variables;
- * later it has no effect. A process that sets FI_MR_CACHE_MONITOR or FI_MR_CACHE_MAX_COUNT keeps
- * its own choice.
- */
-static void memory_hooks_prevent(void)
-{
-	static pthread_once_t done = PTHREAD_ONCE_INIT;
-
-	pthread_once(&done, prevent);
 }
 
 /*
@@ -69,8 +57,7 @@ static void memory_hooks_prevent(void)
  * prevents this. NCCL's own network calls it; libfabric's verbs does not. On newer kernels it does
  * nothing.
  */
-
-static void protect(void)
+static void verbs_fork_protect(void)
 {
 	/* Never closed: libfabric uses it. If it is missing, libfabric has no verbs either. */
 	void *library = dlopen("libibverbs.so.1", RTLD_NOW | RTLD_LOCAL);
@@ -93,24 +80,20 @@ static void protect(void)
 			strerror(ret));
 }
 
-/* Call it before the first registration. */
-static void verbs_fork_protect(void)
-{
-	static pthread_once_t done = PTHREAD_ONCE_INIT;
-
-	pthread_once(&done, protect);
-}
-
 /* ---- what libfabric offers ------------------------------------------------------------------ */
 
 int mesh_info_list(const struct mesh_nic *nic, const struct fi_info *hints, uint64_t flags,
 		   struct fi_info **list)
 {
+	static pthread_once_t hooks = PTHREAD_ONCE_INIT, forks = PTHREAD_ONCE_INIT;
+	const char *provider = hints->fabric_attr->prov_name;
 	char node[MESH_ADDR_TEXT_MAX + IF_NAMESIZE];
 	struct mesh_addr bare = nic->source;
 
 	/* libfabric reads its variables at the process's first call. */
-	memory_hooks_prevent();
+	pthread_once(&hooks, memory_hooks_prevent);
+	if (provider && strstr(provider, "verbs")) /* before the first registration */
+		pthread_once(&forks, verbs_fork_protect);
 	bare.scope_id = 0;
 	mesh_addr_text(&bare, node);
 	if (nic->source.scope_id) {
@@ -201,8 +184,6 @@ static int provider_query(const struct mesh_nic *nic, enum mesh_provider_id id,
 {
 	int i, ret = -ENODEV;
 
-	if (id == MESH_PROVIDER_VERBS_RXM)
-		verbs_fork_protect();
 	for (i = 0; i < 2 && ret && provider_fi_names[id][i]; i++)
 		ret = info_query(nic, provider_fi_names[id][i], id, info);
 	return ret;
@@ -221,7 +202,6 @@ void mesh_provider_rescan(const struct mesh_nic *nic)
 	hints = hints_alloc(provider_fi_names[MESH_PROVIDER_VERBS_RXM][0], &nic->source);
 	if (!hints)
 		return;
-	verbs_fork_protect();
 	if (!mesh_info_list(nic, hints, FI_RESCAN, &list))
 		fi_freeinfo(list);
 	fi_freeinfo(hints);
