@@ -62,8 +62,9 @@ struct mesh_verbs_fence {
 	struct mesh_op op;
 	struct mesh_domain *domain;
 	struct mesh_remote *remote;
-	uint64_t limit_ms;	     /* 0: as usual */
-	uint64_t begun_ms, tried_ms; /* tried: first posted, or refused by the provider; or 0 */
+	uint64_t limit_ms; /* 0: as usual */
+	/* It began; the connector has taken it; it was posted, or refused by the provider; or 0. */
+	uint64_t begun_ms, taken_ms, tried_ms;
 	/* All under domain->lock. */
 	enum fence_state state;
 	LIST_ENTRY(mesh_verbs_fence)
@@ -122,6 +123,8 @@ static struct mesh_verbs_fence *fence_take(struct mesh_domain *domain)
 	if (fence) {
 		LIST_REMOVE(fence, entry);
 		fence->state = FENCE_POSTING;
+		if (!fence->taken_ms)
+			fence->taken_ms = mesh_clock_ms();
 		work_set(domain, fence->remote);
 	}
 	mesh_domain_unlock(domain);
@@ -182,7 +185,8 @@ static bool is_late(const struct mesh_verbs_fence *fence, uint64_t since_ms, uin
 {
 	uint64_t now_ms = mesh_clock_ms();
 
-	if (fence->limit_ms && mesh_clock_elapsed_ms(fence->begun_ms, now_ms) >= fence->limit_ms)
+	if (fence->limit_ms && fence->taken_ms &&
+	    mesh_clock_elapsed_ms(fence->taken_ms, now_ms) >= fence->limit_ms)
 		return true;
 	return mesh_clock_elapsed_ms(since_ms, now_ms) >= limit_ms;
 }

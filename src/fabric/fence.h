@@ -14,7 +14,7 @@ struct mesh_fence {
 	struct mesh_remote *remote;
 	struct mesh_verbs_fence *verbs; /* NULL, or in progress */
 	struct mesh_found_sockets cut;	/* on tcp: what was disconnected */
-	uint64_t limit_ms;		/* on verbs: of the whole fence; 0: as usual */
+	uint64_t limit_ms;		/* on verbs: once it has its turn; 0: as usual */
 	/* Connections that ended; or a negative errno: on verbs the caller closes the endpoint. */
 	int result;
 };

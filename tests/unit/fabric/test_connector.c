@@ -289,11 +289,11 @@ TEST(write_connects)
 	assert_int_equal(fake.receives.num, domain->num_receive_buffers + 1); /* posted again */
 }
 
-/* A fence waits for its turn, longer than it would for the provider. */
-TEST(fence_waits)
+/* A fence waits for its turn, longer than it would for the provider, or for the peer. */
+static void fence_waits(uint64_t limit_ms)
 {
 	struct mesh_remote *peer = stranger_open(1), *other = fake_remote_open(domain, 2);
-	struct mesh_fence fence = {.domain = domain, .remote = other};
+	struct mesh_fence fence = {.domain = domain, .remote = other, .limit_ms = limit_ms};
 	uint64_t begin_ms = mesh_clock_ms();
 
 	fake.writes_end_with = 10; /* a refusal of the peer's NIC */
@@ -306,6 +306,16 @@ TEST(fence_waits)
 	assert_int_equal(fake.on[FAKE_WRITE].calls, 1);
 	fence_await(&fence, 1);
 	assert_false(other->flow->connected);
+}
+
+TEST(fence_waits)
+{
+	fence_waits(0);
+}
+
+TEST(short_fence_waits)
+{
+	fence_waits(500);
 }
 
 /* The fence's write is inside. */
