@@ -276,7 +276,7 @@ static enum mesh_refusal ways_find(struct mesh_circuit *circuit)
 	struct mesh_circuit_opening *opening = circuit->opening;
 	const struct mesh_frame_open *request = &opening->request;
 
-	if (mesh_handle_decode(request->handle, &opening->handle))
+	if (mesh_handle_decode(request->handle, &opening->handle) || opening->handle.foreign)
 		return MESH_REFUSAL_VERSION;
 	circuit->cookie = opening->handle.cookie;
 	circuit->listen_id = opening->handle.listen_id;

@@ -166,11 +166,8 @@ static int handle_read(const struct mesh_process *process, const void *bytes,
 {
 	int ret = mesh_handle_decode(bytes, handle);
 	char node[MESH_NODE_NAME_MAX];
-	bool foreign = ret == -EPROTONOSUPPORT;
 
-	if (foreign)
-		ret = mesh_handle_decode_foreign(bytes, handle) ? -EPROTONOSUPPORT : 0;
-	if (foreign && (ret || !handle->connect_id)) {
+	if (ret == -EPROTONOSUPPORT || (!ret && handle->foreign && !handle->connect_id)) {
 		mesh_handle_node(bytes, node);
 		mesh_warn("node %s got a handle of another version of this plugin from %s%s: it "
 			  "has protocol %u, and nccl-net-mesh %s here has protocol %d. Install the "

@@ -225,28 +225,17 @@ static int contents_decode(const struct handle_wire *wire, struct mesh_handle *h
 	return 0;
 }
 
-/* A handle of a version from @first to @last. */
-static int versions_decode(const void *bytes, uint8_t first, uint8_t last,
-			   struct mesh_handle *handle)
+int mesh_handle_decode(const void *bytes, struct mesh_handle *handle)
 {
 	struct handle_wire wire;
+	int ret = -EPROTO;
 
 	memcpy(&wire, bytes, sizeof(wire));
 	if (wire.magic != HANDLE_MAGIC)
 		return -EPROTO;
-	if (wire.version < first || wire.version > last)
-		return -EPROTONOSUPPORT;
-	return contents_decode(&wire, handle);
-}
-
-int mesh_handle_decode(const void *bytes, struct mesh_handle *handle)
-{
-	return versions_decode(bytes, MESH_PROTOCOL_VERSION, MESH_PROTOCOL_VERSION, handle);
-}
-
-int mesh_handle_decode_foreign(const void *bytes, struct mesh_handle *handle)
-{
-	return versions_decode(bytes, MESH_DIALLED_VERSION_MIN, UINT8_MAX, handle);
+	if (wire.version >= MESH_DIALLED_VERSION_MIN)
+		ret = contents_decode(&wire, handle);
+	return ret && wire.version != MESH_PROTOCOL_VERSION ? -EPROTONOSUPPORT : ret;
 }
 
 bool mesh_handle_nic_add(struct mesh_handle *handle, const struct mesh_endpoint_addr *endpoint)

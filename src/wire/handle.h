@@ -29,7 +29,7 @@ struct mesh_handle {
 	uint8_t dev;	       /* the NIC that NCCL chose on the listening side: a hint */
 	uint16_t near;	       /* bit mask of the NICs' numbers: those near @dev, and itself */
 	uint8_t total_nics;    /* NICs of the node, of which num_endpoints fitted into the handle */
-	bool foreign;	       /* read by mesh_handle_decode_foreign() */
+	bool foreign;	       /* of another protocol version */
 	char node[MESH_NODE_NAME_MAX]; /* the listener's name, cut to what fits; may be "" */
 	int num_endpoints;
 	struct mesh_endpoint_addr endpoints[MESH_NICS_MAX];
@@ -44,20 +44,13 @@ struct mesh_handle {
 int mesh_handle_encode(const struct mesh_handle *handle, void *bytes);
 
 /**
- * Reads MESH_HANDLE_BYTES untrusted bytes.
+ * Reads MESH_HANDLE_BYTES untrusted bytes. A handle of another protocol version, from
+ * MESH_DIALLED_VERSION_MIN on, leads to its listener as well: it is @handle->foreign.
  *
  * Returns 0; -EPROTO if this is not a handle of this plugin, or a damaged one; -EPROTONOSUPPORT for
- * a handle of another protocol version. @handle is written on success only.
+ * an older one, or a damaged one of another version. @handle is written on success only.
  */
 int mesh_handle_decode(const void *bytes, struct mesh_handle *handle);
-
-/**
- * The same for a handle of another protocol version, which leads to its listener as well.
- *
- * Returns 0; -EPROTO if it is damaged; -EPROTONOSUPPORT if it is older than
- * MESH_DIALLED_VERSION_MIN. @handle is written on success only.
- */
-int mesh_handle_decode_foreign(const void *bytes, struct mesh_handle *handle);
 
 /** True if the handle had no room for all NICs of its node, and they are not known otherwise. */
 static inline bool mesh_handle_lacks_nics(const struct mesh_handle *handle)

@@ -47,7 +47,7 @@ static void decode(const uint8_t *bytes)
 {
 	struct mesh_handle handle;
 
-	if (mesh_handle_decode(bytes, &handle) && mesh_handle_decode_foreign(bytes, &handle))
+	if (mesh_handle_decode(bytes, &handle))
 		return;
 	if (handle.num_endpoints < 0 || handle.num_endpoints > MESH_NICS_MAX)
 		abort();
