@@ -145,84 +145,26 @@ static bool is_routed(const struct mesh_endpoint_addr *local,
 	       router->leads(local, remote, router->arg);
 }
 
-/* Matches the NICs of both sides: pairs that have no NIC in common. */
-struct matching {
-	const struct scored_candidate *scored; /* the best first */
-	int count;
-	int of_local[MESH_NICS_MAX];  /* index into scored, -1: no pair */
-	int of_remote[MESH_NICS_MAX]; /* the same */
-	uint32_t visited;	      /* remote NICs, in one search */
-};
-
 /*
- * The best candidate of this local NIC whose remote NIC was not visited and is free, or else taken;
- * -1 if there is none.
- */
-static int candidate_of_local(const struct matching *matching, int local, bool taken)
-{
-	int i, remote;
-
-	for (i = 0; i < matching->count; i++) {
-		remote = matching->scored[i].candidate.remote;
-		if (matching->scored[i].candidate.local == local &&
-		    !(matching->visited & 1u << remote) &&
-		    (matching->of_remote[remote] >= 0) == taken)
-			return i;
-	}
-	return -1;
-}
-
-/*
- * Finds a pair for this local NIC. If every remote NIC that it reaches is taken, the local NIC of
- * one of those pairs moves to another (an augmenting path); the number of a node's NICs bounds the
- * depth.
- */
-static bool local_match(struct matching *matching, int local)
-{
-	int i, remote, holder;
-
-	while ((i = candidate_of_local(matching, local, false)) >= 0 ||
-	       (i = candidate_of_local(matching, local, true)) >= 0) {
-		remote = matching->scored[i].candidate.remote;
-		matching->visited |= 1u << remote;
-		holder = matching->of_remote[remote];
-		if (holder >= 0 && !local_match(matching, matching->scored[holder].candidate.local))
-			continue;
-		matching->of_local[local] = i;
-		matching->of_remote[remote] = i;
-		return true;
-	}
-	return false;
-}
-
-/*
- * Moves to the choice as many pairs as possible without a NIC in common, the best first. @first: no
- * pair has been chosen before, so that none of these shares a NIC with a better one. Returns how
+ * Moves to the choice the best pair, and each next one without a NIC in common with these. @first:
+ * no pair has been chosen before, so that none of these shares a NIC with a better one. Returns how
  * many are left.
  */
 static int round_choose(struct scored_candidate *scored, int count, bool first,
 			struct mesh_path_choice *choice)
 {
-	struct matching matching = {.scored = scored, .count = count};
 	struct mesh_path_candidate *pair;
-	uint32_t done = 0;
+	uint32_t locals = 0, remotes = 0;
 	int i, left = 0;
 
-	for (i = 0; i < MESH_NICS_MAX; i++)
-		matching.of_local[i] = matching.of_remote[i] = -1;
-	for (i = 0; i < count; i++) {
-		if (done & 1u << scored[i].candidate.local)
-			continue;
-		done |= 1u << scored[i].candidate.local;
-		matching.visited = 0;
-		local_match(&matching, scored[i].candidate.local);
-	}
 	for (i = 0; i < count; i++) {
 		pair = &scored[i].candidate;
-		if (matching.of_local[pair->local] != i) {
+		if (locals & 1u << pair->local || remotes & 1u << pair->remote) {
 			scored[left++] = scored[i];
 			continue;
 		}
+		locals |= 1u << pair->local;
+		remotes |= 1u << pair->remote;
 		pair->reason = first ? score_reason(scored[i].score, pair->class)
 				     : MESH_PATH_WHY_SHARES;
 		choice->candidates[choice->num_candidates++] = *pair;

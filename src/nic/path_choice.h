@@ -100,8 +100,8 @@ struct mesh_path_choice {
  * Finds all direct paths between @local and @remote, best first.
  *
  * A path exists if each address lies in the other's subnet by their real prefix lengths.
- * Order: in rounds. Each round has as many paths as possible without a NIC in common, so that the
- * first k candidates use k different cables. Within a round: routable addresses before link-local
+ * Order: in rounds. The paths of a round have no NIC in common, so that the first k candidates use
+ * k different cables. Within a round: routable addresses before link-local
  * ones (every link has the same fe80::/64), then the NICs that NCCL chose, then @hints->spread.
  */
 void mesh_path_choose(const struct mesh_endpoint_addr *local, int num_local,

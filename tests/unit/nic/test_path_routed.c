@@ -29,7 +29,7 @@ TEST(orders)
 	} cases[] = {
 		/* The direct path first, although NCCL chose other NICs; it is not asked for. */
 		{"10.1.0.1/24 10.2.0.1/24", "10.3.0.1/24 10.2.0.2/24", paths_lead_all, 3, 3, true,
-		 false, "1-1 0-1r 1-0r 0-0r", -1, 4, 3},
+		 false, "1-1 0-0r 0-1r 1-0r", -1, 4, 3},
 		/* Only the pairs that the kernel connects. */
 		{"10.1.0.0/31 10.1.0.2/31 10.1.0.4/31 10.1.0.6/31",
 		 "10.2.0.0/31 10.2.0.2/31 10.2.0.4/31 10.2.0.6/31", paths_lead_rails, 5, 4, true,
