@@ -9,7 +9,7 @@
 #include "nic/addr.h"
 #include "nic/nic.h"
 #include "nic/user_lists.h"
-#include "system/drain_marks.h"
+#include "system/stats_file.h"
 #include "system/sysfs.h"
 
 /* What the checks examine. Plain data, so that tests can make one. */

@@ -10,7 +10,7 @@
 #include "common/finding.h"
 #include "common/subnet.h"
 #include "nic/nic.h"
-#include "system/route.h"
+#include "system/node.h"
 
 /* ---- NICs that share a subnet ----------------------------------------------------------- */
 

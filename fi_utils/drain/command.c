@@ -11,7 +11,6 @@
 
 #include "base/clock.h"
 #include "base/config.h"
-#include "system/drain_marks.h"
 #include "system/stats_file.h"
 
 #include "commands.h"

@@ -16,7 +16,7 @@
 #include "peer/relays.h"
 #include "peer/self.h"
 #include "peer/wire.h"
-#include "system/route.h"
+#include "system/node.h"
 
 /* The plugin takes a node without a site as one of every site: see src/setup/connect_lanes.c. */
 static void one_sided_say(const struct peer_checker *checker, const struct peer *peer,

@@ -15,7 +15,7 @@
 #include "nic/graph.h"
 #include "nic/graph_routes.h"
 #include "nic/path_choice.h"
-#include "system/route.h"
+#include "system/node.h"
 #include "topo/map.h"
 #include "topo/path.h"
 

@@ -24,7 +24,7 @@
 #include "fabric/endpoint.h"
 #include "fabric/provider_sockets.h"
 #include "nic/rdma_port.h"
-#include "system/route.h"
+#include "system/node.h"
 #include "wire/message.h"
 #include "wire/stats.h"
 

@@ -5,7 +5,7 @@
 #include "control/process.h"
 #include "fabric/poll.h"
 #include "nic/addr.h"
-#include "system/drain_marks.h"
+#include "system/stats_file.h"
 #include "system/nic_table.h"
 
 /*

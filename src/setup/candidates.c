@@ -11,7 +11,7 @@
 #include "fabric/provider.h"
 #include "nic/nic.h"
 #include "setup/candidates.h"
-#include "system/route.h"
+#include "system/node.h"
 
 /* Room for the names of all NICs. */
 #define NEAR_TEXT_MAX (MESH_NICS_MAX * (IF_NAMESIZE + 2))

@@ -11,7 +11,7 @@
 #include "setup/drain.h"
 #include "setup/nic_watch.h"
 #include "setup/setup.h"
-#include "system/drain_marks.h"
+#include "system/stats_file.h"
 
 struct mesh_drain {
 	struct mesh_watch watch;

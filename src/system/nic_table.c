@@ -22,7 +22,6 @@
 #include "system/nic_table.h"
 #include "system/node.h"
 #include "system/sysfs.h"
-#include "system/sysfs_rdma.h"
 
 /* A VLAN on a bond on a port is two steps up from it. */
 #define LOWER_STEPS 2

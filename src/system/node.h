@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* node.h - who this node is, and its links and addresses, as the kernel reports them. */
+/* node.h - who this node is, and its links, addresses and routes, as the kernel reports them. */
 #ifndef MESH_SYSTEM_NODE_H
 #define MESH_SYSTEM_NODE_H
 
@@ -34,5 +34,24 @@ const char *mesh_node_name(const char *setting, char *name, size_t size);
  * Returns 0; -ENOMEM; -EIO if the kernel gives no valid answer (logged).
  */
 int mesh_netlink_load(struct mesh_nic **nics, int *num_nics);
+
+/**
+ * Asks for the route of a packet from @source (an address of this node) to @destination, as `ip
+ * route get DESTINATION from SOURCE` does.
+ *
+ * @ifindex: the interface by which it would leave
+ *
+ * Returns 0; -ENETUNREACH and the like if the kernel has no such route; -EIO if it does not
+ * answer. Logs nothing.
+ */
+int mesh_route_find(const struct mesh_addr *source, const struct mesh_addr *destination,
+		    unsigned int *ifindex);
+
+/**
+ * True if the kernel's route of a packet from @source, an address of the NIC @ifindex, to
+ * @destination leaves by that NIC. Logs nothing.
+ */
+bool mesh_route_leads(const struct mesh_addr *source, unsigned int ifindex,
+		      const struct mesh_addr *destination);
 
 #endif

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * stats_file.h - where the pages of counters are, and how a process creates its own.
+ * stats_file.h - where the pages of counters are, how a process creates its own, and the marks of
+ * drain.
  *
  * A file is called <pid>-<16 hex digits>.mesh and lies in a folder that only its user can enter.
  * Its process holds a lock on it (flock) for as long as it lives, and the kernel releases the lock
@@ -11,6 +12,7 @@
 #define MESH_SYSTEM_STATS_FILE_H
 
 #include <limits.h>
+#include <net/if.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -72,5 +74,43 @@ int mesh_stats_folder_make(const char *setting, char *path);
  */
 int mesh_stats_folder_walk(int folder_fd, uid_t owner,
 			   void (*visit)(void *arg, const char *name, int fd), void *arg);
+
+/*
+ * ---- drain marks: which NICs a user has taken out of use: `fi_mesh drain` and `undrain`
+ *
+ * A mark is an empty file drain-<netdev> in the folder of the counters, where only its user and root
+ * can write. It stays until it is removed, or until the next boot.
+ */
+
+/* The marked NICs. More than these are not read. */
+#define MESH_DRAIN_MARKS_MAX 32
+
+struct mesh_drain_marks {
+	char netdevs[MESH_DRAIN_MARKS_MAX][IF_NAMESIZE];
+	int num;
+};
+
+/** True if the NIC is marked. */
+bool mesh_drain_marks_have(const struct mesh_drain_marks *marks, const char *netdev);
+
+/** True if this may be the name of a NIC: it fits, and it is no path. */
+bool mesh_drain_netdev_is_valid(const char *netdev);
+
+/**
+ * Reads the marks of an open folder. Returns 0, or a negative errno, and then @marks is unchanged.
+ */
+int mesh_drain_marks_read(int folder_fd, struct mesh_drain_marks *marks);
+
+/** Makes or removes the mark of a NIC in an open folder. Returns 0 or a negative errno. */
+int mesh_drain_mark_set(int folder_fd, const char *netdev, bool marked);
+
+/**
+ * Opens a descriptor that becomes readable when a mark in a folder is made or removed that
+ * mesh_drain_watch_add() has added; mesh_drain_watch_clear() reads what it has. Both return 0 or
+ * more, or a negative errno.
+ */
+int mesh_drain_watch_open(void);
+int mesh_drain_watch_add(int fd, int folder_fd);
+void mesh_drain_watch_clear(int fd);
 
 #endif

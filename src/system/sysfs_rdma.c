@@ -10,7 +10,6 @@
 #include "base/memory.h"
 #include "nic/rdma_port.h"
 #include "system/sysfs.h"
-#include "system/sysfs_rdma.h"
 
 #define CLASS "class/infiniband"
 /* A port number is a byte (rdma_is_port_valid); a GID index fits 16 bits. */

@@ -5,7 +5,7 @@
 #include "check/checks.h"
 #include "common/finding.h"
 #include "common/pci_link.h"
-#include "system/sysfs_rdma.h"
+#include "system/sysfs.h"
 
 #include "machine_fixture.h"
 #include "unit.h"

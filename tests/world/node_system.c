@@ -12,7 +12,6 @@
 #include <net/if_arp.h>
 
 #include "system/node.h"
-#include "system/route.h"
 
 #include "kernel.h"
 

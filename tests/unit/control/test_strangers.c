@@ -8,7 +8,7 @@
 
 #include "base/version.h"
 #include "setup/listener.h"
-#include "system/route.h"
+#include "system/node.h"
 #include "wire/handle.h"
 
 #include "comm_inside.h"

@@ -2,7 +2,6 @@
 /* test_fi_mesh_drain.c - what `fi_mesh drain` makes of the pages of the processes. */
 #include "commands.h"
 #include "common/output.h"
-#include "system/drain_marks.h"
 #include "system/stats_file.h"
 
 #include "printed.h"

@@ -9,7 +9,7 @@
 #include "peer/paths.h"
 #include "peer/relays.h"
 #include "peer/wire.h"
-#include "system/route.h"
+#include "system/node.h"
 
 #include "printed.h"
 #include "unit.h"

@@ -9,7 +9,6 @@
 #include "nic/nic_select.h"
 #include "nic/rdma_port.h"
 #include "system/sysfs.h"
-#include "system/sysfs_rdma.h"
 
 #include "log_capture.h"
 #include "nic_named.h"

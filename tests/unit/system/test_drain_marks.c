@@ -5,7 +5,7 @@
 #include <sys/stat.h>
 
 #include "base/descriptors.h"
-#include "system/drain_marks.h"
+#include "system/stats_file.h"
 
 #include "unit.h"
 

@@ -2,7 +2,7 @@
 /* test_route.c - the kernel's route, with and without a source route. */
 #include <net/if.h>
 
-#include "system/route.h"
+#include "system/node.h"
 
 #include "namespace.h"
 #include "unit.h"

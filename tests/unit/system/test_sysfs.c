@@ -5,7 +5,6 @@
 
 #include "common/pci_link.h"
 #include "system/sysfs.h"
-#include "system/sysfs_rdma.h"
 
 #include "sysfs_fixture.h"
 #include "unit.h"
