@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* stats_file.c - the folders of pages of counters, this process's page, and the marks of drain there. */
+/* stats_file.c - folders of pages of counters, this process's page, and the marks of drain. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>

@@ -78,8 +78,8 @@ int mesh_stats_folder_walk(int folder_fd, uid_t owner,
 /*
  * ---- drain marks: which NICs a user has taken out of use: `fi_mesh drain` and `undrain`
  *
- * A mark is an empty file drain-<netdev> in the folder of the counters, where only its user and root
- * can write. It stays until it is removed, or until the next boot.
+ * A mark is an empty file drain-<netdev> in the folder of the counters, where only its user and
+ * root can write. It stays until it is removed, or until the next boot.
  */
 
 /* The marked NICs. More than these are not read. */
