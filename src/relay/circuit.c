@@ -16,16 +16,10 @@
 
 /* The largest granule of a circuit, in bytes. */
 #define GRANULE_MAX ((size_t)64 << 10)
-/* Of a circuit that grows, at least: its smallest limit is two of them. */
-#define GRANULE_GROWING (MESH_CIRCUIT_BYTES_MIN / 2)
 /* A circuit takes this part of what is left at most, or the least: others shall find room, too. */
 #define MEMORY_PART 16
-/* Circuits begin with this part of all memory. */
-#define BEGIN_PART 2
-/* This part is for circuits with the least: 2,048 of them by default. */
+/* This part of all memory is for circuits with the least: 2,048 of them by default. */
 #define LEAST_PART 4
-/* A circuit grows when it has been short of memory so often. */
-#define SHORTAGES 16
 
 /* ---- a side as the user of a peer ---------------------------------------------------------- */
 
@@ -169,13 +163,12 @@ static int memory_reserve(struct mesh_circuit *circuit)
 {
 	struct mesh_relay *relay = circuit->relay;
 	uint64_t all = relay->process->config.relay_memory_bytes, taken = relay->memory;
-	uint64_t most = all / BEGIN_PART;
+	uint64_t most = all - all / LEAST_PART;
 	size_t granule = GRANULE_MAX;
 
 	most = most > taken ? (most - taken) / MEMORY_PART : 0;
 	while (granule > MESH_GRANULE_MIN && granule * MESH_GRANULES > most)
 		granule /= 2;
-	/* More may be taken than there is, for a moment: by one that finds that it cannot grow. */
 	if (taken + granule * MESH_GRANULES > all)
 		return -ENOSPC;
 	circuit->bytes = granule * MESH_GRANULES;
@@ -183,55 +176,24 @@ static int memory_reserve(struct mesh_circuit *circuit)
 	return 0;
 }
 
-/*
- * Nothing is longer than the memory of the next relay: more than that is given back. Memory that is
- * not pinned has addresses for more than it may use, so that it can grow.
- */
+/* Nothing is longer than the memory of the next relay: more than that is given back. */
 MESH_HOLDS(process)
 static int memory_map(struct mesh_circuit *circuit)
 {
-	size_t size, next = mesh_hop_least(&circuit->hop);
+	size_t next = mesh_hop_bytes(&circuit->hop);
 	void *memory;
 
 	if (circuit->down.is_relay && next < circuit->bytes) {
 		circuit->relay->memory -= circuit->bytes - next;
 		circuit->bytes = next;
 	}
-	circuit->granule = (circuit->bytes + MESH_GRANULES - 1) / MESH_GRANULES;
-	if (circuit->granule < GRANULE_GROWING && circuit->bytes >= MESH_CIRCUIT_BYTES_MIN &&
-	    !mesh_domain_pins(circuit->up.domain) && !mesh_domain_pins(circuit->down.domain))
-		circuit->granule = GRANULE_GROWING;
-	circuit->limit = (unsigned int)(circuit->bytes / circuit->granule);
-	size = circuit->granule * MESH_GRANULES;
-	memory = mmap(NULL, size, PROT_READ | PROT_WRITE,
+	circuit->granule = circuit->bytes / MESH_GRANULES;
+	memory = mmap(NULL, circuit->bytes, PROT_READ | PROT_WRITE,
 		      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	if (memory == MAP_FAILED)
 		return -ENOMEM;
 	circuit->memory = memory;
 	return 0;
-}
-
-void mesh_circuit_grow(struct mesh_circuit *circuit)
-{
-	struct mesh_relay *relay = circuit->relay;
-	uint64_t all = relay->process->config.relay_memory_bytes;
-	unsigned int more = circuit->limit;
-	size_t bytes;
-
-	mesh_circuit_assert_locked(circuit);
-	if (more > MESH_GRANULES - circuit->limit)
-		more = MESH_GRANULES - circuit->limit;
-	if (!more || ++circuit->shortages % SHORTAGES)
-		return;
-	bytes = more * circuit->granule;
-	if (atomic_fetch_add(&relay->memory, bytes) + bytes > all - all / LEAST_PART) {
-		atomic_fetch_sub(&relay->memory, bytes);
-		return;
-	}
-	circuit->bytes += bytes;
-	circuit->limit += more; /* the next ARRIVED has it */
-	circuit->counters->memory = circuit->bytes;
-	circuit->counters->slots = circuit->limit;
 }
 
 MESH_HOLDS(process)
@@ -240,7 +202,7 @@ static void memory_close(struct mesh_circuit *circuit)
 	mesh_mr_close(circuit->mr_up);
 	mesh_mr_close(circuit->mr_down);
 	if (circuit->memory)
-		munmap(circuit->memory, circuit->granule * MESH_GRANULES);
+		munmap(circuit->memory, circuit->bytes);
 	circuit->relay->memory -= circuit->bytes;
 }
 
@@ -308,7 +270,7 @@ void mesh_circuit_counters_open(struct mesh_circuit *circuit)
 	if (counters)
 		circuit->counters = counters;
 	circuit->counters->memory = circuit->bytes;
-	circuit->counters->slots = circuit->limit;
+	circuit->counters->slots = MESH_GRANULES;
 	mesh_circuit_unlock(circuit);
 }
 
@@ -335,12 +297,13 @@ static uint64_t counters_close(struct mesh_circuit *circuit)
 int mesh_circuit_memory_register(struct mesh_circuit *circuit)
 {
 	int ret = memory_map(circuit);
-	size_t size = circuit->granule * MESH_GRANULES;
 
 	if (!ret)
-		ret = mesh_mr_open(circuit->up.domain, circuit->memory, size, &circuit->mr_up);
+		ret = mesh_mr_open(circuit->up.domain, circuit->memory, circuit->bytes,
+				   &circuit->mr_up);
 	return ret ? ret
-		   : mesh_mr_open(circuit->down.domain, circuit->memory, size, &circuit->mr_down);
+		   : mesh_mr_open(circuit->down.domain, circuit->memory, circuit->bytes,
+				  &circuit->mr_down);
 }
 
 void mesh_circuits_domains_learn(struct mesh_relay *relay)

@@ -123,12 +123,9 @@ struct mesh_circuit {
 	uint32_t listen_id;
 	char origin[MESH_NODE_NAME_MAX], target[MESH_NODE_NAME_MAX]; /* constant */
 
-	/* Our memory: addresses for MESH_GRANULES granules; constant while OPEN. */
+	/* Our memory, of MESH_GRANULES granules; constant while OPEN. */
 	uint8_t *memory;
-	size_t granule; /* bytes */
-	/* circuit->lock. The writer may use those before the limit, which only grows. */
-	unsigned int limit, shortages;
-	size_t bytes; /* of relay->memory. circuit->lock */
+	size_t granule, bytes; /* bytes: of relay->memory, and of memory */
 	struct mesh_mr *mr_up, *mr_down;
 
 	_Atomic(int) error; /* negative errno: it is broken; set under the lock */
@@ -185,10 +182,6 @@ void mesh_circuit_counters_open(struct mesh_circuit *circuit);
 /** Registers the circuit's memory on both links. Returns 0 or a negative errno (logged). */
 MESH_HOLDS(process)
 int mesh_circuit_memory_register(struct mesh_circuit *circuit);
-
-/** The node that writes there was short of memory: gives it more, if there is some left. */
-MESH_HOLDS(circuit)
-void mesh_circuit_grow(struct mesh_circuit *circuit);
 
 /** Moves a side on: not back. */
 MESH_HOLDS(process)

@@ -167,8 +167,7 @@ void mesh_circuit_up_begin(struct mesh_circuit *circuit)
 MESH_HOLDS(circuit)
 static void arrived_push(struct mesh_circuit *circuit)
 {
-	struct mesh_message_arrived payload = {.granules = circuit->arrived,
-					       .limit = circuit->limit};
+	struct mesh_message_arrived payload = {.granules = circuit->arrived};
 	const struct mesh_message_header header = {
 		.type = MESH_MESSAGE_ARRIVED,
 		.length = sizeof(payload),
@@ -357,10 +356,10 @@ MESH_HOLDS(circuit)
 static bool segment_is_valid(const struct mesh_circuit *circuit,
 			     const struct mesh_message_relayed *what)
 {
-	return circuit->down.known && what->granule < circuit->limit &&
-	       what->length <= (circuit->limit - what->granule) * circuit->granule &&
+	return circuit->down.known && what->granule < MESH_GRANULES &&
+	       what->length <= (MESH_GRANULES - what->granule) * circuit->granule &&
 	       !circuit->held[what->granule].circuit &&
-	       (!circuit->down.is_relay || what->length <= mesh_hop_least(&circuit->hop));
+	       (!circuit->down.is_relay || what->length <= mesh_hop_bytes(&circuit->hop));
 }
 
 MESH_HOLDS(circuit)
@@ -382,8 +381,6 @@ static void segment_take(struct mesh_circuit *circuit, const struct mesh_message
 	held->what = *what;
 	held->seq = header->seq;
 	held->size = header->size;
-	if (what->wants)
-		mesh_circuit_grow(circuit);
 	slots_count(circuit, held, 1);
 	last = (circuit->first_waiting + circuit->num_waiting++) % MESH_GRANULES;
 	circuit->waiting[last] = what->granule;
@@ -397,7 +394,6 @@ static void segments_arrived(struct mesh_circuit *circuit,
 	struct mesh_hop_segment *segment;
 	unsigned int i;
 
-	mesh_hop_limit_raise(&circuit->hop, arrived);
 	for (i = 0; i < MESH_GRANULES && circuit->down.is_relay; i++) {
 		segment = arrived->granules >> i & 1 ? mesh_hop_arrived(&circuit->hop, i) : NULL;
 		if (segment) {

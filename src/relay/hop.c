@@ -13,13 +13,11 @@ int mesh_hop_open(struct mesh_hop *hop, const struct mesh_frame_opened *opened)
 	hop->segments = calloc(MESH_GRANULES, sizeof(*hop->segments));
 	if (!hop->segments)
 		return -ENOMEM;
-	hop->least = hop->limit = MESH_GRANULES;
 	if (!opened)
 		return 0;
 	hop->address = opened->address;
 	hop->key = opened->key;
 	hop->granule = opened->granule;
-	hop->least = hop->limit = opened->limit;
 	return 0;
 }
 
@@ -49,25 +47,16 @@ static int granules_find(const struct mesh_hop *hop, unsigned int count)
 {
 	unsigned int first;
 
-	for (first = 0; first + count <= hop->limit; first++) {
+	for (first = 0; first + count <= MESH_GRANULES; first++) {
 		if (!(hop->used & bits_of(first, count)))
 			return (int)first;
 	}
 	return -EAGAIN;
 }
 
-bool mesh_hop_has_room(struct mesh_hop *hop, size_t size)
+bool mesh_hop_has_room(const struct mesh_hop *hop, size_t size)
 {
-	bool has_room = granules_find(hop, granules_of(hop, size)) >= 0;
-
-	hop->wants |= !has_room;
-	return has_room;
-}
-
-void mesh_hop_limit_raise(struct mesh_hop *hop, const struct mesh_message_arrived *arrived)
-{
-	if (arrived->limit > hop->limit)
-		hop->limit = arrived->limit;
+	return granules_find(hop, granules_of(hop, size)) >= 0;
 }
 
 MESH_HOLDS(domain)
@@ -83,7 +72,7 @@ static void write_completed(struct mesh_op *op, int error)
 }
 
 /* Completes RELAYED, which the caller has begun. */
-static void relayed_finish(const struct mesh_write *write, unsigned int granule, bool wants)
+static void relayed_finish(const struct mesh_write *write, unsigned int granule)
 {
 	struct mesh_message_relayed *relayed = mesh_message_relayed_of(write->behind->bytes);
 
@@ -91,7 +80,6 @@ static void relayed_finish(const struct mesh_write *write, unsigned int granule,
 	relayed->key = write->key;
 	relayed->length = (uint32_t)write->size;
 	relayed->granule = (uint8_t)granule;
-	relayed->wants = wants;
 }
 
 int mesh_hop_write(struct mesh_hop *hop, const struct mesh_write *write, void *owner)
@@ -112,7 +100,7 @@ int mesh_hop_write(struct mesh_hop *hop, const struct mesh_write *write, void *o
 	segment->posted_ns = write->now_ns;
 	segment->granules = count;
 	if (hop->granule) {
-		relayed_finish(write, (unsigned int)first, hop->wants);
+		relayed_finish(write, (unsigned int)first);
 		into.address = hop->address + (size_t)first * hop->granule;
 		into.key = hop->key;
 	}
@@ -124,7 +112,6 @@ int mesh_hop_write(struct mesh_hop *hop, const struct mesh_write *write, void *o
 	hop->used |= bits_of((unsigned int)first, count);
 	segment->behind = ret == MESH_WRITE_ALONE ? write->behind : NULL;
 	hop->writes++;
-	hop->wants = false;
 	return 0;
 }
 

@@ -28,9 +28,8 @@
 
 struct mesh_hop;
 
-/* The smallest granule of a circuit, in bytes, and what its memory has then. */
+/* The smallest granule of a circuit, in bytes. */
 #define MESH_GRANULE_MIN ((size_t)512)
-#define MESH_CIRCUIT_BYTES_MIN (MESH_GRANULE_MIN * MESH_GRANULES)
 
 /* Of a segment's write, and of ARRIVED for it, which may come first. */
 enum mesh_hop_state {
@@ -57,10 +56,7 @@ struct mesh_hop {
 	struct mesh_domain *domain;
 	struct mesh_remote *remote;
 	uint64_t address, key;
-	size_t granule; /* bytes; 0: to the receiver, or not open */
-	/* Granules that may be used, from the first on: at the beginning, and now. */
-	unsigned int least, limit;
-	bool wants;	 /* since the last write there was no room once */
+	size_t granule;	 /* bytes; 0: to the receiver, or not open */
 	uint64_t used;	 /* one bit a granule */
 	uint32_t writes; /* that were started, ever */
 	/* The write is complete; domain->lock held. The owner calls mesh_hop_written(). */
@@ -77,17 +73,17 @@ _Static_assert(MESH_GRANULES == 64, "one bit a granule");
  */
 int mesh_hop_open(struct mesh_hop *hop, const struct mesh_frame_opened *opened);
 
-/** Bytes that it has had from the beginning. */
-static inline size_t mesh_hop_least(const struct mesh_hop *hop)
+/** Bytes of the next relay's memory. */
+static inline size_t mesh_hop_bytes(const struct mesh_hop *hop)
 {
-	return hop->granule * hop->least;
+	return hop->granule * MESH_GRANULES;
 }
 
 /** Frees its memory; no write is in flight. */
 void mesh_hop_close(struct mesh_hop *hop);
 
 /** True if a segment of @size bytes has room in the memory now. If not, ARRIVED makes room. */
-bool mesh_hop_has_room(struct mesh_hop *hop, size_t size);
+bool mesh_hop_has_room(const struct mesh_hop *hop, size_t size);
 
 /**
  * Starts to write a segment. For a relay the caller has prepared RELAYED in write->behind, all of
@@ -114,9 +110,6 @@ bool mesh_hop_written(struct mesh_hop_segment *segment, int error, struct mesh_b
  * Returns the segment if it is done; NULL if it is not, or if there is none.
  */
 struct mesh_hop_segment *mesh_hop_arrived(struct mesh_hop *hop, unsigned int granule);
-
-/** Notes that more of the memory may be used. The message is not trusted. */
-void mesh_hop_limit_raise(struct mesh_hop *hop, const struct mesh_message_arrived *arrived);
 
 /**
  * Takes a segment whose write is complete, and which will never arrive: the circuit is

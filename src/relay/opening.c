@@ -141,7 +141,6 @@ static void circuit_ready(struct mesh_circuit *circuit, const struct mesh_peer *
 	frame.opened.address = mesh_mr_remote_address(circuit->mr_up, circuit->memory);
 	frame.opened.key = mesh_mr_key(circuit->mr_up);
 	frame.opened.granule = (uint32_t)circuit->granule;
-	frame.opened.limit = circuit->limit;
 	frame.opened.lives = behind->lives;
 	via_append(frame.opened.via, process->name);
 	if (*behind->via)

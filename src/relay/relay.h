@@ -58,8 +58,8 @@ struct mesh_relay {
 	/* Set-up's; NULL: there are no answers, and only the last relay of a route can be found. */
 	struct mesh_neighbours *neighbours MESH_GUARDED_BY(process);
 	LIST_HEAD(, mesh_circuit) circuits MESH_GUARDED_BY(process);
-	_Atomic(uint64_t) memory; /* bytes that circuits have */
-	_Atomic(bool) news;	  /* a circuit is broken, or may be at its end */
+	uint64_t memory MESH_GUARDED_BY(process); /* bytes that circuits have */
+	_Atomic(bool) news;			  /* a circuit is broken, or may be at its end */
 	struct mesh_relay_thread thread;
 };
 

@@ -62,7 +62,7 @@ struct mesh_path_relayed {
 /* Bytes of the largest piece, and of the largest segment that is not cut. */
 static size_t piece_max(const struct mesh_hop *hop)
 {
-	return mesh_hop_least(hop) / 2;
+	return mesh_hop_bytes(hop) / 2;
 }
 
 /* Posts the next piece. @behind: RELAYED; the caller's if this fails. */
@@ -289,9 +289,6 @@ static void segments_arrived(struct mesh_path *path, const struct mesh_message_a
 	void *owner = NULL;
 	unsigned int i;
 
-	mesh_comm_lock(path->comm);
-	mesh_hop_limit_raise(&path->relayed->hop, arrived);
-	mesh_comm_unlock(path->comm);
 	for (i = 0; i < MESH_GRANULES; i++) {
 		if (!(arrived->granules >> i & 1))
 			continue;
@@ -458,7 +455,7 @@ int mesh_path_relayed_opened(struct mesh_path *path, const struct mesh_frame_ope
 		ret = mesh_path_via_set(path, opened->via);
 	if (ret)
 		return ret;
-	bytes = mesh_hop_least(&path->relayed->hop) / SEGMENTS_HELD;
+	bytes = mesh_hop_bytes(&path->relayed->hop) / SEGMENTS_HELD;
 	most = piece_max(&path->relayed->hop);
 	path->segment_max = MESH_MESSAGE_MAX; /* in pieces */
 	if (bytes < SEGMENT_MIN)

@@ -105,8 +105,7 @@ static bool opened_fits(const struct mesh_frame *frame)
 {
 	const struct mesh_frame_opened *opened = &frame->opened;
 
-	return opened->granule && opened->granule <= UINT32_MAX / MESH_GRANULES && opened->limit &&
-	       opened->limit <= MESH_GRANULES;
+	return opened->granule && opened->granule <= UINT32_MAX / MESH_GRANULES;
 }
 
 static bool circuit_fits(const struct mesh_frame *frame)

@@ -307,13 +307,11 @@ struct mesh_frame_opened {
 	uint64_t address;     /* of the relay's memory, for fi_write; MESH_GRANULES granules */
 	uint64_t key;
 	uint32_t granule;	/* bytes */
-	uint32_t limit;		/* granules that may always be used, from the first on */
 	uint32_t lives;		/* as in ACCEPT */
-	uint32_t reserved;	/* 0 */
 	char via[MESH_VIA_MAX]; /* names of this relay and those behind it */
 };
-_Static_assert(offsetof(struct mesh_frame_opened, via) == 48, "wire format");
-_Static_assert(sizeof(struct mesh_frame_opened) == 176, "wire format");
+_Static_assert(offsetof(struct mesh_frame_opened, via) == 40, "wire format");
+_Static_assert(sizeof(struct mesh_frame_opened) == 168, "wire format");
 
 /** What OPENED says as ACCEPT does, for the connecting end. */
 static inline struct mesh_frame_accept

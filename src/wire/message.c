@@ -38,17 +38,7 @@ static bool relayed_fits(const struct mesh_message_header *header, const uint8_t
 	return relayed.num_segments <= MESH_SEGMENTS_MAX &&
 	       relayed.segment < relayed.num_segments && relayed.length &&
 	       relayed.granule < MESH_GRANULES && relayed.full <= 1 && relayed.more <= 1 &&
-	       relayed.wants <= 1;
-}
-
-static bool arrived_fits(const struct mesh_message_header *header, const uint8_t *payload)
-{
-	struct mesh_message_arrived arrived;
-
-	if (header->length != sizeof(arrived))
-		return false;
-	memcpy(&arrived, payload, sizeof(arrived));
-	return arrived.limit && arrived.limit <= MESH_GRANULES;
+	       !relayed.reserved;
 }
 
 static bool message_fits(const struct mesh_message_header *header)
@@ -63,7 +53,7 @@ static bool message_fits(const struct mesh_message_header *header)
 	case MESH_MESSAGE_RELAYED:
 		return relayed_fits(header, payload);
 	case MESH_MESSAGE_ARRIVED:
-		return arrived_fits(header, payload);
+		return header->length == sizeof(struct mesh_message_arrived);
 	case MESH_MESSAGE_DATA:
 		return true;
 	case MESH_MESSAGE_POSTED:

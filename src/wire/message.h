@@ -94,11 +94,11 @@ struct mesh_message_relayed {
 	uint32_t length; /* bytes, at least 1 */
 	uint32_t segment;
 	uint32_t num_segments;
-	uint8_t granule; /* the first, below MESH_GRANULES */
-	uint8_t full;	 /* 1: the message fills its grant; else 0 */
-	uint8_t more;	 /* 1: a piece of the segment, and not the last one; else 0 */
-	uint8_t wants;	 /* 1: without room in that memory the sender has waited; else 0 */
-	uint64_t flag;	 /* as in mesh_message_written */
+	uint8_t granule;  /* the first, below MESH_GRANULES */
+	uint8_t full;	  /* 1: the message fills its grant; else 0 */
+	uint8_t more;	  /* 1: a piece of the segment, and not the last one; else 0 */
+	uint8_t reserved; /* 0 */
+	uint64_t flag;	  /* as in mesh_message_written */
 };
 _Static_assert(offsetof(struct mesh_message_relayed, granule) == 28, "wire format");
 _Static_assert(sizeof(struct mesh_message_relayed) == 40, "wire format");
@@ -112,10 +112,8 @@ static inline struct mesh_message_relayed *mesh_message_relayed_of(void *bytes)
 /* One bit for each segment, by its first granule: the memory is the sender's again. */
 struct mesh_message_arrived {
 	uint64_t granules;
-	uint32_t limit; /* granules that may be used, from the first on: never fewer than before */
-	uint32_t reserved; /* 0 */
 };
-_Static_assert(sizeof(struct mesh_message_arrived) == 16, "wire format");
+_Static_assert(sizeof(struct mesh_message_arrived) == 8, "wire format");
 
 /* Grants that one message may carry: as many as NCCL posts at once (NCCL_STEPS, device.h). */
 #define MESH_GRANTS_PER_MESSAGE 8

@@ -21,7 +21,7 @@
 #endif
 
 /* Must be equal on both ends. Raised with any change of handle, frames, messages or immediates. */
-#define MESH_PROTOCOL_VERSION 23
+#define MESH_PROTOCOL_VERSION 24
 /*
  * From this version on a handle leads to its listener, and a HELLO names it, in all versions: a
  * connector of another version dials the listener, so that both ends learn why it fails.

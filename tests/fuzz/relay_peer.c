@@ -147,7 +147,6 @@ void relay_step_answer(void)
 			.address = 0x10000,
 			.key = 5,
 			.granule = way & 16 ? take(4) : granules[take(1) % 4],
-			.limit = 1 + take(1) % MESH_GRANULES,
 		};
 		frame_damage(&frame, sizeof(frame.opened));
 		frame_come(peer, &frame, MESH_FRAME_OPENED);
@@ -249,7 +248,6 @@ void relay_step_message(void)
 	if (header.type == MESH_MESSAGE_ARRIVED) {
 		memset(&arrived, 0, sizeof(arrived));
 		arrived.granules = granules_take(circuit);
-		arrived.limit = 1 + take(1) % MESH_GRANULES;
 		memcpy(payload, &arrived, sizeof(arrived));
 		header.length = sizeof(arrived);
 	} else if (header.type == MESH_MESSAGE_GRANT) {

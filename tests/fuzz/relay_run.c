@@ -216,7 +216,6 @@ static void circuit_check(const struct mesh_circuit *circuit)
 		active++;
 		slots += (uint32_t)((held->what.length - 1) / circuit->granule + 1);
 	}
-	check(circuit->limit <= MESH_GRANULES);
 	check(circuit->num_waiting <= active && circuit->writing <= active);
 	check(circuit->counters->used == slots);
 	check(mesh_circuit_unfinished(circuit) || active == circuit->num_waiting);
@@ -248,7 +247,7 @@ static void write_check(const struct fake_post *write)
 	}
 	at = write->address - circuit->hop.address;
 	check(write->key == circuit->hop.key && at % circuit->hop.granule == 0);
-	check(at + write->size <= circuit->hop.granule * circuit->hop.limit);
+	check(at + write->size <= mesh_hop_bytes(&circuit->hop));
 }
 
 void relay_check(void)

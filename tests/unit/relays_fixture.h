@@ -43,7 +43,6 @@ static const struct mesh_frame_opened opened = {
 	.address = 0xab0000,
 	.key = 0xcd,
 	.granule = GRANULE,
-	.limit = MESH_GRANULES,
 	.via = "p",
 };
 

@@ -58,7 +58,7 @@ static void hop_setup(const struct mesh_frame_opened *opened)
 static void setup(void)
 {
 	const struct mesh_frame_opened opened = {
-		.address = ADDRESS, .key = KEY, .granule = GRANULE, .limit = MESH_GRANULES};
+		.address = ADDRESS, .key = KEY, .granule = GRANULE};
 
 	hop_setup(&opened);
 }

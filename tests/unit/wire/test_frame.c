@@ -209,7 +209,7 @@ static void valid_init(struct mesh_frame *frame, unsigned int type)
 	if (type == MESH_FRAME_OPEN)
 		open_init(frame);
 	else if (type == MESH_FRAME_OPENED)
-		frame->opened.granule = frame->opened.limit = 1;
+		frame->opened.granule = 1;
 	else if (type == MESH_FRAME_CIRCUIT)
 		frame->circuit.event = MESH_CIRCUIT_SHUT;
 	else
@@ -230,7 +230,7 @@ TEST(frame_lengths)
 		[MESH_FRAME_HELLO] = 296,   [MESH_FRAME_REFUSE] = 16,	[MESH_FRAME_CONNECT] = 232,
 		[MESH_FRAME_ACCEPT] = 16,   [MESH_FRAME_CLOSE] = 24,	[MESH_FRAME_ASK] = 12,
 		[MESH_FRAME_PORT] = 8,	    [MESH_FRAME_WITHDRAW] = 24, [MESH_FRAME_RESUME] = 48,
-		[MESH_FRAME_HAVE] = 144,    [MESH_FRAME_OPEN] = 480,	[MESH_FRAME_OPENED] = 176,
+		[MESH_FRAME_HAVE] = 144,    [MESH_FRAME_OPEN] = 480,	[MESH_FRAME_OPENED] = 168,
 		[MESH_FRAME_CIRCUIT] = 168, [MESH_FRAME_NICS] = 392,
 	};
 	uint8_t bytes[8 + UINT16_MAX];
@@ -478,16 +478,13 @@ TEST(opened)
 	struct mesh_frame frame;
 
 	ROUND_TRIP(frame.opened = ((struct mesh_frame_opened){
-			   .to_comm = 1, .granule = 4096, .limit = MESH_GRANULES, .via = "b,c"}),
-		   MESH_FRAME_OPENED, 176);
+			   .to_comm = 1, .granule = 4096, .via = "b,c"}),
+		   MESH_FRAME_OPENED, 168);
 	DECODES(MESH_FRAME_OPENED, frame.opened.granule = 0, -EPROTO);
 	DECODES(MESH_FRAME_OPENED, frame.opened.granule = 65536, 0);
 	DECODES(MESH_FRAME_OPENED, frame.opened.granule = UINT32_MAX / MESH_GRANULES, 0);
 	DECODES(MESH_FRAME_OPENED, frame.opened.granule = UINT32_MAX / MESH_GRANULES + 1, -EPROTO);
 	DECODES(MESH_FRAME_OPENED, frame.opened.granule = UINT32_MAX, -EPROTO);
-	DECODES(MESH_FRAME_OPENED, frame.opened.limit = 0, -EPROTO);
-	DECODES(MESH_FRAME_OPENED, frame.opened.limit = MESH_GRANULES, 0);
-	DECODES(MESH_FRAME_OPENED, frame.opened.limit = MESH_GRANULES + 1, -EPROTO);
 	DECODES(MESH_FRAME_OPENED, memset(frame.opened.via, 'x', sizeof(frame.opened.via)),
 		-EPROTO);
 }

@@ -31,6 +31,7 @@ TEST(messages)
 				.type = (uint8_t)type, .length = length, .comm = 1};
 			bool legal = type == MESH_MESSAGE_DATA ||
 				     (type == MESH_MESSAGE_WRITTEN && length == 16) ||
+				     (type == MESH_MESSAGE_ARRIVED && length == 8) ||
 				     ((type == MESH_MESSAGE_GREET || type == MESH_MESSAGE_POSTED ||
 				       type == MESH_MESSAGE_WANT) &&
 				      length == 0);
@@ -40,32 +41,6 @@ TEST(messages)
 			assert_int_equal(message_check(header, 24 + length + 1), -EPROTO);
 			assert_int_equal(message_check(header, 24 + length - 1), -EPROTO);
 		}
-	}
-}
-
-TEST(arrived)
-{
-	static const struct {
-		uint32_t limit;
-		int ret;
-	} cases[] = {
-		{0, -EPROTO},
-		{1, 0},
-		{MESH_GRANULES, 0},
-		{MESH_GRANULES + 1, -EPROTO},
-	};
-	struct {
-		struct mesh_message_header header;
-		struct mesh_message_arrived arrived;
-	} bytes;
-
-	memset(&bytes, 0, sizeof(bytes));
-	bytes.header.type = MESH_MESSAGE_ARRIVED;
-	bytes.header.length = sizeof(bytes.arrived);
-	FOR_EACH(i, cases) {
-		bytes.arrived.limit = cases[i].limit;
-		assert_int_equal(mesh_message_check(&bytes, sizeof(bytes)) ? 0 : -EPROTO,
-				 cases[i].ret);
 	}
 }
 
@@ -130,8 +105,8 @@ TEST(relayed)
 		{{.length = 1, .num_segments = MESH_SEGMENTS_MAX + 1}, false},
 		{{.length = 1, .num_segments = 1, .granule = MESH_GRANULES}, false},
 		{{.length = 1, .num_segments = 1, .full = 2}, false},
-		{{.length = 1, .num_segments = 1, .wants = 1}, true},
-		{{.length = 1, .num_segments = 1, .wants = 2}, false},
+		{{.length = 1, .num_segments = 1, .reserved = 0}, true},
+		{{.length = 1, .num_segments = 1, .reserved = 1}, false},
 	};
 	struct {
 		struct mesh_message_header header;
