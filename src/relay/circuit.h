@@ -27,7 +27,6 @@
 #include "fabric/mr.h"
 #include "nic/path_choice.h"
 #include "relay/hop.h"
-#include "relay/next.h"
 #include "relay/relay.h"
 #include "wire/frame.h"
 #include "wire/handle.h"

@@ -14,7 +14,7 @@
 #include "control/peer_send.h"
 #include "fabric/fence.h"
 #include "relay/circuit.h"
-#include "relay/circuits.h"
+#include "relay/relay.h"
 
 /* Lines about circuits that broke here, within MESH_LOG_LIMIT_PERIOD_MS. */
 #define BROKEN_LINES 8

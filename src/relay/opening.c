@@ -10,7 +10,7 @@
 #include "control/peer_send.h"
 #include "neighbours/neighbours.h"
 #include "relay/circuit.h"
-#include "relay/circuits.h"
+#include "relay/relay.h"
 
 /* Between two looks at a peer that is dialled. */
 #define STEP_MS 5

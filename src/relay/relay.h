@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * relay.h - this process as a relay: for whom it relays, what all circuits share, and the thread
- * that polls their NICs, because NCCL's threads sleep between collectives. It takes no lock of
- * set-up.
+ * relay.h - this process as a relay: for whom it relays, who else may, what all circuits share, and
+ * the thread that polls their NICs, because NCCL's threads sleep between collectives. It takes no
+ * lock of set-up.
  *
  * For a while after something was forwarded the thread polls, because what comes next then costs no
  * wake-up. After a small message of NCCL that while is long, because somebody waits for each one;
@@ -22,12 +22,12 @@
 #include <sys/queue.h>
 
 #include "base/lock.h"
+#include "control/peer_life.h"
 #include "control/process.h"
+#include "wire/handle.h"
 
 struct mesh_circuit;
-struct mesh_frame_hello;
 struct mesh_neighbours;
-struct mesh_peer;
 
 _Static_assert(MESH_MAIN_DOMAINS <= 32, "a bit for each");
 
@@ -135,5 +135,104 @@ static inline void mesh_relay_moved(struct mesh_relay *relay, bool message)
 	if (atomic_load(&thread->sleeps))
 		mesh_relay_thread_wake(thread);
 }
+
+/* ---- who may relay, and the way on to the listener ------------------------------------------- */
+
+#define MESH_NEXTS_MAX 16
+
+/* A process behind one of our links. */
+struct mesh_next {
+	struct mesh_way way;
+	uint64_t node_id;
+	char node[MESH_NODE_NAME_MAX];
+	bool drained; /* a user drains a NIC at either end: others come first */
+	int turn;     /* among those that are drained alike */
+};
+
+/**
+ * Lists the processes on neighbouring nodes that may relay, as the neighbours have answered: first
+ * the most suitable one of each node, over each of our links to it, those with RDMA at both ends
+ * first; then the second one of each, and so on. Those over a drained NIC follow all others.
+ *
+ * @neighbours: NULL: there are none
+ * @node_id: of the node; 0: all but our own
+ * @job: of this job, or services that relay for it; with NCCL_MESH_RELAY=any all, these first
+ *
+ * Returns how many, at most @max.
+ */
+MESH_HOLDS(process)
+int mesh_nexts_of_node(const struct mesh_process *process, const struct mesh_neighbours *neighbours,
+		       uint64_t node_id, uint64_t job, struct mesh_next *nexts, int max);
+
+/**
+ * The same for the listener of @handle: first the NICs of its node that have answered as
+ * neighbours, then those of the handle that share a subnet with one of ours; of each kind, those
+ * with RDMA at both ends first.
+ */
+MESH_HOLDS(process)
+int mesh_nexts_of_handle(const struct mesh_process *process,
+			 const struct mesh_neighbours *neighbours, const struct mesh_handle *handle,
+			 struct mesh_next *nexts, int max);
+
+/* ---- circuits.c: frames, lost peers, the end of circuits ------------------------------------- */
+
+/*
+ * A relay answers OPEN within this, and the listener CONNECT: each relay has it for what lies
+ * behind it.
+ */
+#define MESH_OPEN_ANSWER_MS 15000
+
+/** Ends and frees circuits that are due. process->lock held. */
+MESH_HOLDS(process)
+void mesh_circuits_tick(struct mesh_process *process, uint64_t now_ms);
+
+/** Frees all of them at the end of the plugin, after mesh_relay_stop(). process->lock held. */
+MESH_HOLDS(process)
+void mesh_circuits_close(struct mesh_process *process);
+
+/** True if a circuit through this process ends at that node. process->lock held. */
+MESH_HOLDS(process)
+bool mesh_circuits_end_at(const struct mesh_process *process, uint64_t node_id);
+
+/** A NIC has no carrier: breaks the circuits over it. process->lock held. */
+MESH_HOLDS(process)
+void mesh_circuits_carrier_lost(struct mesh_process *process, const struct mesh_domain *domain);
+
+/**
+ * Handles CIRCUIT if it names a circuit that leads through this process; else returns false: then
+ * it is for an end that is here.
+ */
+MESH_HOLDS(process)
+bool mesh_circuit_event(struct mesh_peer *peer, const struct mesh_frame *frame);
+
+/** The same for a frame about a comm (wire/frame.h: to_comm), which is passed on. */
+MESH_HOLDS(process)
+bool mesh_circuit_frame_pass(struct mesh_peer *peer, const struct mesh_frame *frame);
+
+/* ---- opening.c ------------------------------------------------------------------------------- */
+
+/** Handles OPEN: makes a circuit, or refuses it. process->lock held. */
+MESH_HOLDS(process)
+void mesh_circuit_open_came(struct mesh_peer *peer, const struct mesh_frame *frame);
+
+/** Answers OPENED for a path that no longer exists: the circuit is withdrawn. */
+MESH_HOLDS(process)
+void mesh_circuit_opened_in_vain(struct mesh_peer *peer, const struct mesh_frame *frame);
+
+/** Answers ACCEPT for a circuit that no longer exists: it is lost, and nothing was written. */
+MESH_HOLDS(process)
+void mesh_circuit_accepted_in_vain(struct mesh_peer *peer, const struct mesh_frame *frame);
+
+/**
+ * These handle a frame if it answers what a circuit of this process has asked.
+ *
+ * Return false if it does not: then the frame is for an end that is here.
+ */
+MESH_HOLDS(process)
+bool mesh_circuit_accepted(struct mesh_peer *peer, const struct mesh_frame *frame);
+MESH_HOLDS(process)
+bool mesh_circuit_refused(struct mesh_peer *peer, const struct mesh_frame *frame);
+MESH_HOLDS(process)
+bool mesh_circuit_opened(struct mesh_peer *peer, const struct mesh_frame *frame);
 
 #endif

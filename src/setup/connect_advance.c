@@ -8,7 +8,7 @@
 #include "base/log.h"
 #include "base/random.h"
 #include "control/peer.h"
-#include "relay/circuits.h"
+#include "relay/relay.h"
 #include "setup/candidates.h"
 #include "setup/connect_advance.h"
 #include "setup/connect_lanes.h"

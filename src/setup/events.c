@@ -2,7 +2,6 @@
 /* events.c - what set-up and transport do when a frame arrives or a peer is lost. */
 #include "control/peer_end.h"
 #include "control/peer_send.h"
-#include "relay/circuits.h"
 #include "relay/relay.h"
 #include "setup/connect_advance.h"
 #include "setup/events.h"

@@ -18,7 +18,7 @@
 #include "fabric/provider.h"
 #include "neighbours/neighbours.h"
 #include "nic/nic.h"
-#include "relay/circuits.h"
+#include "relay/relay.h"
 #include "setup/connecting.h"
 #include "setup/nic_watch.h"
 #include "setup/openings.h"

@@ -10,7 +10,7 @@
 #include "base/lock.h"
 #include "neighbours/neighbours.h"
 #include "nic/addr.h"
-#include "relay/next.h"
+#include "relay/relay.h"
 #include "wire/frame.h"
 #include "wire/handle.h"
 

@@ -17,7 +17,7 @@
 
 #include "base/clock.h"
 #include "base/compiler.h"
-#include "relay/circuits.h"
+#include "relay/relay.h"
 #include "setup/late_nics.h"
 #include "setup/relay_try.h"
 #include "setup/reroutes.h"

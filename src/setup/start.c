@@ -18,7 +18,6 @@
 #include "fabric/endpoint.h"
 #include "fabric/poll.h"
 #include "neighbours/neighbours.h"
-#include "relay/circuits.h"
 #include "relay/relay.h"
 #include "setup/drain.h"
 #include "setup/late_nics.h"

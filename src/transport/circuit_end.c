@@ -14,7 +14,6 @@
 #include "control/peer_end.h"
 #include "control/peer_send.h"
 #include "control/process.h"
-#include "relay/circuits.h"
 #include "relay/relay.h"
 #include "transport/circuit_end.h"
 #include "transport/comm.h"

@@ -22,7 +22,7 @@
 #include "base/clock.h"
 #include "control/link.h"
 #include "control/peer_end.h"
-#include "relay/circuits.h"
+#include "relay/relay.h"
 
 #include "relay_run.h"
 

@@ -16,8 +16,7 @@
 #include "control/peer_life.h"
 #include "fabric/fence.h"
 #include "fabric/poll.h"
-#include "relay/circuits.h"
-#include "relay/next.h"
+#include "relay/relay.h"
 #include "setup/events.h"
 
 #include "relay_run.h"
