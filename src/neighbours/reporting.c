@@ -4,7 +4,6 @@
 
 #include "base/clock.h"
 #include "base/compiler.h"
-#include "base/random.h"
 #include "base/version.h"
 #include "neighbours/reporting.h"
 
@@ -21,11 +20,9 @@ static bool is_kept(const struct mesh_forwarding_slot *slot, uint64_t now_ms)
 static struct mesh_forwarding_slot *slot_of(struct mesh_forwarding *forwarding, uint64_t token,
 					    uint64_t now_ms)
 {
-	uint64_t i, first = ((token ^ forwarding->key) * 0x9e3779b97f4a7c15u) >> 40;
 	struct mesh_forwarding_slot *slot, *unused = NULL;
 
-	for (i = 0; i < MESH_FORWARDING_PLACES; i++) {
-		slot = &forwarding->slots[(first + i) % MESH_FORWARDING_SLOTS];
+	for (slot = forwarding->slots; slot < forwarding->slots + MESH_FORWARDING_SLOTS; slot++) {
 		if (!is_kept(slot, now_ms))
 			unused = slot;
 		else if (slot->token == token)
@@ -318,8 +315,6 @@ void mesh_reporting_take(struct mesh_reporting *reporting, const struct mesh_dat
 		mesh_forwarding_answer(&reporting->forwarding, &datagram->links.answer, now_ms);
 		return;
 	}
-	if (!reporting->forwarding.key)
-		mesh_random(&reporting->forwarding.key, sizeof(reporting->forwarding.key));
 	survey_refresh(reporting, now_ms);
 	for (link = 0; link < reporting->survey.num_links; link++) {
 		if (reporting->survey.links[link].ifindex == datagram->ifindex)

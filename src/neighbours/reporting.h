@@ -21,8 +21,6 @@
 
 /* Questions of which the answers are passed back. Of all that arrive in a second. */
 #define MESH_FORWARDING_SLOTS 2048
-/* One is kept in one of so many places. It is ignored if others are kept in all of them. */
-#define MESH_FORWARDING_PLACES 8
 /* It is passed on so long after it came. */
 #define MESH_FORWARDING_DELAY_MS 2
 
@@ -45,7 +43,6 @@ struct mesh_forwarding_slot {
 /* Zeros, but for what its owner sets. */
 struct mesh_forwarding {
 	uint64_t node_id; /* ours */
-	uint64_t key;	  /* random: no stranger chooses the places of its tokens */
 	void *owner;
 	/* Sends to all nodes of each link but those of @links. */
 	void (*ask)(void *owner, uint32_t links, const struct mesh_links_question *question);
