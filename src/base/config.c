@@ -99,9 +99,9 @@ const struct mesh_setting mesh_settings[] = {
 	     "an absolute path, or 'none' for no counters. Default: /dev/shm/nccl-net-mesh-UID."),
 	TEXT("NCCL_MESH_TUNER", MESH_SETTING_TEXT, tuner,
 	     "Which algorithms NCCL may use, if it is 2.21 or later. 'auto', the default: if "
-	     "NCCL_MESH_PLAN lists a mesh in which not each two nodes have a cable, not those that "
-	     "need a relay where another needs none; 'ring': only rings; 'off': as NCCL chooses. "
-	     "Must be the same on all nodes.",
+	     "NCCL_MESH_PLAN lists a mesh in which each node has a cable to the next one, but not "
+	     "each two nodes have one, no trees; 'ring': only rings; 'off': as NCCL chooses. Must "
+	     "be the same on all nodes.",
 	     .choices = "auto|ring|off"),
 	TEXT("NCCL_MESH_PLAN", MESH_SETTING_PATH, plan,
 	     "File with the cables of the mesh, a line 'NODE[:PORT] NODE[:PORT]' for each as for "

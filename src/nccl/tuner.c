@@ -9,7 +9,6 @@
  */
 #include <stdbool.h>
 #include <stdint.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -27,122 +26,69 @@
  */
 #define LL_BYTES_MAX ((size_t)16 << 10)
 
-/* What is done to a cost table. Constant for a communicator. */
-struct tuner {
-	uint32_t
-		excluded; /* bit n: enum nccl_algorithm n; the last: those of later versions, too */
-	float factors[NCCL_ALGORITHMS]; /* of the other rows */
-};
-
-/* Which transfers between nodes an algorithm makes. The others use hardware of switches. */
-static const struct {
-	enum nccl_algorithm algorithm;
-	enum mesh_plan_pattern pattern;
-} patterns[] = {
-	{NCCL_ALGORITHM_RING, MESH_PATTERN_RING},
-	{NCCL_ALGORITHM_TREE, MESH_PATTERN_TREE},
-	{NCCL_ALGORITHM_NVLS_TREE, MESH_PATTERN_TREE},
-	{NCCL_ALGORITHM_PAT, MESH_PATTERN_PAT},
-};
-
-#define NUM_PATTERNS (sizeof(patterns) / sizeof(patterns[0]))
+/*
+ * A context is NULL or one of these: bit n excludes enum nccl_algorithm n, the last one those of
+ * later versions, too. Trees and PAT need relays where a ring does not; the other algorithms use
+ * hardware of switches.
+ */
+static const uint32_t all_but_ring = ~(1u << NCCL_ALGORITHM_RING);
+static const uint32_t trees = 1u << NCCL_ALGORITHM_TREE | 1u << NCCL_ALGORITHM_NVLS_TREE |
+			      1u << NCCL_ALGORITHM_PAT;
 
 /* ---- the decision ------------------------------------------------------------------------ */
 
-/* Excludes what needs a relay, if anything needs none; otherwise costs grow with the routes. */
-static void plan_apply(const struct mesh_plan_graph *graph, struct tuner *tuner)
-{
-	int hops[MESH_PATTERNS], pattern;
-	bool any_direct = false;
-	size_t i;
-
-	for (pattern = 0; pattern < MESH_PATTERNS; pattern++) {
-		hops[pattern] = mesh_plan_hops(graph, (enum mesh_plan_pattern)pattern);
-		any_direct |= hops[pattern] == 1;
-	}
-	for (i = 0; i < NUM_PATTERNS; i++) {
-		pattern = patterns[i].pattern;
-		if (!hops[pattern] || (any_direct && hops[pattern] > 1))
-			tuner->excluded |= 1u << patterns[i].algorithm;
-		else
-			tuner->factors[patterns[i].algorithm] = (float)hops[pattern];
-	}
-}
-
-static const char *plan_words(const struct tuner *tuner)
-{
-	const bool ring = tuner->excluded >> NCCL_ALGORITHM_RING & 1;
-	const bool tree = tuner->excluded >> NCCL_ALGORITHM_TREE & 1;
-
-	if (tree && !ring)
-		return "trees would need relays; rings do not, and are used instead";
-	if (ring && !tree)
-		return "rings would need relays; trees do not, and are used instead";
-	return "each algorithm costs as much more as its routes are longer than on a full mesh";
-}
-
-/* Decides for a communicator of so many nodes. @why: receives the decision in words. */
-static void tuner_decide(const struct mesh_tuner_plan *plan, size_t num_nodes, struct tuner *tuner,
-			 char *why, size_t why_size)
+/*
+ * What is excluded in a communicator of so many nodes; NULL: nothing. @why: receives the decision
+ * in words.
+ */
+static const uint32_t *tuner_decide(const struct mesh_tuner_plan *plan, size_t num_nodes,
+				    const char **why)
 {
 	const struct mesh_plan_graph *graph = &plan->graph;
-	int i;
 
-	memset(tuner, 0, sizeof(*tuner));
-	for (i = 0; i < NCCL_ALGORITHMS; i++)
-		tuner->factors[i] = 1;
 	if (plan->mode == MESH_TUNER_OFF) {
-		snprintf(why, why_size, "off: NCCL's choice stays");
+		*why = "off: NCCL's choice stays";
 	} else if (num_nodes < 2) {
-		snprintf(why, why_size, "one node: NCCL's choice stays");
+		*why = "NCCL's choice stays";
 	} else if (plan->mode == MESH_TUNER_RING) {
-		tuner->excluded = ~(1u << NCCL_ALGORITHM_RING);
-		snprintf(why, why_size, "rings only (NCCL_MESH_TUNER)");
+		*why = "rings only (NCCL_MESH_TUNER)";
+		return &all_but_ring;
 	} else if (!graph->num_nodes) {
-		snprintf(why, why_size, "no plan: NCCL's choice stays");
+		*why = "no plan: NCCL's choice stays";
 	} else if ((size_t)graph->num_nodes != num_nodes) {
-		snprintf(why, why_size,
-			 "the plan has %d nodes, this communicator %zu: NCCL's choice stays",
-			 graph->num_nodes, num_nodes);
+		*why = "the plan has another number of nodes: NCCL's choice stays";
 	} else if (mesh_plan_graph_is_full(graph)) {
-		snprintf(why, why_size, "full mesh: NCCL's choice stays");
+		*why = "full mesh: NCCL's choice stays";
+	} else if (!mesh_plan_graph_has_ring(graph)) {
+		*why = "rings would need relays: NCCL's choice stays";
 	} else {
-		plan_apply(graph, tuner);
-		snprintf(why, why_size, "%zu nodes, not fully meshed: %s", num_nodes,
-			 plan_words(tuner));
+		*why = "not fully meshed: trees may need relays; rings do not, and are used "
+		       "instead";
+		return &trees;
 	}
+	return NULL;
 }
 
-static bool is_excluded(const struct tuner *tuner, int algorithm)
+static bool is_excluded(uint32_t excluded, int algorithm)
 {
-	return tuner->excluded >> (algorithm < NCCL_ALGORITHMS ? algorithm : 31) & 1;
+	return excluded >> (algorithm < NCCL_ALGORITHMS ? algorithm : 31) & 1;
 }
 
 /*
  * Changes a cost table of @num_algorithms rows and @num_protocols columns. If nothing that can be
  * used would be left, it stays as it is.
  */
-static void tuner_apply(const struct tuner *tuner, float *table, int num_algorithms,
-			int num_protocols)
+static void tuner_apply(uint32_t excluded, float *table, int num_algorithms, int num_protocols)
 {
 	bool any_left = false;
 	int algorithm, i;
 
 	for (algorithm = 0; algorithm < num_algorithms; algorithm++)
-		for (i = 0; i < num_protocols && !is_excluded(tuner, algorithm); i++)
+		for (i = 0; i < num_protocols && !is_excluded(excluded, algorithm); i++)
 			any_left |= table[algorithm * num_protocols + i] >= 0;
-	if (!any_left)
-		return;
-	for (algorithm = 0; algorithm < num_algorithms; algorithm++) {
-		for (i = 0; i < num_protocols; i++) {
-			float *entry = &table[algorithm * num_protocols + i];
-
-			if (is_excluded(tuner, algorithm))
-				*entry = NCCL_COST_EXCLUDED;
-			else if (*entry > 0 && algorithm < NCCL_ALGORITHMS)
-				*entry *= tuner->factors[algorithm];
-		}
-	}
+	for (algorithm = 0; algorithm < num_algorithms && any_left; algorithm++)
+		for (i = 0; i < num_protocols && is_excluded(excluded, algorithm); i++)
+			table[algorithm * num_protocols + i] = NCCL_COST_EXCLUDED;
 }
 
 /* ---- NCCL's calls ------------------------------------------------------------------------ */
@@ -159,10 +105,9 @@ static enum nccl_result tuner_init(void **context, uint64_t comm_id, size_t num_
 				   size_t num_nodes, nccl_logger logger, void *domain,
 				   void *constants)
 {
-	struct tuner *tuner = malloc(sizeof(*tuner));
 	struct mesh_tuner_plan *plan = malloc(sizeof(*plan));
 	struct mesh_config config;
-	char why[200];
+	const char *why;
 
 	(void)comm_id;
 	(void)domain;
@@ -170,17 +115,14 @@ static enum nccl_result tuner_init(void **context, uint64_t comm_id, size_t num_
 	*context = NULL;
 	if (logger)
 		mesh_nccl_log_set(logger);
-	if (tuner && plan) {
-		/* A value that cannot be used is reported, and the default taken. */
-		mesh_config_load(setting_lookup, NULL, &config);
-		mesh_tuner_plan_load(&config, plan);
-		tuner_decide(plan, num_nodes, tuner, why, sizeof(why));
-		mesh_info("tuner: %zu ranks, %s", num_ranks, why);
-		*context = tuner;
-		tuner = NULL;
-	}
+	if (!plan)
+		return NCCL_RESULT_SUCCESS;
+	/* A value that cannot be used is reported, and the default taken. */
+	mesh_config_load(setting_lookup, NULL, &config);
+	mesh_tuner_plan_load(&config, plan);
+	*context = (void *)tuner_decide(plan, num_nodes, &why);
+	mesh_info("tuner: %zu ranks, %zu nodes: %s", num_ranks, num_nodes, why);
 	free(plan);
-	free(tuner);
 	return NCCL_RESULT_SUCCESS;
 }
 
@@ -194,13 +136,14 @@ static enum nccl_result tuner_info(void *context, enum nccl_collective collectiv
 	(void)registered_buffers;
 	(void)num_channels;
 	if (context && table && num_algorithms > 0 && num_protocols > 0)
-		tuner_apply(context, (float *)table, num_algorithms, num_protocols);
+		tuner_apply(*(const uint32_t *)context, (float *)table, num_algorithms,
+			    num_protocols);
 	return NCCL_RESULT_SUCCESS;
 }
 
 static enum nccl_result tuner_finalize(void *context)
 {
-	free(context);
+	(void)context;
 	return NCCL_RESULT_SUCCESS;
 }
 
@@ -217,15 +160,11 @@ static enum nccl_result info_v2(void *context, enum nccl_collective collective, 
 				int collnet, int nvls, int num_ops, int *algorithm, int *protocol,
 				int *num_channels)
 {
-	const struct tuner *tuner = context;
-
 	(void)collnet;
 	(void)nvls;
 	(void)num_ops;
 	(void)num_channels;
-	if (!tuner || collective != NCCL_COLLECTIVE_ALL_REDUCE ||
-	    tuner->excluded >> NCCL_ALGORITHM_RING & 1 ||
-	    !(tuner->excluded >> NCCL_ALGORITHM_TREE & 1))
+	if (!context || collective != NCCL_COLLECTIVE_ALL_REDUCE)
 		return NCCL_RESULT_SUCCESS;
 	*algorithm = NCCL_ALGORITHM_RING;
 	*protocol = num_bytes <= LL_BYTES_MAX ? NCCL_PROTOCOL_LL : NCCL_PROTOCOL_SIMPLE;

@@ -91,6 +91,16 @@ bool mesh_plan_graph_is_full(const struct mesh_plan_graph *graph)
 	return true;
 }
 
+bool mesh_plan_graph_has_ring(const struct mesh_plan_graph *graph)
+{
+	int i;
+
+	for (i = 0; i < graph->num_nodes; i++)
+		if (!graph->cables[i][(i + 1) % graph->num_nodes])
+			return false;
+	return true;
+}
+
 uint64_t mesh_plan_graph_digest(const struct mesh_plan_graph *graph)
 {
 	uint64_t digest = MESH_HASH_START ^ (uint64_t)graph->num_nodes;
@@ -100,91 +110,6 @@ uint64_t mesh_plan_graph_digest(const struct mesh_plan_graph *graph)
 		for (j = 0; j < i; j++)
 			digest = mesh_hash_add(digest, &graph->cables[i][j], 1);
 	return digest ? digest : 1;
-}
-
-/* ---- patterns -------------------------------------------------------------------------------- */
-
-/* Transfers, laid on the cables. */
-struct routing {
-	const struct mesh_plan_graph *graph;
-	int max_hops;
-	bool unreachable;
-};
-
-/* The nodes of @nodes, a bit for each, and those that a cable joins to one of them. */
-static uint64_t with_neighbours(const struct mesh_plan_graph *graph, uint64_t nodes)
-{
-	uint64_t result = nodes;
-	int i, k;
-
-	for (i = 0; i < graph->num_nodes; i++)
-		for (k = 0; k < graph->num_nodes && nodes >> i & 1; k++)
-			if (graph->cables[i][k])
-				result |= UINT64_C(1) << k;
-	return result;
-}
-
-static void transfer_add(struct routing *routing, int from, int to)
-{
-	uint64_t reached = UINT64_C(1) << from, next;
-	int hops;
-
-	for (hops = 0; !(reached >> to & 1); hops++) {
-		next = with_neighbours(routing->graph, reached);
-		if (next == reached) {
-			routing->unreachable = true;
-			return;
-		}
-		reached = next;
-	}
-	if (hops > routing->max_hops)
-		routing->max_hops = hops;
-}
-
-/* The parent of @node in a binary tree over 0 to @num - 1, whose root is 0: NCCL's (trees.cc). */
-static int tree_parent(int node, int num)
-{
-	const int bit = node & -node; /* how high above the leaves the node is */
-	const int parent = (node ^ bit) | bit << 1;
-
-	return parent < num ? parent : node ^ bit;
-}
-
-/*
- * NCCL's second tree is the mirrored first one, or with an odd number the first one shifted by one:
- * so a leaf of one is an inner node of the other.
- */
-static void trees_add(struct routing *routing)
-{
-	const int num = routing->graph->num_nodes;
-	int node, parent, other, other_parent;
-
-	for (node = 1; node < num; node++) {
-		parent = tree_parent(node, num);
-		other = num % 2 ? (node + 1) % num : num - 1 - node;
-		other_parent = num % 2 ? (parent + 1) % num : num - 1 - parent;
-		transfer_add(routing, node, parent);
-		transfer_add(routing, parent, node);
-		transfer_add(routing, other, other_parent);
-		transfer_add(routing, other_parent, other);
-	}
-}
-
-int mesh_plan_hops(const struct mesh_plan_graph *graph, enum mesh_plan_pattern pattern)
-{
-	struct routing routing = {.graph = graph};
-	const int num = graph->num_nodes;
-	int node, step;
-
-	if (pattern == MESH_PATTERN_TREE)
-		trees_add(&routing);
-	for (step = 1; step < num && pattern != MESH_PATTERN_TREE; step *= 2) {
-		for (node = 0; node < num; node++)
-			transfer_add(&routing, node, (node + step) % num);
-		if (pattern == MESH_PATTERN_RING)
-			break;
-	}
-	return routing.unreachable ? 0 : routing.max_hops;
 }
 
 /* ---- settings -------------------------------------------------------------------------------- */

@@ -38,27 +38,14 @@ int mesh_plan_graph_parse(const char *text, struct mesh_plan_graph *graph, int *
 /** True if each two nodes have a cable. */
 bool mesh_plan_graph_is_full(const struct mesh_plan_graph *graph);
 
+/** True if each node has a cable to the next one, and the last one to the first. */
+bool mesh_plan_graph_has_ring(const struct mesh_plan_graph *graph);
+
 /**
  * A number that two plans share if they have the same cables in the same order of nodes; names and
  * ports do not count. Never 0.
  */
 uint64_t mesh_plan_graph_digest(const struct mesh_plan_graph *graph);
-
-/* The patterns of NCCL's algorithms between nodes. */
-enum mesh_plan_pattern {
-	MESH_PATTERN_RING, /* each node to the next one */
-	MESH_PATTERN_TREE, /* two binary trees, each edge in both directions */
-	MESH_PATTERN_PAT,  /* each node to those 1, 2, 4, ... further */
-	MESH_PATTERNS,
-};
-
-/**
- * Cables on the longest route between two nodes of @pattern, if each transfer takes a shortest one;
- * 0: some nodes are not joined.
- *
- * @graph: at least 2 nodes
- */
-int mesh_plan_hops(const struct mesh_plan_graph *graph, enum mesh_plan_pattern pattern);
 
 enum mesh_tuner_mode {
 	MESH_TUNER_AUTO, /* by the plan; without one NCCL's choice stays */

@@ -69,27 +69,13 @@ TEST(digest)
 	assert_true(mesh_plan_graph_digest(&graph) != digest);
 }
 
-static void hops_are(int ring, int tree, int pat)
+TEST(ring)
 {
-	assert_int_equal(mesh_plan_hops(&graph, MESH_PATTERN_RING), ring);
-	assert_int_equal(mesh_plan_hops(&graph, MESH_PATTERN_TREE), tree);
-	assert_int_equal(mesh_plan_hops(&graph, MESH_PATTERN_PAT), pat);
-}
-
-TEST(hops)
-{
-	parsed("a b\nb c\nc a\n");
-	hops_are(1, 1, 1);
-	/* A ring of four: 0 and 2 are not neighbours, and trees and PAT join them. */
 	parsed("a b\nb c\nc d\nd a\n");
-	hops_are(1, 2, 2);
-	/* A line: the ring's last step goes back over all cables. */
+	assert_true(mesh_plan_graph_has_ring(&graph));
+	/* The same cables in another order of ranks. */
+	parsed("a\nc\na b\nb c\nc d\nd a\n");
+	assert_false(mesh_plan_graph_has_ring(&graph));
 	parsed("a b\nb c\nc d\n");
-	hops_are(3, 2, 3);
-	/* A star around the last rank. */
-	parsed("a\nb\nc\nd\nd a\nd b\nd c\n");
-	hops_are(2, 2, 2);
-	/* Two halves without a cable between them. */
-	parsed("a b\nc d\n");
-	hops_are(0, 0, 0);
+	assert_false(mesh_plan_graph_has_ring(&graph));
 }
