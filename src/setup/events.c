@@ -9,7 +9,7 @@
 #include "setup/listener.h"
 #include "setup/openings.h"
 #include "transport/attach.h"
-#include "transport/circuit_end.h"
+#include "transport/recovery.h"
 #include "transport/comm_open.h"
 #include "transport/rejoin.h"
 

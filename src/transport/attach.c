@@ -26,15 +26,13 @@
 #include "control/peer_send.h"
 #include "control/process.h"
 #include "transport/attach.h"
-#include "transport/circuit_end.h"
+#include "transport/recovery.h"
 #include "transport/comm_end.h"
 #include "transport/path_relayed.h"
 #include "transport/path_state.h"
 #include "transport/questions.h"
 #include "transport/receive.h"
-#include "transport/recovery.h"
 #include "transport/registration.h"
-#include "transport/route_wait.h"
 #include "transport/send.h"
 
 /* Lines about comms that have another route, within MESH_LOG_LIMIT_PERIOD_MS. */

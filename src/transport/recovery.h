@@ -52,4 +52,19 @@ void mesh_comms_recover(struct mesh_process *process);
 MESH_HOLDS(process)
 void mesh_have_came(struct mesh_comm *comm, const struct mesh_frame_have *have);
 
+/** CIRCUIT came over @peer for a path that ends here. */
+MESH_HOLDS(process)
+void mesh_path_circuit_event(struct mesh_peer *peer, const struct mesh_frame *frame);
+
+/**
+ * Leaves a path through relays that is up, because the comm has a better one: the relays learn that
+ * and the other end. Takes domain->lock and comm->lock.
+ */
+MESH_HOLDS(process)
+void mesh_path_leave(struct mesh_path *path);
+
+/** RESUME for a sending comm: leaves those of the paths that lead through relays. */
+MESH_HOLDS(process)
+void mesh_paths_left(struct mesh_comm *comm, const struct mesh_frame_resume *resume);
+
 #endif

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * stall.c - finds messages that were lost on the way.
+ * stall.c - a comm waits for its peer: finds messages that were lost on the way, and relays that
+ * are stopped.
  *
  * A small message counts as sent when the provider's socket has it. If that connection is then
  * reset between two living processes, the provider makes a new one and reports nothing. So an end
@@ -23,8 +24,8 @@
 
 #include "base/clock.h"
 #include "control/link.h"
-#include "control/process.h"
-#include "transport/circuit_end.h"
+#include "control/peer_end.h"
+#include "relay/relay.h"
 #include "transport/comm_end.h"
 #include "transport/grants.h"
 #include "transport/path_state.h"
@@ -34,6 +35,70 @@
 #include "transport/resend.h"
 #include "transport/send.h"
 #include "transport/stall.h"
+
+/* ---- a relay that does not answer ------------------------------------------------------------ */
+
+/*
+ * The link to a relay that does not answer is lost, with all paths over it: what the provider still
+ * has for it would wait, with the memory that it comes from. The other ends learn it afterwards,
+ * over other paths: the relay reports nothing. Those of sending comms learn it as after each loss.
+ */
+MESH_HOLDS(process)
+static void relay_lose(struct mesh_peer *relay)
+{
+	struct mesh_peer *peer = NULL;
+	struct mesh_peer_user *user;
+	struct mesh_path *path;
+
+	mesh_link_lose(relay, "it does not answer, though its kernel does: its process is stopped",
+		       MESH_REFUSAL_BROKEN);
+	while ((peer = mesh_peer_of_process(relay, peer))) {
+		LIST_FOREACH(user, &peer->user_list, entry) {
+			path = mesh_path_if_user(user);
+			if (path && peer->state == MESH_PEER_LOST && mesh_path_has_relay(path) &&
+			    !path->comm->sending && !mesh_comm_is_cut(path->comm))
+				mesh_resume_send(path->comm);
+		}
+	}
+}
+
+/*
+ * True if the path may be left when its relay is stopped. The sending end looks for another route;
+ * a receiving end without another path waits for what comes of that. And a circuit of others that
+ * ends in the stopped process may lead through this one: it waits for that process anyhow.
+ */
+MESH_HOLDS(process)
+static bool may_leave(const struct mesh_path *path)
+{
+	const struct mesh_comm *comm = path->comm;
+
+	return (comm->sending || !mesh_path_is_waited_for(path)) &&
+	       !mesh_circuits_end_at(comm->process, path->peer->node_id);
+}
+
+/*
+ * Asks the relay of each path, and loses the link to one that does not answer. The kernel of a
+ * stopped relay answers, so its link looks alive; the relays ask the next ones. The peer itself may
+ * be stopped as long as it likes: nobody asks it.
+ */
+MESH_HOLDS(process)
+static void relays_look(struct mesh_comm *comm, uint64_t now_ms)
+{
+	struct mesh_path *path;
+
+	if (comm->error || comm->opener)
+		return;
+	for (path = comm->paths; path < comm->paths + comm->num_paths; path++) {
+		if (!mesh_path_has_relay(path) || !mesh_path_lives(path) ||
+		    !mesh_path_is(path, MESH_PATH_UP))
+			continue;
+		mesh_relay_ask(&path->question, path->peer, path->remote_id, now_ms);
+		if (mesh_relay_is_silent(&path->question, comm->process, now_ms) && may_leave(path))
+			relay_lose(path->peer);
+	}
+}
+
+/* ---- messages that were lost ----------------------------------------------------------------- */
 
 /* Watches the link of each path, because the comm waits for its peer. process->lock held. */
 MESH_HOLDS(process)
@@ -110,7 +175,7 @@ void mesh_stall_tick(struct mesh_comm *comm, uint64_t now_ms)
 		mesh_ack_send(comm); /* NCCL has not polled */
 	mesh_comm_unlock(comm);
 	if (waited_ms >= MESH_LINK_FRAME_MS)
-		mesh_relays_look(comm, now_ms);
+		relays_look(comm, now_ms);
 	if (ask)
 		mesh_comm_frame_send(comm, &frame, MESH_FRAME_ASK);
 	mesh_comm_failure_report(comm);

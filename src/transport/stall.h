@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* stall.h - finds messages that were lost on the way. */
+/* stall.h - finds messages that were lost on the way, and relays that are stopped. */
 #ifndef MESH_TRANSPORT_STALL_H
 #define MESH_TRANSPORT_STALL_H
 

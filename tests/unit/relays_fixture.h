@@ -8,7 +8,7 @@
 
 #include <sys/socket.h>
 
-#include "transport/circuit_end.h"
+#include "transport/recovery.h"
 #include "transport/comm_open.h"
 #include "transport/path_relayed.h"
 #include "transport/path_state.h"
