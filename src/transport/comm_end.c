@@ -261,21 +261,6 @@ static void comm_tick(struct mesh_comm *comm)
 		mesh_comm_end_step(comm, MESH_END_CLOSED);
 }
 
-void mesh_comm_failure_report(struct mesh_comm *comm)
-{
-	enum mesh_end state = MESH_END_CLOSING;
-	bool failed;
-
-	mesh_comm_lock(comm);
-	failed = comm->error && !comm->closing;
-	/* A receiver is closed when the sender has said what it has written: answer_is_due(). */
-	if (comm->sending && !comm->unfinished)
-		state = MESH_END_CLOSED;
-	mesh_comm_unlock(comm);
-	if (failed)
-		mesh_comm_end_step(comm, state);
-}
-
 /* How soon comm_tick() is to be called again, in milliseconds; -1: the peer does not wait. */
 static int comm_timeout(struct mesh_comm *comm, uint64_t now_ms)
 {

@@ -51,13 +51,6 @@ MESH_HOLDS(process)
 void mesh_comm_close_came(struct mesh_comm *comm, const struct mesh_frame_close *frame);
 
 /**
- * If the comm has failed: closes our end towards the peer, whose NCCL must not wait until ours has
- * noticed the error and closes the comm. process->lock held.
- */
-MESH_HOLDS(process)
-void mesh_comm_failure_report(struct mesh_comm *comm);
-
-/**
  * Adds the comm to those whose peer waits for our end, or removes it. Idempotent. process->lock
  * held.
  */

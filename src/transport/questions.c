@@ -70,12 +70,36 @@ void mesh_path_fenced(struct mesh_peer_user *user)
 	mesh_questions_look(path);
 }
 
-void mesh_path_drained(struct mesh_path *path)
+/* The last relay of a receiving comm's path has no write in flight, and posts none. */
+MESH_HOLDS(process)
+static void path_drained(struct mesh_path *path)
 {
 	path->drained = true;
 	if (!mesh_path_is(path, MESH_PATH_SUSPECT))
 		return;
 	mesh_domain_poll(path->domain); /* what has arrived is counted */
+	mesh_path_fenced(&path->user);
+}
+
+/*
+ * The peer has stopped the path: gives up its link, and fences it. On verbs that takes a while: it
+ * is down after a later call, which a question about it makes.
+ */
+MESH_HOLDS(process)
+static void path_fence(struct mesh_path *path)
+{
+	struct mesh_peer *peer = path->peer;
+
+	if (peer->state == MESH_PEER_UP)
+		mesh_link_lose(peer, "its process has given the link up", MESH_REFUSAL_BROKEN);
+	mesh_peer_bury(peer);
+	if (!mesh_path_is(path, MESH_PATH_SUSPECT))
+		return; /* the comm is at its end */
+	if (peer->fenced != MESH_FENCED && !mesh_peer_fence(peer)) {
+		mesh_questions_look(path);
+		return;
+	}
+	peer->fenced = MESH_FENCED;
 	mesh_path_fenced(&path->user);
 }
 
@@ -106,28 +130,11 @@ static void circuit_fence(struct mesh_path *path)
 		mesh_domain_unlock(domain);
 	}
 	if (path->drained)
-		mesh_path_drained(path);
+		path_drained(path);
 	else if (!path->drain_asked_ms)
 		mesh_path_drain_ask(path);
 	if (path->drain_asked_ms && mesh_clock_ms() >= report_limit_ms(path))
-		mesh_path_fence(path);
-}
-
-void mesh_path_fence(struct mesh_path *path)
-{
-	struct mesh_peer *peer = path->peer;
-
-	if (peer->state == MESH_PEER_UP)
-		mesh_link_lose(peer, "its process has given the link up", MESH_REFUSAL_BROKEN);
-	mesh_peer_bury(peer);
-	if (!mesh_path_is(path, MESH_PATH_SUSPECT))
-		return; /* the comm is at its end */
-	if (peer->fenced != MESH_FENCED && !mesh_peer_fence(peer)) {
-		mesh_questions_look(path);
-		return;
-	}
-	peer->fenced = MESH_FENCED;
-	mesh_path_fenced(&path->user);
+		path_fence(path);
 }
 
 void mesh_path_given_up(struct mesh_path *path)
@@ -137,7 +144,7 @@ void mesh_path_given_up(struct mesh_path *path)
 	if (path->peer->state == MESH_PEER_UP && mesh_path_has_relay(path))
 		circuit_fence(path);
 	else
-		mesh_path_fence(path);
+		path_fence(path);
 }
 
 /* ---- answering ------------------------------------------------------------------------------- */
@@ -204,6 +211,23 @@ void mesh_questions_end(struct mesh_comm *comm)
 		mesh_engine_timer_cancel(&comm->process->engine, &question->timer);
 }
 
+/* Answers the RESUME that waits, if all relays have reported and all fences are over. */
+MESH_HOLDS(process)
+static void questions_answer(struct mesh_comm *comm)
+{
+	struct mesh_question *question = question_of(comm);
+	const struct mesh_frame_resume *resume;
+	uint32_t i;
+
+	if (!question || !question->over || any_is_open(comm, question->resume.dead, false))
+		return;
+	resume = &question->resume;
+	mesh_engine_timer_cancel(&comm->process->engine, &question->timer);
+	for (i = 0; i < resume->count && i < MESH_COMM_REQUESTS; i++)
+		have_send(comm, question->over, resume->seq + i, resume->round);
+	question->over = NULL;
+}
+
 static void question_expired(struct mesh_timer *timer, uint64_t now_ms);
 
 /* A report is handled when it comes; the end of a fence is looked for, and that none comes. */
@@ -231,27 +255,11 @@ static void question_expired(struct mesh_timer *timer, uint64_t now_ms)
 		if (question->resume.dead >> i & 1 && mesh_path_is(path, MESH_PATH_SUSPECT) &&
 		    (path->peer->state == MESH_PEER_LOST ||
 		     (mesh_path_has_relay(path) && now_ms >= report_limit_ms(path))))
-			mesh_path_fence(path);
+			path_fence(path);
 	}
-	mesh_questions_answer(comm);
+	questions_answer(comm);
 	if (question->over)
 		question_wait(comm);
-}
-
-void mesh_questions_answer(struct mesh_comm *comm)
-{
-	struct mesh_question *question = question_of(comm);
-	const struct mesh_frame_resume *resume;
-	uint32_t i;
-
-	mesh_process_assert_locked(comm->process);
-	if (!question || !question->over || any_is_open(comm, question->resume.dead, false))
-		return;
-	resume = &question->resume;
-	mesh_engine_timer_cancel(&comm->process->engine, &question->timer);
-	for (i = 0; i < resume->count && i < MESH_COMM_REQUESTS; i++)
-		have_send(comm, question->over, resume->seq + i, resume->round);
-	question->over = NULL;
 }
 
 /*
@@ -284,7 +292,22 @@ void mesh_resume_came(struct mesh_path *over, const struct mesh_frame_resume *re
 		if (resume->dead >> i & 1 && !path_end(&comm->paths[i], resume->epochs[i]))
 			question->resume.dead &= (uint16_t) ~(1u << i);
 	}
-	mesh_questions_answer(comm);
+	questions_answer(comm);
 	if (question->over)
 		question_wait(comm);
+}
+
+void mesh_path_circuit_drained(struct mesh_path *path, const struct mesh_frame_circuit *event)
+{
+	struct mesh_comm *comm = path->comm;
+
+	if (comm->sending || !mesh_path_has_relay(path) || !path->broken) {
+		mesh_count_event(&comm->process->counters->refused);
+		return;
+	}
+	if (event->unclean)
+		path_fence(path);
+	else
+		path_drained(path);
+	questions_answer(comm);
 }

@@ -21,22 +21,15 @@ MESH_HOLDS(process)
 void mesh_path_fenced(struct mesh_peer_user *path);
 
 /**
- * The peer has stopped the path: gives up its link, and fences it. On verbs that takes a while: it
- * is down after a later call, which a question about it makes. Takes domain->lock.
- */
-MESH_HOLDS(process)
-void mesh_path_fence(struct mesh_path *path);
-
-/**
  * The sending end has given up a path through relays. The path is down once its last relay has
  * reported, which may be now; if that takes too long, a later call fences it. Takes domain->lock.
  */
 MESH_HOLDS(process)
 void mesh_path_given_up(struct mesh_path *path);
 
-/** The last relay of a receiving comm's path has no write in flight, and posts none. */
+/** CIRCUIT drained came for a path: its last relay has no write in flight, and posts none. */
 MESH_HOLDS(process)
-void mesh_path_drained(struct mesh_path *path);
+void mesh_path_circuit_drained(struct mesh_path *path, const struct mesh_frame_circuit *event);
 
 /**
  * RESUME for a receiving comm: fences the paths that it names, and answers with HAVE, at once or
@@ -46,10 +39,6 @@ void mesh_path_drained(struct mesh_path *path);
  */
 MESH_HOLDS(process)
 void mesh_resume_came(struct mesh_path *over, const struct mesh_frame_resume *resume);
-
-/** Answers the RESUME that waits, if all relays have reported and all fences are over. */
-MESH_HOLDS(process)
-void mesh_questions_answer(struct mesh_comm *comm);
 
 /** The comm ends: no answer waits any longer. */
 MESH_HOLDS(process)

@@ -428,22 +428,6 @@ void mesh_path_leave(struct mesh_path *path)
 
 /* ---- what relays and the other end say ------------------------------------------------------- */
 
-MESH_HOLDS(process)
-static void circuit_drained(struct mesh_path *path, const struct mesh_frame_circuit *event)
-{
-	struct mesh_comm *comm = path->comm;
-
-	if (comm->sending || !mesh_path_has_relay(path) || !path->broken) {
-		mesh_count_event(&comm->process->counters->refused);
-		return;
-	}
-	if (event->unclean)
-		mesh_path_fence(path);
-	else
-		mesh_path_drained(path);
-	mesh_questions_answer(comm);
-}
-
 /* Also of one that the receiving end has accepted, before OPENED is here. */
 MESH_HOLDS(process)
 static void path_left(struct mesh_path *path)
@@ -488,5 +472,5 @@ void mesh_path_circuit_event(struct mesh_peer *peer, const struct mesh_frame *fr
 	else if (frame->circuit.event == MESH_CIRCUIT_LOST)
 		circuit_lost(path, &frame->circuit);
 	else if (frame->circuit.event == MESH_CIRCUIT_DRAINED)
-		circuit_drained(path, &frame->circuit);
+		mesh_path_circuit_drained(path, &frame->circuit);
 }

@@ -158,6 +158,26 @@ static bool is_idle(const struct mesh_comm *comm)
 	       !atomic_load_explicit(&comm->error, memory_order_relaxed);
 }
 
+/*
+ * If the comm has failed: closes our end towards the peer, whose NCCL must not wait until ours has
+ * noticed the error and closes the comm.
+ */
+MESH_HOLDS(process)
+static void failure_report(struct mesh_comm *comm)
+{
+	enum mesh_end state = MESH_END_CLOSING;
+	bool failed;
+
+	mesh_comm_lock(comm);
+	failed = comm->error && !comm->closing;
+	/* A receiver is closed when the sender has said what it has written: answer_is_due(). */
+	if (comm->sending && !comm->unfinished)
+		state = MESH_END_CLOSED;
+	mesh_comm_unlock(comm);
+	if (failed)
+		mesh_comm_end_step(comm, state);
+}
+
 void mesh_stall_tick(struct mesh_comm *comm, uint64_t now_ms)
 {
 	struct mesh_frame frame = {0};
@@ -178,7 +198,7 @@ void mesh_stall_tick(struct mesh_comm *comm, uint64_t now_ms)
 		relays_look(comm, now_ms);
 	if (ask)
 		mesh_comm_frame_send(comm, &frame, MESH_FRAME_ASK);
-	mesh_comm_failure_report(comm);
+	failure_report(comm);
 }
 
 /*
