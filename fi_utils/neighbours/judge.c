@@ -14,6 +14,8 @@ struct judged {
 	const struct mesh_neighbour *ours;
 	const struct mesh_heard *heard;
 	struct check_result *result;
+	const struct mesh_asking *asking;
+	int index; /* of our NIC */
 };
 
 /* ---- one neighbour ------------------------------------------------------------------------- */
@@ -70,6 +72,40 @@ static void speed_judge(const struct judged *judged)
 }
 
 /* The first address of each is the one that its endpoint is bound to. */
+static bool subnet_shared(const struct mesh_neighbour *ours, const struct mesh_neighbour *theirs,
+			  struct mesh_addr *local, struct mesh_addr *remote)
+{
+	mesh_neighbour_addr_get(&ours->addrs[0], local);
+	mesh_neighbour_addr_get(&theirs->addrs[0], remote);
+	return mesh_addr_same_subnet(local, remote);
+}
+
+/*
+ * A port may be several NICs, which all hear the other port's, with a subnet for each pair: @index
+ * and @theirs need none in common if each has its partner on this wire.
+ */
+static bool halves_are_paired(const struct mesh_asking *asking, int index,
+			      const struct mesh_neighbour *theirs)
+{
+	bool ours_paired = false, theirs_paired = false;
+	const struct mesh_neighbour *about;
+	struct mesh_addr local, remote;
+	int i, k;
+
+	for (i = 0; i < asking->num_links; i++) {
+		for (k = 0; k < asking->asked[i].num_heard; k++) {
+			about = &asking->asked[i].heard[k]->about;
+			if (asking->asked[i].heard[k]->error || about->node_id != theirs->node_id ||
+			    !about->num_addrs || !asking->links[i].about.num_addrs ||
+			    !subnet_shared(&asking->links[i].about, about, &local, &remote))
+				continue;
+			ours_paired |= i == index;
+			theirs_paired |= !strcmp(about->netdev, theirs->netdev);
+		}
+	}
+	return ours_paired && theirs_paired;
+}
+
 static void subnet_judge(const struct judged *judged)
 {
 	const struct mesh_neighbour *ours = judged->ours, *theirs = &judged->heard->about;
@@ -78,9 +114,18 @@ static void subnet_judge(const struct judged *judged)
 
 	if (!ours->num_addrs || !theirs->num_addrs)
 		return;
-	mesh_neighbour_addr_get(&ours->addrs[0], &local);
-	mesh_neighbour_addr_get(&theirs->addrs[0], &remote);
-	if (mesh_addr_same_subnet(&local, &remote))
+	if (subnet_shared(ours, theirs, &local, &remote)) {
+		if (!mesh_addr_equal(&local, &remote))
+			return;
+		check_say(judged->result, CHECK_FAIL,
+			  "%s and %s of node %s have the same address, %s", ours->netdev,
+			  theirs->netdev, theirs->node, mesh_addr_text_prefix(&local, here));
+		check_fix(judged->result,
+			  "give one of them another address of this subnet; `fi_mesh plan` writes "
+			  "addresses for all nodes");
+		return;
+	}
+	if (halves_are_paired(judged->asking, judged->index, theirs))
 		return;
 	check_say(judged->result, CHECK_FAIL,
 		  "%s and %s of node %s are on one link, but %s and %s have no subnet in common",
@@ -192,7 +237,8 @@ void neighbours_judge(const struct mesh_asking *asking, int index, struct check_
 	if (own_judge(asking, index, result))
 		return;
 	for (i = 0; i < asked->num_heard; i++) {
-		struct judged judged = {&asking->links[index].about, asked->heard[i], result};
+		struct judged judged = {&asking->links[index].about, asked->heard[i], result,
+					asking, index};
 
 		if (!mesh_heard_is_own(asking, asked->heard[i]))
 			neighbour_judge(&judged);

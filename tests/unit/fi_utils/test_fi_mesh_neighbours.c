@@ -106,6 +106,28 @@ TEST(cables)
 	judged(CHECK_PASS, "ab0 leads to ba1 of node b");
 }
 
+/* Each of two halves hears both of the other port, with a subnet for each pair. */
+TEST(halves)
+{
+	struct mesh_heard *far[4];
+
+	for (int i = 0; i < 2; i++) {
+		heard_add(i, OWN_ID, i ? "ab0" : "ab1", i ? "10.1.0.1/24" : "10.2.0.1/24");
+		far[2 * i] = heard_add(i, THEIR_ID, "ba0", "10.1.0.2/24");
+		far[2 * i + 1] = heard_add(i, THEIR_ID, "ba1", "10.2.0.2/24");
+	}
+	judged(CHECK_PASS, "ab0 leads to ba1 of node b");
+	/* One half has a subnet of its own. */
+	far[1]->about.addrs[0].addr[1] = far[3]->about.addrs[0].addr[1] = 7;
+	judged(CHECK_FAIL, "10.1.0.1/24 and 10.7.0.2/24 have no subnet in common");
+}
+
+TEST(same_address)
+{
+	heard_add(0, THEIR_ID, "ba0", "10.1.0.1/24");
+	judged(CHECK_FAIL, "ab0 and ba0 of node b have the same address, 10.1.0.1/24");
+}
+
 /* Judges both NICs, and prints them as a table or as JSON. */
 static void show(bool json)
 {
