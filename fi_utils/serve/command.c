@@ -246,6 +246,8 @@ static int serve_open(struct serve *serve, const struct options *options)
 	}
 	who_open(serve);
 	serve->neighbours = serve_neighbours_open(&serve->self);
+	/* What has changed before its watch was open is in no event: the NICs are read again. */
+	serve->nics_changed = true;
 	if (serve->neighbours)
 		printf("answering neighbours, UDP port %d\n", MESH_NEIGHBOUR_PORT);
 	if (options->relay)
