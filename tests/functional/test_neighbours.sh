@@ -168,6 +168,21 @@ strange_cables() {
 	end_serving
 }
 
+# Two NICs of each node on one wire, with a subnet for each pair, as the halves of a port; then one
+# address at both ends.
+halves() {
+	mesh_node g h
+	mesh_switch port g g0 10.77.51.1/24 g g1 10.77.52.1/24 h h0 10.77.51.2/24 h h1 10.77.52.2/24
+	serve h
+	well g "g0 h h0 10.77.51.2/24" "g1 h h1 10.77.52.2/24"
+	! grep -qE '^(warn|fail)' "$FAULTS/out" || fail "$(cat "$FAULTS/out")"
+	ip -n "$(mesh_ns h)" address flush dev h0 scope global
+	mesh_addresses h h0 10.77.51.1/24
+	settled g 'g0 .*10\.77\.51\.1/24'
+	expect 1 "g0 and h0 of node h have the same address, 10.77.51.1/24"
+	end_serving
+}
+
 # Two ranks without IPv6: their bytes, both ways.
 transfer_ipv4() {
 	play q ipv4-q <<-END
@@ -348,6 +363,7 @@ differences
 no_answers
 note "differences and silence"
 strange_cables
+halves
 ipv4_only
-note "strange cables, IPv4"
+note "strange cables, halves, IPv4"
 ranks
