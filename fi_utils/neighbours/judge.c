@@ -202,7 +202,8 @@ static bool own_judge(const struct mesh_asking *asking, int index, struct check_
 	}
 	check_say(result, CHECK_FAIL, "both ends of this cable are on this node: %s and %s",
 		  asking->links[index].about.netdev, own->about.netdev);
-	check_fix(result, "move one end to another node");
+	check_fix(result, "if they are two halves of one port, run `fi_mesh serve` on the node at "
+			  "its other end; if not, move one end to another node");
 	return true;
 }
 
