@@ -187,7 +187,10 @@ static void parser_init(struct parser *parser, const struct option_table *table)
 		assert(row - table->rows < ROWS_MAX);
 		if (row->kind == OPTION_KIND_HELP_ONLY)
 			continue;
-		*name++ = (struct option){row->name, row->value ? required_argument : no_argument,
+		*name++ = (struct option){row->name,
+					  !row->value	       ? no_argument
+					  : *row->value == '[' ? optional_argument
+							       : required_argument,
 					  NULL, CODE_ROWS + (int)(row - table->rows)};
 		if (!row->letter)
 			continue;

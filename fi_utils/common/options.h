@@ -33,10 +33,11 @@ struct option_row;
 typedef int (*option_handler)(const struct option_row *row, const char *text, void *options);
 
 struct option_row {
-	const char *name;  /* without the two dashes; NULL ends the table */
-	char letter;	   /* the short option, or 0 */
-	const char *value; /* what --help calls the value; NULL: the option takes none */
-	const char *help;  /* lines; one that ends with \n ends a group. NULL: not in --help */
+	const char *name; /* without the two dashes; NULL ends the table */
+	char letter;	  /* the short option, or 0 */
+	const char *
+		value; /* what --help calls the value; NULL: the option takes none; "[X]": it may */
+	const char *help; /* lines; one that ends with \n ends a group. NULL: not in --help */
 	enum option_kind kind;
 	size_t offset, size; /* the field in the subcommand's struct, in bytes */
 	unsigned long min, max;

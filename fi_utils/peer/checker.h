@@ -84,7 +84,6 @@ struct peer_link {
 	enum mesh_provider_id provider;
 	bool routed; /* there are routers between the two: no cable joins them */
 	struct peer_stream stream;
-	struct mesh_check_facing facing; /* the neighbours of the peer's NICs */
 	struct peer_numbers numbers;
 };
 

@@ -37,9 +37,6 @@ static const char notes_text[] =
 	"\n"
 	"Exit status: 0 nothing is wrong, 1 something is (warn or fail), 2 usage error.\n";
 
-/* Neighbours answer within a millisecond; a busy `fi_mesh serve` takes longer. */
-#define FACING_MS 1000
-
 /* Of each measurement, unless the user wants another time. */
 #define MEASURE_MS 1000
 
@@ -94,6 +91,8 @@ static int peer_take(const struct option_row *row, const char *text, void *arg)
 	struct options *options = arg;
 
 	(void)row;
+	if (!text) /* --peer NODE: an operand */
+		return -1;
 	if (options->num_lists == PEER_TARGETS_MAX)
 		return arguments_misuse(who, "too many nodes: %s", text);
 	options->lists[options->num_lists++] = text;
@@ -101,7 +100,7 @@ static int peer_take(const struct option_row *row, const char *text, void *arg)
 }
 
 static const struct option_row option_rows[] = {
-	{"peer", 0, "NODE", NULL, OPTION_HANDLER(peer_take)}, /* the synopsis explains it */
+	{"peer", 0, "[NODE]", NULL, OPTION_HANDLER(peer_take)}, /* the synopsis explains it */
 	{"port", 0, "PORT", "that of `fi_mesh serve` (default 18620)",
 	 OPTION_NUMBER(struct options, check.port, 1, UINT16_MAX)},
 	{"ms", 0, "MS", "measure so many milliseconds at a time (default 1000)",
@@ -128,6 +127,8 @@ static int options_parse(int argc, char **argv, const struct peer_check_options 
 		status = targets_add(&options.check, options.lists[i]);
 	for (; status < 0 && operand < argc; operand++)
 		status = targets_add(&options.check, argv[operand]);
+	if (status < 0 && !options.check.num_targets)
+		return arguments_misuse(who, "--peer needs a node");
 	*check = &options.check;
 	return status;
 }
@@ -425,8 +426,7 @@ int command_check_peer(int argc, char **argv)
 	interrupt_catch();
 	checker->options = options;
 	totals.peers = options->json ? json_array() : NULL;
-	peer_facing_ask(checker->self.table.nics, checker->self.num_nics, options->port,
-			checker->self.node_id, checker->self.name, FACING_MS, checker->facing);
+	peer_facing_ask(&checker->self, checker->facing);
 	for (i = 0; i < options->num_targets && !interrupt_happened(); i++)
 		peer_check(checker, &options->targets[i], &totals);
 	status = totals_end(checker, &totals);

@@ -9,6 +9,8 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "wire/neighbour.h"
+
 #include "common/finding.h"
 #include "common/interrupt.h"
 #include "common/progress.h"
@@ -190,11 +192,10 @@ static void cable_explain(const struct peer_checker *checker, const struct mesh_
 		check_seen(result,
 			   "%s has a carrier; the node at its far end does not identify itself",
 			   nic->netdev);
-		check_fix(
-			result,
-			"on the node with %s: run `fi_mesh serve`, and let its firewall pass port "
-			"%u; else the cable of %s leads elsewhere",
-			addr, checker->options->port, nic->netdev);
+		check_fix(result,
+			  "on the node with %s: run `fi_mesh serve`, and let its firewall pass TCP "
+			  "port %u and UDP port %d; else the cable of %s leads elsewhere",
+			  addr, checker->options->port, MESH_NEIGHBOUR_PORT, nic->netdev);
 		return;
 	}
 	check_seen(result, "%s faces node %s (%s)", nic->netdev, facing->heard[0].peer,

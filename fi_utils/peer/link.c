@@ -238,19 +238,7 @@ static void peer_mtu_check(struct peer_link *link, struct check_result *result)
 
 /* ---- who is at both ends ------------------------------------------------------------------ */
 
-/* The cable as the far NIC reports it, if it received our question. */
-static const struct mesh_check_cable *far_cable(const struct peer_link *link)
-{
-	int i;
-
-	for (i = 0; i < link->facing.num_cables; i++)
-		if (link->facing.cables[i].node_id == link->checker->self.node_id &&
-		    !strcmp(link->facing.cables[i].netdev, link->theirs->netdev))
-			return &link->facing.cables[i];
-	return NULL;
-}
-
-static void wrong_cable_say(const struct peer_link *link, const struct mesh_check_cable *heard,
+static void wrong_cable_say(const struct peer_link *link, const struct peer_faced *heard,
 			    struct check_result *result)
 {
 	char remote[MESH_ADDR_TEXT_MAX];
@@ -267,45 +255,34 @@ static void cable_check(struct peer_link *link, struct check_result *result)
 {
 	long index = link->nic - link->checker->self.table.nics;
 	const struct peer_facing *facing = &link->checker->facing[index];
-	const struct mesh_check_cable *far = far_cable(link);
-	bool near = peer_facing_find(facing, link->peer->hello.node_id, link->theirs->netdev);
 
-	if (near && far)
-		check_say(result, CHECK_PASS,
-			  "cable %s - %s: seen from here, %s faces node %s; from there, %s faces "
-			  "node %s%s",
+	/* Its answer shows that the question was heard at the far end. */
+	if (peer_facing_find(facing, link->peer->hello.node_id, link->theirs->netdev))
+		check_say(result, CHECK_PASS, "cable %s - %s: %s faces node %s%s",
 			  link->nic->netdev, link->theirs->netdev, link->nic->netdev,
-			  link->peer->name, link->theirs->netdev, link->checker->self.name,
+			  link->peer->name,
 			  facing->num_heard > 1 ? " (a switch: others are there, too)" : "");
-	else if (near)
-		check_say(result, CHECK_WARN,
-			  "%s faces %s of node %s, but there it was not heard from %s",
-			  link->nic->netdev, link->theirs->netdev, link->peer->name,
-			  link->nic->netdev);
 	else if (facing->num_heard)
 		wrong_cable_say(link, &facing->heard[0], result);
 	else
 		check_say(
 			result, CHECK_UNKNOWN,
 			"which node %s faces could not be heard: %s; by its address it is node %s",
-			link->nic->netdev,
-			facing->error == -EADDRNOTAVAIL ? "it has no IPv6 link-local address"
-			: facing->error			? strerror(-facing->error)
-							: "no answer over IPv6",
+			link->nic->netdev, facing->error ? strerror(-facing->error) : "no answer",
 			link->peer->name);
 }
 
-/* Another NIC of ours from which the far NIC also receives; NULL if there is none. */
+/* Another NIC of ours that hears the far NIC as well; NULL if there is none. */
 static const char *wire_sharer(const struct peer_link *link)
 {
-	const struct mesh_check_cable *cable = link->facing.cables;
+	const struct peer_self *self = &link->checker->self;
 	int i;
 
-	for (i = 0; i < link->facing.num_cables; i++, cable++)
-		if (cable->node_id == link->checker->self.node_id &&
-		    !strcmp(cable->netdev, link->theirs->netdev) &&
-		    strcmp(cable->peer_netdev, link->nic->netdev))
-			return cable->peer_netdev;
+	for (i = 0; i < self->num_nics; i++)
+		if (&self->table.nics[i] != link->nic &&
+		    peer_facing_find(&link->checker->facing[i], link->peer->hello.node_id,
+				     link->theirs->netdev))
+			return self->table.nics[i].netdev;
 	return NULL;
 }
 
@@ -331,17 +308,6 @@ static void wire_check(const struct peer_link *link, struct check_result *result
 				  "net.ipv4.conf.all.arp_announce=2");
 	}
 	mesh_sysfs_close(&files);
-}
-
-static void facing_ask(struct peer_link *link)
-{
-	struct mesh_check_frame frame;
-	char text[MESH_CHECK_TEXT_MAX];
-
-	memset(&frame, 0, sizeof(frame));
-	if (!peer_stream_ask(&link->stream, &frame, MESH_CHECK_FACING, MESH_CHECK_FACING,
-			     PEER_ANSWER_MS, text))
-		link->facing = frame.facing;
 }
 
 static void speeds_check(const struct peer_link *link, struct check_result *result)
@@ -393,7 +359,6 @@ void peer_link_check(struct peer_link *link, struct check_result *result)
 	if (link_open(link, result))
 		return;
 	if (!link->routed) {
-		facing_ask(link);
 		cable_check(link, result);
 		wire_check(link, result);
 	}

@@ -148,7 +148,7 @@ static const struct mesh_check_nic *their_nic(const struct peer *peer, const cha
 
 /* Reports why two NICs on one cable have no path. */
 static void unused_cable_say(const struct peer_checker *checker, const struct peer *peer, int index,
-			     const struct mesh_check_cable *cable, struct check_result *result)
+			     const struct peer_faced *cable, struct check_result *result)
 {
 	const struct mesh_nic *nic = &checker->self.table.nics[index];
 	const struct mesh_check_nic *theirs = their_nic(peer, cable->peer_netdev);
@@ -188,7 +188,7 @@ static void nic_say(const struct peer_checker *checker, const struct peer *peer,
 		    struct check_result *result)
 {
 	const struct peer_facing *facing = &checker->facing[index];
-	const struct mesh_check_cable *cable = peer_facing_find(facing, peer->hello.node_id, NULL);
+	const struct peer_faced *cable = peer_facing_find(facing, peer->hello.node_id, NULL);
 	const struct mesh_nic *nic = &checker->self.table.nics[index];
 	struct mesh_addr subnet = mesh_subnet_of(&nic->source);
 	char text[MESH_ADDR_TEXT_MAX];

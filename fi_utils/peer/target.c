@@ -84,7 +84,7 @@ static bool neighbour_find(struct peer_target *target, const struct peer_facing 
 		for (k = 0; k < facing[i].num_heard; k++)
 			if (!strcmp(facing[i].heard[k].peer, target->text) &&
 			    target->num_addrs < PEER_TARGET_ADDRS_MAX)
-				target->addrs[target->num_addrs++] = facing[i].from[k];
+				target->addrs[target->num_addrs++] = facing[i].heard[k].from;
 	return target->num_addrs > 0;
 }
 

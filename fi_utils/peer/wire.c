@@ -17,8 +17,6 @@ static const struct {
 	}
 	[MESH_CHECK_HELLO] = {offsetof(struct mesh_check_hello, nics),
 			      sizeof(struct mesh_check_hello)},
-	[MESH_CHECK_FACING] = {offsetof(struct mesh_check_facing, cables),
-			       sizeof(struct mesh_check_facing)},
 	[MESH_CHECK_UDP_OPEN... MESH_CHECK_UDP_GOT] = FIXED(struct mesh_check_udp),
 	[MESH_CHECK_ERROR] = FIXED(struct mesh_check_error),
 	[MESH_CHECK_MEASURE_BEGIN... MESH_CHECK_MEASURE_END] = FIXED(struct mesh_check_measure),
@@ -43,8 +41,6 @@ size_t mesh_check_finish(struct mesh_check_frame *frame, enum mesh_check_type ty
 
 	if (type == MESH_CHECK_HELLO)
 		length += frame->hello.num_nics * sizeof(frame->hello.nics[0]);
-	if (type == MESH_CHECK_FACING)
-		length += frame->facing.num_cables * sizeof(frame->facing.cables[0]);
 	mesh_check_header_fill(&frame->header, type, number, length);
 	return sizeof(frame->header) + length;
 }
@@ -100,32 +96,11 @@ static int hello_take(struct mesh_check_hello *hello, size_t length)
 	return 0;
 }
 
-static int facing_take(struct mesh_check_facing *facing, size_t length)
-{
-	int i;
-
-	if (facing->num_cables > MESH_NICS_MAX ||
-	    length != offsetof(struct mesh_check_facing, cables) +
-			      facing->num_cables * sizeof(facing->cables[0]))
-		return -EPROTO;
-	for (i = 0; i < facing->num_cables; i++) {
-		struct mesh_check_cable *cable = &facing->cables[i];
-
-		if (!text_take(cable->netdev, sizeof(cable->netdev)) ||
-		    !text_take(cable->peer_netdev, sizeof(cable->peer_netdev)) ||
-		    !text_take(cable->peer, sizeof(cable->peer)))
-			return -EPROTO;
-	}
-	return 0;
-}
-
 static int payload_take(struct mesh_check_frame *frame)
 {
 	switch (frame->header.type) {
 	case MESH_CHECK_HELLO:
 		return hello_take(&frame->hello, frame->header.length);
-	case MESH_CHECK_FACING:
-		return facing_take(&frame->facing, frame->header.length);
 	case MESH_CHECK_MEASURE_RUN:
 		return frame->measure.ms > MESH_CHECK_RUN_MS_MAX ? -EPROTO : 0;
 	case MESH_CHECK_ERROR:
@@ -174,22 +149,6 @@ void mesh_check_nic_addr(const struct mesh_check_nic *nic, struct mesh_addr *add
 	addr->family = (enum mesh_family)nic->family;
 	addr->prefix_len = nic->prefix_len;
 	memcpy(addr->bytes, nic->addr, mesh_addr_size(addr->family));
-}
-
-int mesh_check_who_decode(const void *bytes, size_t size, struct mesh_check_who *who)
-{
-	struct mesh_check_who decoded;
-
-	if (size != sizeof(decoded))
-		return -EPROTO;
-	memcpy(&decoded, bytes, sizeof(decoded));
-	if (decoded.magic != MESH_CHECK_WHO_MAGIC ||
-	    decoded.version != MESH_CHECK_DATAGRAM_VERSION || decoded.answer > 1 ||
-	    !text_take(decoded.netdev, sizeof(decoded.netdev)) ||
-	    !text_take(decoded.node, sizeof(decoded.node)))
-		return -EPROTO;
-	*who = decoded;
-	return 0;
 }
 
 int mesh_check_probe_decode(const void *bytes, size_t size, struct mesh_check_probe *probe)

@@ -7,7 +7,6 @@
  * one's. The checker asks, the server answers; each question has one answer, or an ERROR.
  *
  *   HELLO         -> HELLO         who I am, all my NICs
- *   FACING        -> FACING        which node each NIC's cable leads to, as heard there
  *   UDP_OPEN      -> UDP_READY     a UDP port for frames of full size
  *   UDP_SEND      -> UDP_SENT      send me a datagram of this size, not to be cut into fragments
  *   (a datagram)  -> UDP_GOT       it arrived, with so many bytes
@@ -32,13 +31,11 @@
 #include "wire/protocol.h"
 
 #define MESH_CHECK_MAGIC 0x4b48434du /* "MCHK" */
-#define MESH_CHECK_VERSION 3
-/* Of datagrams: they are as in version 1, whose nodes hear them. */
-#define MESH_CHECK_DATAGRAM_VERSION 1
-/* TCP and UDP; not assigned by IANA. */
+#define MESH_CHECK_VERSION 4
+/* TCP; not assigned by IANA. */
 #define MESH_CHECK_PORT 18620
-/* Bytes behind a header, at most: those of FACING. */
-#define MESH_CHECK_PAYLOAD_MAX sizeof(struct mesh_check_facing)
+/* Bytes behind a header, at most: those of HELLO. */
+#define MESH_CHECK_PAYLOAD_MAX sizeof(struct mesh_check_hello)
 #define MESH_CHECK_TEXT_MAX 160
 #define MESH_CHECK_NETDEV_MAX 16
 /* Longest measurement that a server takes part in. */
@@ -46,7 +43,6 @@
 
 enum mesh_check_type {
 	MESH_CHECK_HELLO = 1,
-	MESH_CHECK_FACING,
 	MESH_CHECK_UDP_OPEN,
 	MESH_CHECK_UDP_READY,
 	MESH_CHECK_UDP_SEND,
@@ -106,22 +102,6 @@ _Static_assert(offsetof(struct mesh_check_hello, node) == 16, "wire format");
 _Static_assert(offsetof(struct mesh_check_hello, site) == 80, "wire format");
 _Static_assert(offsetof(struct mesh_check_hello, nics) == 96, "wire format");
 
-/* A cable as its near end heard it: who is at the far one. */
-struct mesh_check_cable {
-	uint64_t node_id;
-	char netdev[MESH_CHECK_NETDEV_MAX]; /* the speaker's */
-	char peer_netdev[MESH_CHECK_NETDEV_MAX];
-	char peer[MESH_NODE_NAME_MAX];
-};
-_Static_assert(sizeof(struct mesh_check_cable) == 104, "wire format");
-
-struct mesh_check_facing {
-	uint8_t num_cables;
-	uint8_t reserved[7];
-	struct mesh_check_cable cables[MESH_NICS_MAX]; /* num_cables of them are sent */
-};
-_Static_assert(offsetof(struct mesh_check_facing, cables) == 8, "wire format");
-
 struct mesh_check_udp {
 	uint16_t port; /* UDP_READY: where to send to; UDP_SEND: where to */
 	uint16_t reserved;
@@ -161,7 +141,6 @@ struct mesh_check_frame {
 	struct mesh_check_header header;
 	union {
 		struct mesh_check_hello hello;
-		struct mesh_check_facing facing;
 		struct mesh_check_udp udp;
 		struct mesh_check_measure measure;
 		struct mesh_check_error error;
@@ -206,27 +185,6 @@ struct mesh_check_probe {
 	uint64_t token;
 };
 _Static_assert(sizeof(struct mesh_check_probe) == 16, "wire format");
-
-#define MESH_CHECK_WHO_MAGIC 0x4f57434du /* "MCWO" */
-
-/*
- * Who is at the other end of this cable? Sent to all nodes of one link (ff02::1), which needs no
- * IPv4 address and no subnet in common. Answered with the same, and `answer` set.
- */
-struct mesh_check_who {
-	uint32_t magic;
-	uint8_t version;
-	uint8_t answer; /* 0: a question, 1: an answer */
-	uint16_t reserved;
-	uint64_t token; /* the question's; its answer has the same */
-	uint64_t node_id;
-	char netdev[MESH_CHECK_NETDEV_MAX];
-	char node[MESH_NODE_NAME_MAX];
-};
-_Static_assert(sizeof(struct mesh_check_who) == 104, "wire format");
-
-/** Checks such a datagram. Returns 0 or -EPROTO; @who is written on success only. */
-int mesh_check_who_decode(const void *bytes, size_t size, struct mesh_check_who *who);
 
 /** Checks a probe. Returns 0 or -EPROTO; @probe is written on success only. */
 int mesh_check_probe_decode(const void *bytes, size_t size, struct mesh_check_probe *probe);

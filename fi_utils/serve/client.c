@@ -84,20 +84,6 @@ static int hello_answer(struct serve *serve, struct serve_client *client,
 	return peer_stream_send(&client->stream, &frame, MESH_CHECK_HELLO, asked->header.number);
 }
 
-static int facing_answer(struct serve *serve, struct serve_client *client, uint32_t number)
-{
-	struct mesh_check_frame frame;
-	struct mesh_check_facing *facing = &frame.facing;
-	int i, k;
-
-	memset(&frame, 0, sizeof(frame));
-	for (i = 0; i < serve->num_who; i++)
-		for (k = 0; k < serve->facing[i].num_heard; k++)
-			if (facing->num_cables < MESH_NICS_MAX)
-				facing->cables[facing->num_cables++] = serve->facing[i].heard[k];
-	return peer_stream_send(&client->stream, &frame, MESH_CHECK_FACING, number);
-}
-
 /* ---- datagrams ---------------------------------------------------------------------------- */
 
 static int udp_open(struct serve_client *client, const struct mesh_check_frame *asked)
@@ -228,15 +214,11 @@ static int measure_begin(struct serve *serve, struct serve_client *client,
 static int frame_answer(struct serve *serve, struct serve_client *client,
 			const struct mesh_check_frame *asked)
 {
-	uint32_t number = asked->header.number;
-
 	if (client->noise && asked->header.type != MESH_CHECK_HELLO)
 		return -EPROTO;
 	switch (asked->header.type) {
 	case MESH_CHECK_HELLO:
 		return hello_answer(serve, client, asked);
-	case MESH_CHECK_FACING:
-		return facing_answer(serve, client, number);
 	case MESH_CHECK_UDP_OPEN:
 		return udp_open(client, asked);
 	case MESH_CHECK_UDP_SEND:

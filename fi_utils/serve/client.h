@@ -12,7 +12,6 @@
 
 #include "nic/addr.h"
 #include "nic/nic.h"
-#include "peer/facing.h"
 #include "peer/self.h"
 #include "peer/stream.h"
 #include "wire/handle.h"
@@ -55,10 +54,6 @@ struct serve {
 	uint16_t port;
 	struct serve_socket sockets[SERVE_SOCKETS_MAX];
 	int num_sockets;
-	int who_fds[MESH_NICS_MAX];		  /* -1: none; beside who_nics */
-	struct mesh_nic *who_nics;		  /* copies of the NICs at the start; owned */
-	struct peer_facing facing[MESH_NICS_MAX]; /* beside who_nics */
-	int num_who;
 	struct serve_neighbours *neighbours; /* owned; NULL: their questions are not answered */
 	struct serve_http *http;	     /* owned; NULL: there is no page */
 	struct mesh_net *relay;		     /* owned; NULL: it relays for none */

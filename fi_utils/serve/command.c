@@ -18,7 +18,6 @@
 #include "common/interrupt.h"
 #include "common/options.h"
 #include "common/output.h"
-#include "peer/facing.h"
 #include "peer/self.h"
 #include "peer/stream.h"
 #include "peer/wire.h"
@@ -73,7 +72,7 @@ static const char notes_text[] =
 #define HTTP_PORT 18622
 /* Deadlines are checked at this interval. */
 #define TICK_MS 500
-#define POLLFDS_MAX (2 + SERVE_SOCKETS_MAX + MESH_NICS_MAX + 2 * SERVE_CLIENTS_MAX)
+#define POLLFDS_MAX (2 + SERVE_SOCKETS_MAX + 2 * SERVE_CLIENTS_MAX)
 
 struct options {
 	struct mesh_addr listen[SERVE_LISTEN_MAX];
@@ -119,7 +118,7 @@ static const struct option_row option_rows[] = {
 	 "listen on this address of the node, too: of its management network, so\n"
 	 "that it can be asked while no cable works",
 	 OPTION_HANDLER(listen_take)},
-	{"port", 0, "PORT", "TCP and UDP port (default 18620); the same for `check`",
+	{"port", 0, "PORT", "TCP port (default 18620); the same for `check`",
 	 OPTION_NUMBER(struct options, port, 1, UINT16_MAX)},
 	{"http", 0, "ADDR",
 	 "show the mesh, its rates, paths and checks in a browser, read-only, on\n"
@@ -199,27 +198,6 @@ static int listen_on_nic(struct serve *serve, const struct mesh_nic *nic)
 	return ret;
 }
 
-/*
- * Opens the sockets that answer who is at this end of a cable. Everything else works without them.
- */
-static void who_open(struct serve *serve)
-{
-	int i, fd;
-
-	serve->who_nics = calloc((size_t)serve->self.num_nics + 1, sizeof(*serve->who_nics));
-	for (i = 0; serve->who_nics && i < serve->self.num_nics; i++) {
-		serve->who_nics[i] = serve->self.table.nics[i];
-		fd = peer_facing_listen(&serve->who_nics[i], serve->port);
-		serve->who_fds[i] = fd;
-		serve->num_who++;
-		if (fd < 0)
-			fprintf(stderr, "%s: %s cannot identify itself to its neighbour: %s\n", who,
-				serve->who_nics[i].netdev,
-				fd == -EADDRNOTAVAIL ? "it has no IPv6 link-local address"
-						     : strerror(-fd));
-	}
-}
-
 static int serve_open(struct serve *serve, const struct options *options)
 {
 	int i, ret;
@@ -244,7 +222,6 @@ static int serve_open(struct serve *serve, const struct options *options)
 			who);
 		return -ENODEV;
 	}
-	who_open(serve);
 	serve->neighbours = serve_neighbours_open(&serve->self);
 	/* What has changed before its watch was open is in no event: the NICs are read again. */
 	serve->nics_changed = true;
@@ -269,10 +246,6 @@ static void serve_close(struct serve *serve)
 			serve_client_close(serve, &serve->clients[i]);
 	for (i = 0; i < serve->num_sockets; i++)
 		close(serve->sockets[i].fd);
-	for (i = 0; i < serve->num_who; i++)
-		if (serve->who_fds[i] >= 0)
-			close(serve->who_fds[i]);
-	free(serve->who_nics);
 	serve_http_close(serve->http);
 	mesh_net_close(serve->relay);
 	serve_neighbours_close(serve->neighbours);
@@ -331,41 +304,6 @@ static void clients_accept(struct serve *serve, const struct serve_socket *liste
 	}
 }
 
-struct heard {
-	struct serve *serve;
-	int index;
-};
-
-static void cable_heard(void *arg, const struct mesh_check_cable *cable,
-			const struct mesh_addr *from)
-{
-	struct heard *heard = arg;
-	struct peer_facing *facing = &heard->serve->facing[heard->index];
-	int before = facing->num_heard;
-	struct mesh_check_cable shown = *cable;
-
-	peer_facing_enter(facing, cable, from);
-	if (facing->num_heard == before)
-		return;
-	printf("%s faces node %s (%s)\n", cable->netdev, output_clean(shown.peer),
-	       output_clean(shown.peer_netdev));
-	fflush(stdout);
-}
-
-static void neighbours_answer(struct serve *serve)
-{
-	int i;
-
-	for (i = 0; i < serve->num_who; i++) {
-		struct heard heard = {serve, i};
-
-		if (serve->who_fds[i] >= 0)
-			peer_facing_answer(serve->who_fds[i], &serve->who_nics[i],
-					   serve->self.node_id, serve->self.name, cable_heard,
-					   &heard);
-	}
-}
-
 /* Returns how many descriptors there are to wait for. */
 static int poll_fds_fill(const struct serve *serve, struct pollfd *fds)
 {
@@ -376,8 +314,6 @@ static int poll_fds_fill(const struct serve *serve, struct pollfd *fds)
 		(struct pollfd){.fd = serve_neighbours_fd(serve->neighbours), .events = POLLIN};
 	for (i = 0; accepting && i < serve->num_sockets; i++)
 		fds[num++] = (struct pollfd){.fd = serve->sockets[i].fd, .events = POLLIN};
-	for (i = 0; i < serve->num_who; i++)
-		fds[num++] = (struct pollfd){.fd = serve->who_fds[i], .events = POLLIN};
 	for (i = 0; i < SERVE_CLIENTS_MAX; i++) {
 		const struct serve_client *client = &serve->clients[i];
 
@@ -411,7 +347,6 @@ static void serve_run(struct serve *serve)
 		num = poll_fds_fill(serve, fds);
 		if (interrupt_poll(fds, num, tick_ms) == -EINTR)
 			return;
-		neighbours_answer(serve);
 		serve->nics_changed |= serve_neighbours_changed(serve->neighbours);
 		for (i = 0; i < serve->num_sockets; i++)
 			clients_accept(serve, &serve->sockets[i]);

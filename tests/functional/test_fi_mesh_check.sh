@@ -471,7 +471,7 @@ test_options() {
 	"$tool" check --help >/dev/null || fail "--help"
 	"$tool" check --peer x --help >/dev/null || fail "--peer x --help, which --help names"
 	for words in "--only nothing" "--only" "--nccl /nonexistent" "--yaml" "junk" \
-		"--root /nonexistent" "--peer x/y"; do
+		"--root /nonexistent" "--peer x/y" "--peer -q x/y" "--peer"; do
 		# shellcheck disable=SC2086 # several words
 		"$tool" check $words >/dev/null 2>&1
 		[[ $? == 2 ]] || fail "'$words' is no wrong use"

@@ -57,14 +57,12 @@ all_is_well() {
 	well a 10.77.1.2 10.77.3.1
 	expect "first choice: ab 10.77.1.1 -> ba 10.77.1.2, tcp (no RDMA at either end)" \
 		"; both addresses are on one subnet" "not ac: it faces node c (ca)" \
-		"cable ab - ba: seen from here, ab faces node b; from there, ba faces node a" \
-		"cable ac - ca: seen from here, ac faces node c; from there, ca faces node a" \
+		"cable ab - ba: ab faces node b" \
+		"cable ac - ca: ac faces node c" \
 		"frames of full size (1500 bytes) pass in both directions" \
 		"of the link's 10 Gbit/s (tcp)" "2 nodes; paths and links:" "0 warn, 0 fail"
 	MEASURE=(--ms 100)
-	wait_for "grep -q 'ba faces node a (ab)' $WORK/serve-b" 60 ||
-		fail "b does not say whom it faces: $(cat "$WORK/serve-b")"
-	well a 10.77.1.2,fd77:1::2 --quiet
+	well a --quiet 10.77.1.2,fd77:1::2
 	# On a busy machine the bandwidth cannot be judged ("unknown"), which is no finding.
 	! grep -qE '^(pass|warn|fail)' "$WORK/out" ||
 		fail "something is said where all is well: $(cat "$WORK/out")"
@@ -126,9 +124,9 @@ link_local_mesh() {
 	addr=$(mesh_link_local y yx)
 	well x "$addr%xy" z
 	expect "first choice: xy fe80:" "paths to node y (asked at $addr%xy)" \
-		"cable xy - yx: seen from here, xy faces node y; from there, yx faces node x" \
+		"cable xy - yx: xy faces node y" \
 		"not xz: it faces node z (zx)" "paths to node z (asked at z)" \
-		"cable xz - zx: seen from here" "2 nodes; paths and links:" " 0 fail"
+		"cable xz - zx: xz faces node z" "2 nodes; paths and links:" " 0 fail"
 	! grep -q 'another path' "$WORK/out" || fail "two paths over one cable: $(cat "$WORK/out")"
 	check x "$addr%xz"
 	expect_status 1

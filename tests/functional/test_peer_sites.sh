@@ -72,7 +72,7 @@ older_server() {
 	wait_for "grep -q listening $OUT/older" 60 || fail "$(cat "$OUT/older")"
 	check -
 	says "fail     peer           10.77.1.2 cannot be checked over ab: serve uses version 2"
-	says "and check version 3"
+	says "and check version 4"
 	says "do:   run the same version of fi_mesh on both nodes"
 	kill "$MESH_SPAWNED"
 	note "a server of version 2"
@@ -83,7 +83,7 @@ other_checks() {
 	serve b
 	on a python3 - <<-'PY' || fail "a check of another version: $(cat "$OUT/serve-b")"
 		import errno, socket, struct
-		for version, size in (1, 80), (2, 500):
+		for version, size in (1, 80), (2, 500), (3, 96):
 		    with socket.create_connection(("10.77.1.2", 18620)) as server:
 		        server.settimeout(30)
 		        server.sendall(struct.pack("<IBBHII", 0x4b48434d, version, 1, 0, size, 77) +
@@ -93,14 +93,14 @@ other_checks() {
 		        assert head == (0x4b48434d, version, 17, 0, 168, 77), head
 		        assert struct.unpack_from("<I", answer, 16)[0] == errno.EPROTONOSUPPORT
 		        words = answer[24:].rstrip(b"\0").decode()
-		        assert "version 3 of" in words, words
+		        assert "version 4 of" in words, words
 		        assert words.endswith("version %d" % version), words
 		        assert server.recv(1) == b""
 	PY
 	check -
 	says "first choice: ab 10.77.1.1 -> ba 10.77.1.2"
 	end_serving
-	note "checks of versions 1 and 2"
+	note "checks of versions 1 to 3"
 }
 
 main() {

@@ -167,7 +167,7 @@ TEST_WITH(version_is_refused, ends_open, ends_close)
 	assert_true(mesh_check_decode(bytes, sizeof(bytes), &frame) > 0);
 	assert_int_equal(frame.header.number, 7);
 	assert_int_equal(frame.error.error, EPROTONOSUPPORT);
-	assert_non_null(strstr(frame.error.text, "version 3"));
+	assert_non_null(strstr(frame.error.text, "version 4"));
 	assert_non_null(strstr(frame.error.text, "version 1"));
 }
 
