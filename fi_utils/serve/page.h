@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * page.h - what the page of `fi_mesh serve --http` shows: the output of other subcommands, which a
- * thread runs again and again while someone looks at the page, and not otherwise.
+ * request runs if the last output is older than a document's period.
  */
 #ifndef MESH_FI_UTILS_SERVE_PAGE_H
 #define MESH_FI_UTILS_SERVE_PAGE_H
@@ -18,18 +18,18 @@ struct serve_document {
 	char complaint[200];
 };
 
-/** Starts the thread. Returns NULL without memory or threads. */
+/** Returns NULL without memory. */
 struct serve_page *serve_page_open(void);
 
-/** Wakes requests that wait, which find no document from now on. */
+/** From now on no subcommand is begun. */
 void serve_page_interrupt(struct serve_page *page);
 
-/** Ends the thread, after the subcommand that it runs now. No request may be waiting. */
+/** No request may be waiting. */
 void serve_page_close(struct serve_page *page);
 
 /**
- * Gets the document of @path, such as "/mesh.svg". If it was not asked for in a while, it waits
- * until the subcommand has ended, some seconds at most. Any thread may call it.
+ * Gets the document of @path, such as "/mesh.svg". If it is old, it waits until the subcommand has
+ * ended, some seconds at most. Any thread may call it.
  *
  * Returns 0; -ENOENT: there is no such document; -EAGAIN: there is none now, @document->complaint
  * says why; -ENOMEM.
