@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* checker.h - the state of `fi_mesh check --peer`: this node, a peer, and a link between them. */
+/*
+ * checker.h - the state of `fi_mesh check --peer`: this node, a peer, and a link between them; and
+ * its parts.
+ */
 #ifndef MESH_FI_UTILS_PEER_CHECKER_H
 #define MESH_FI_UTILS_PEER_CHECKER_H
 
@@ -8,6 +11,7 @@
 
 #include <jansson.h>
 
+#include "common/finding.h"
 #include "nic/addr.h"
 #include "nic/nic.h"
 #include "nic/path_choice.h"
@@ -86,5 +90,38 @@ struct peer_link {
 	struct peer_stream stream;
 	struct peer_numbers numbers;
 };
+
+/** Checks one link: both ends, frames of full size, latency, bandwidth. */
+void peer_link_check(struct peer_link *link, struct check_result *result);
+
+/**
+ * Reports which paths lead to the peer, which of them is used first, and why other NICs have none.
+ */
+void peer_paths_check(const struct peer_checker *checker, struct peer *peer,
+		      struct check_result *result);
+
+/** The same paths for --json: {"paths": [...]}; NULL if memory is short. */
+json_t *peer_paths_json(const struct peer_checker *checker, const struct peer *peer);
+
+/**
+ * Searches the mesh for routes to the peer, and reports each with the cables of its hops, and what
+ * relays on its nodes. peer->relays receives the same for --json, and
+ * peer->routes what is needed to measure over them.
+ *
+ * @replace: only routes for which connections leave routed tcp, the path of the two nodes
+ *
+ * Returns false if it has reported nothing: no route is known.
+ */
+bool peer_relays_check(const struct peer_checker *checker, struct peer *peer, bool replace,
+		       struct check_result *result);
+
+/**
+ * Measures to a peer that peer->routes lead to, with connections of the plugin over relays, and
+ * judges the figures.
+ *
+ * Returns the figures for --json; NULL if memory is short.
+ */
+json_t *peer_relayed_check(const struct peer_checker *checker, const struct peer *peer,
+			   struct check_result *result);
 
 #endif

@@ -21,7 +21,6 @@
 #include "peer/checker.h"
 #include "peer/dial.h"
 #include "peer/facing.h"
-#include "peer/link.h"
 #include "peer/measure.h"
 #include "peer/stream.h"
 #include "peer/udp.h"

@@ -12,8 +12,6 @@
 #include "nic/nic.h"
 #include "peer/checker.h"
 #include "peer/facing.h"
-#include "peer/paths.h"
-#include "peer/relays.h"
 #include "peer/self.h"
 #include "peer/wire.h"
 #include "system/node.h"

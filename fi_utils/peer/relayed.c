@@ -12,7 +12,6 @@
 #include "peer/dial.h"
 #include "peer/figures.h"
 #include "peer/measure.h"
-#include "peer/relayed.h"
 
 #define VIA_TEXT_MAX 256
 

@@ -17,7 +17,6 @@
 #include "common/output.h"
 #include "common/relay_choice.h"
 #include "peer/checker.h"
-#include "peer/relays.h"
 #include "peer/search.h"
 
 /* What a search misses, because a node was slow, another one finds after this. */

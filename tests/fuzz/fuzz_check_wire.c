@@ -69,7 +69,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (size >= sizeof(header)) {
 		memcpy(exact, &header, offsetof(struct mesh_check_header, type));
 		stream_decode(exact, size);
-		}
+	}
 	free(exact);
 	return 0;
 }

@@ -6,8 +6,6 @@
  */
 #include "common/finding.h"
 #include "peer/checker.h"
-#include "peer/paths.h"
-#include "peer/relays.h"
 #include "peer/wire.h"
 #include "system/node.h"
 
