@@ -81,6 +81,9 @@ int plan_environment(const struct mesh_plan *plan, struct plan_variable *variabl
 	variables[num++] =
 		(struct plan_variable){"NCCL_NET_PLUGIN", plugin_value(), "takes this plugin"};
 	variables[num++] = (struct plan_variable){
+		"NCCL_NET_PLUGIN_REF_COUNT", strdup("1"),
+		"keeps it: NCCL 2.28.3 to 2.29.7 forget it between communicators"};
+	variables[num++] = (struct plan_variable){
 		"NCCL_NET", strdup("Mesh"), "an error, not another network, if it is not loaded"};
 	variables[num++] = (struct plan_variable){
 		"NCCL_SOCKET_IFNAME", socket_value(plan),
@@ -89,9 +92,6 @@ int plan_environment(const struct mesh_plan *plan, struct plan_variable *variabl
 		variables[num++] = (struct plan_variable){"GLOO_SOCKET_IFNAME",
 							  strdup(plan->management),
 							  "the same for PyTorch's Gloo"};
-	if (plan->order.kind == MESH_ORDER_RING && mesh_plan_pairs_apart(plan) > 0)
-		variables[num++] = (struct plan_variable){
-			"NCCL_ALGO", strdup("Ring"), "trees would join nodes that no cable joins"};
 	for (i = 0; i < num; i++) {
 		if (variables[i].value)
 			continue;

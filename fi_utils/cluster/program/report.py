@@ -106,7 +106,8 @@ def start_text(plan, nodes):
     """How to start PyTorch and vLLM on these nodes."""
     ranks = plan.json["ranks"]
     master = nodes[ranks[0]].address
-    socket = plan.json["environment"].get("NCCL_SOCKET_IFNAME", "")
+    exports = "".join("                         export %s=%s\n" % (name, quote(value))
+                      for name, value in plan.json["environment"].items())
     return """
 On each node, once:      sudo fi_mesh enable
 Ranks, by the cables:    %s
@@ -116,9 +117,8 @@ vLLM, on rank 0:         ray start --head --node-ip-address %s
       on the others:     ray start --address %s:6379
       on rank 0:         vllm serve MODEL --pipeline-parallel-size %d \\
                              --distributed-executor-backend ray
-In containers:           export NCCL_NET_PLUGIN=mesh NCCL_NET=Mesh \\
-                             NCCL_SOCKET_IFNAME=%s
-""" % (" ".join(ranks), len(ranks), master, master, master, len(ranks), quote(socket))
+In containers, for each rank:
+%s""" % (" ".join(ranks), len(ranks), master, master, master, len(ranks), exports)
 
 
 # --- JSON -------------------------------------------------------------------------------------
