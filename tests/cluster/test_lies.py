@@ -107,6 +107,13 @@ class OutputTest(LocalNodes):
                 with verify.Serving([self.node("b")], 18620):
                     self.fail("it serves")
 
+    def test_login(self):
+        """A slow one has --connect-timeout; one that is refused, a command."""
+        self.program("ssh", "sleep 0.5; echo 'admin@b: Permission denied (publickey).' >&2\n")
+        with self.assertRaisesRegex(Failure, "denied.*; to log in with a key: ssh-copy-id b$"):
+            look.look(self.node("b"))
+        self.assertIn("denied", self.node("b").run(script("true\n"), timeout=0).err)
+
     def test_clean(self):
         done = self.node("a").run(script(r"printf '\033]0;x\007\302\233y\r\n\377\tz\0\n'"))
         self.assertEqual(done.out, "?]0;x??y\n?\tz?\n")

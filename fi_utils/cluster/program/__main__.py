@@ -7,6 +7,7 @@ fi_mesh up, fi_mesh down, fi_mesh check --all: a whole mesh from one machine, ov
 import argparse
 import os
 import sys
+import time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 
@@ -98,6 +99,11 @@ class Command:
         if not self.options.json:
             print(text, flush=True)
 
+    def progress(self, text):
+        """What is done next, which may take some time; with --json nothing."""
+        if not self.options.json:
+            print("fi_mesh %s: %s ..." % (self.name, text), file=sys.stderr, flush=True)
+
     def ask(self, question):
         """True for yes. Without a terminal, --yes has to say so."""
         if self.options.yes:
@@ -124,6 +130,7 @@ class Command:
 
     def cables_find(self):
         """Returns (wires, faults)."""
+        self.progress("looking for the cables")
         if self.options.cables:
             wires, heard, strangers = cables_read(self.options.cables, self.by_name), {}, {}
         else:
@@ -144,6 +151,7 @@ class Command:
 
     def links_check(self, ends):
         """True if no link has a fault."""
+        self.progress("checking each cable")
         found = verify.check_links(self.nodes, ends, self.options.port)
         self.document.root["links"] = found
         self.say(report.links_text(found))
@@ -203,7 +211,7 @@ def apply_changes(command, changes):
         return True
     nodes = [command.by_name[name] for name in needed]
     transaction = apply.Transaction(nodes, command.options.rollback_after, needed)
-    if transaction.run():
+    if transaction_run(command, transaction):
         for node in nodes:
             node.was_down = []
         command.document.root["applied"] = True
@@ -211,6 +219,19 @@ def apply_changes(command, changes):
         return True
     transaction_failed(command, transaction)
     return False
+
+
+def transaction_run(command, transaction):
+    """As transaction.run(); says what happens after Ctrl-C."""
+    began = time.monotonic()
+    command.progress("changing %s" % ", ".join(node.name for node in transaction.nodes))
+    try:
+        return transaction.run()
+    except KeyboardInterrupt:
+        print("fi_mesh %s: hosts that have begun take the change back by themselves within %d s" %
+              (command.name, max(0, began + transaction.seconds - time.monotonic())),
+              file=sys.stderr)
+        raise
 
 
 def transaction_failed(command, transaction):
@@ -236,6 +257,7 @@ def transaction_failed(command, transaction):
 
 def pingpong_run(command, plan):
     """The table over all nodes, those that need a relay included; True if every pair is ok."""
+    command.progress("running fabric_pingpong on all hosts")
     arguments = PINGPONG + (["--json"] if command.options.json else [])
     fine, output, errors = verify.pingpong(command.nodes, plan.json["ranks"],
                                               command.options.master_port, arguments)
@@ -288,6 +310,7 @@ def up_run(command):
 
 def nodes_look(command):
     """Looks at all nodes, after changes that were not finished are taken back."""
+    command.progress("looking at %s" % ", ".join(node.name for node in command.nodes))
     look.look_at_all(command.nodes)
     if command.name == "check" or command.options.dry_run:
         return
@@ -327,7 +350,7 @@ def down(command):
     if not command.ask("Take this back?"):
         return 1
     transaction = apply.Transaction(nodes, command.options.rollback_after)
-    if transaction.run():
+    if transaction_run(command, transaction):
         command.document.root["applied"] = True
         command.say("As before `fi_mesh up`: %s." % ", ".join(node.name for node in nodes))
         return 0

@@ -177,7 +177,9 @@ def look(node):
     """Asks one node; a Failure names it and what to do."""
     done = node.run(LOOK, note="(looks at NICs, addresses, tools)")
     if done.status == 255 or "@@@ tool" not in done.out:
-        raise Failure("%s: cannot log in: %s" % (node.name, done.complaint()))
+        fix = "; to log in with a key: ssh-copy-id %s" % node.destination
+        raise Failure("%s: cannot log in: %s%s" % (node.name, done.complaint(),
+                                                   "denied" in done.complaint() and fix or ""))
     take(node, done.out)
 
 

@@ -167,7 +167,8 @@ class Node:
     def run(self, commands, as_root=False, timeout=60, note=None):
         """
         Runs a Script; returns a Result. Status 255 is ssh's own: the node is not reachable.
-        @note: what --verbose shows instead of a long script.
+        @timeout: seconds from the login on, which has --connect-timeout. @note: what --verbose
+        shows instead of a long script.
         """
         command = self._command(as_root)
         self._show(command, commands, note)
@@ -175,7 +176,7 @@ class Node:
             file.write(self.whole(commands).encode())
             file.seek(0)
             process = self._start(command, file)
-        out, err, why = output_read(process, timeout)
+        out, err, why = output_read(process, self.options.connect_timeout + timeout)
         status = process_end(process, 0 if why else 10)
         return Result(255, "", why) if why else Result(status, out, err)
 
