@@ -9,7 +9,7 @@
 #          an hour, and the steps packages (loads whole distributions), seeds (of the world), soak
 #          (1,000 faults) and mutants
 #
-# FUZZ_SECONDS   time for each fuzz target (default 10; long: 240)
+# FUZZ_SECONDS   time for each fuzz target (default 5; long: 240)
 # FUZZ_SEED      where its search begins (default 1: all runs of a commit go the same way; 0: each
 #                run goes another one)
 # NCCL_SRC       an NCCL source tree: include/nccl is compared with its headers
@@ -544,7 +544,7 @@ main() {
 			return 2
 		fi
 	done
-	FUZZ_SECONDS=${FUZZ_SECONDS:-10}
+	FUZZ_SECONDS=${FUZZ_SECONDS:-5}
 	mkdir -p $LOGS
 	git status --porcelain >"$LOGS/tree-before" 2>/dev/null
 	trap kill_ahead EXIT
