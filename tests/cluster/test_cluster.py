@@ -116,6 +116,9 @@ class WiresTest(unittest.TestCase):
         self.assertEqual((fault.kind, fault.verdict), ("half", "fail"))
         self.assertIn("a:p1 - b:p0 is half-connected: a:p1 gets answers, b:p0 gets none",
                       fault.text)
+        nodes["b"].nics["p0"].addresses = []
+        self.assertEqual("b:p0 has no link-local IPv6 address, and a:p1 has one",
+                         self.faults(nodes, heard)[0].text)
 
     def test_loop_and_silence(self):
         nodes, _ = self.triangle()

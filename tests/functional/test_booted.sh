@@ -6,6 +6,8 @@
 # addresses, and NetworkManager has given up its automatic connections, whose ports have no address
 # at all. The mesh is there after a reboot with other links, and `down` restores every byte.
 # seconds: 80
+# alone: it boots three machines
+# long: three machines boot; test_up has stand-ins for their services
 . "$(dirname "${BASH_SOURCE[0]}")/machines.sh"
 
 NODES=(a b c)

@@ -235,10 +235,12 @@ def changes_make(plan):
         change, nic = changes[name], plan.nodes[name].nics[nic_name]
         change.want.append((nic_name, plan.mtu, address))
         lacks = list(needs(nic, plan.mtu, address))
-        if lacks or nic_name in change.node.own_ports:
+        extra = [(nic_name, old) for old in nic.global_addresses() if old != address]
+        # An address that is only taken away would be back after the next boot.
+        if lacks or extra or nic_name in change.node.own_ports:
             managed[name].add(nic_name)
         change.runtime += ["%s: %s" % (nic_name, what) for what in lacks]
-        change.drop += [(nic_name, old) for old in nic.global_addresses() if old != address]
+        change.drop += extra
     for name, change in changes.items():
         files = files_for(plan, change.node, managed[name])
         if shares_wire(plan, change.node):

@@ -120,7 +120,8 @@ def port_faults(nodes, heard, strangers, wires):
             elif not nic.link_local():
                 yield Fault("silent", "warn", "%s has a link, but no link-local IPv6 address: the "
                             "other end cannot be found" % text,
-                            "switch IPv6 on for it, or name the cables: --cables FILE")
+                            "`fi_mesh up` without --dry-run gives it one; is IPv6 switched off "
+                            "there? or name the cables: --cables FILE")
             else:
                 yield Fault("silent", "fail", "%s has a link, and no node answers there: the cable "
                             "leads elsewhere, or a firewall drops ICMPv6" % text,
@@ -149,6 +150,12 @@ def cable_faults(nodes, wires):
                         (cable_text(cable), speed_text(speed), speed_text(best)),
                         "reseat the cable; exchange it with another one to see what is at fault")
     for hears, other in wires.half:
+        if not nodes[other[0]].nics[other[1]].link_local():
+            yield Fault("half", "fail", "%s has no link-local IPv6 address, and %s has one" %
+                        (port_text(other), port_text(hears)),
+                        "on %s: sysctl net.ipv6.conf.%s.addr_gen_mode=0; ip link set dev %s down "
+                        "and up again" % (other[0], other[1], other[1]))
+            continue
         yield Fault("half", "fail", "%s - %s is half-connected: %s gets answers, %s gets none" %
                     (port_text(hears), port_text(other), port_text(hears), port_text(other)),
                     "reseat the cable at both ends; look for a firewall on %s" % hears[0])
