@@ -40,7 +40,8 @@ static const struct option_row option_rows[] = {
 static const struct option_table option_table = {who, usage_text, notes_text, option_rows};
 
 /* Returns an exit status. */
-static int neighbours_show(const struct options *options, const struct mesh_asking *asking)
+static int neighbours_show(const struct options *options, const struct mesh_asking *asking,
+			   const struct mesh_nic_table *table)
 {
 	struct check_result results[MESH_NICS_MAX] = {{0}};
 	struct check_totals totals = {{0}};
@@ -50,10 +51,12 @@ static int neighbours_show(const struct options *options, const struct mesh_aski
 		neighbours_judge(asking, i, &results[i]);
 		totals.counts[check_verdict_of(&results[i])]++;
 	}
+	for (i = 0; i < table->num_nics; i++)
+		totals.counts[CHECK_FAIL] += table->nics[i].verdict == MESH_NIC_LINK_DOWN;
 	status = check_totals_status(&totals);
 	if (!options->json)
-		neighbours_print(stdout, asking, results);
-	else if (neighbours_print_json(who, stdout, asking, results))
+		neighbours_print(stdout, asking, results, table);
+	else if (neighbours_print_json(who, stdout, asking, results, table))
 		status = COMMAND_PROBLEM;
 	for (i = 0; i < asking->num_links; i++)
 		check_result_free(&results[i]);
@@ -73,7 +76,7 @@ static int neighbours_find(const struct options *options, const struct peer_self
 	if (ret && ret != -EINTR)
 		fprintf(stderr, "%s: cannot ask: %s\n", who, strerror(-ret));
 	else if (!ret && asking->num_links)
-		status = neighbours_show(options, asking);
+		status = neighbours_show(options, asking, &node->table);
 	else if (!ret)
 		fprintf(stderr,
 			"%s: no NIC of this node can carry the mesh; `fi_mesh nics` says "

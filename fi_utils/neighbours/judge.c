@@ -226,6 +226,12 @@ static void shared_judge(const struct mesh_asking *asking, int index, struct che
 		  about->node);
 }
 
+void neighbours_judge_down(const struct mesh_nic *nic, struct check_result *result)
+{
+	check_say(result, CHECK_FAIL, "%s: %s", nic->netdev, mesh_nic_bare_reason(nic));
+	check_fix(result, "reseat the cable at both ends; is the port at the other end up?");
+}
+
 void neighbours_judge(const struct mesh_asking *asking, int index, struct check_result *result)
 {
 	const struct mesh_asked *asked = &asking->asked[index];

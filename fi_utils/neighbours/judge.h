@@ -13,4 +13,7 @@
  */
 void neighbours_judge(const struct mesh_asking *asking, int index, struct check_result *result);
 
+/** The same for a NIC that would carry the mesh if its link was up: nobody can be asked there. */
+void neighbours_judge_down(const struct mesh_nic *nic, struct check_result *result);
+
 #endif

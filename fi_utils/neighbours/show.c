@@ -10,6 +10,7 @@
 #include "common/json.h"
 #include "common/output.h"
 #include "common/table.h"
+#include "neighbours/judge.h"
 #include "neighbours/show.h"
 
 #define COLUMNS 7
@@ -80,18 +81,34 @@ static void row_add(struct output_table *rows, const char *netdev, const struct 
 	output_table_text(rows, heard->error ? "another version" : runs_text(about, runs));
 }
 
-static void silent_row_add(struct output_table *rows, const char *netdev)
+static void silent_row_add(struct output_table *rows, const char *netdev, const char *why)
 {
 	int i;
 
 	output_table_cell(rows, OUTPUT_STRONG, "%s", netdev);
-	output_table_cell(rows, OUTPUT_NOTICE, "no answer");
+	output_table_cell(rows, OUTPUT_NOTICE, "%s", why);
 	for (i = 2; i < COLUMNS; i++)
 		output_table_text(rows, "-");
 }
 
+/* Prints what is wrong with the NICs whose link is down. */
+static void down_print(FILE *file, const struct mesh_nic_table *table)
+{
+	int i;
+
+	for (i = 0; i < table->num_nics; i++) {
+		struct check_result result = {0};
+
+		if (table->nics[i].verdict != MESH_NIC_LINK_DOWN)
+			continue;
+		neighbours_judge_down(&table->nics[i], &result);
+		check_print(file, table->nics[i].netdev, &result, true);
+		check_result_free(&result);
+	}
+}
+
 void neighbours_print(FILE *file, const struct mesh_asking *asking,
-		      const struct check_result *results)
+		      const struct check_result *results, const struct mesh_nic_table *table)
 {
 	static const char *const titles[COLUMNS] = {"NIC",   "node", "its NIC", "address",
 						    "speed", "MTU",  "runs"};
@@ -105,14 +122,22 @@ void neighbours_print(FILE *file, const struct mesh_asking *asking,
 		for (k = 0; k < asked->num_heard; k++)
 			row_add(rows, asking->links[i].about.netdev, asked->heard[k]);
 		if (!asked->num_heard)
-			silent_row_add(rows, asking->links[i].about.netdev);
+			silent_row_add(rows, asking->links[i].about.netdev, "no answer");
 		wrong |= check_verdict_of(&results[i]) != CHECK_PASS;
+	}
+	for (i = 0; i < table->num_nics; i++) {
+		if (table->nics[i].verdict != MESH_NIC_LINK_DOWN)
+			continue;
+		silent_row_add(rows, table->nics[i].netdev,
+			       table->nics[i].state == MESH_NIC_DOWN ? "down" : "no carrier");
+		wrong = true;
 	}
 	output_table_end(rows, file, 0);
 	if (wrong)
 		fprintf(file, "\n");
 	for (i = 0; i < asking->num_links; i++)
 		check_print(file, asking->links[i].about.netdev, &results[i], true);
+	down_print(file, table);
 }
 
 /* ---- JSON ---------------------------------------------------------------------------------- */
@@ -197,8 +222,22 @@ static json_t *nic_json(const struct mesh_asking *asking, int index,
 					  (json_int_t)about->speed_mbps, "neighbours", list));
 }
 
+static json_t *down_json(const struct mesh_nic *nic)
+{
+	struct check_result result = {0};
+	json_t *json;
+
+	neighbours_judge_down(nic, &result);
+	json = output_json_join(check_json("link", nic->netdev, &result),
+				json_pack("{s:s, s:[], s:[], s:i, s:i, s:[]}", "netdev",
+					  nic->netdev, "addresses", "providers", "mtu", nic->mtu,
+					  "speed_mbps", 0, "neighbours"));
+	check_result_free(&result);
+	return json;
+}
+
 int neighbours_print_json(const char *who, FILE *file, const struct mesh_asking *asking,
-			  const struct check_result *results)
+			  const struct check_result *results, const struct mesh_nic_table *table)
 {
 	struct check_totals totals = {{0}};
 	json_t *list = json_array();
@@ -207,6 +246,12 @@ int neighbours_print_json(const char *who, FILE *file, const struct mesh_asking 
 	for (i = 0; i < asking->num_links; i++) {
 		totals.counts[check_verdict_of(&results[i])]++;
 		list = output_json_append(list, nic_json(asking, i, &results[i]));
+	}
+	for (i = 0; i < table->num_nics; i++) {
+		if (table->nics[i].verdict != MESH_NIC_LINK_DOWN)
+			continue;
+		totals.counts[CHECK_FAIL]++;
+		list = output_json_append(list, down_json(&table->nics[i]));
 	}
 	return output_json_print(
 		who, file,

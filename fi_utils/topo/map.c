@@ -187,7 +187,10 @@ static int names_check(const struct topo_map *map)
 
 	if (!repeated)
 		return 0;
-	fprintf(stderr, "fi_mesh topo: two nodes have the name %s\n", repeated);
+	fprintf(stderr,
+		"fi_mesh topo: two nodes have the name %s: set NCCL_MESH_NODE_NAME on one "
+		"of them\n",
+		repeated);
 	return -EINVAL;
 }
 

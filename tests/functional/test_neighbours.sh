@@ -80,6 +80,10 @@ differences() {
 	expect 1 "the MTU of ab is 1500, that of ba on node b 1400" \
 		"do: on node b: ip link set ba mtu 1500"
 	ip -n "$(mesh_ns b)" link set ba mtu 1500
+	mesh_carrier a ab down
+	settled a '^ab +no carrier'
+	expect 1 "ac c ca" "ab: no carrier (cable or peer down)" "reseat the cable at both ends"
+	mesh_carrier a ab up
 	settled a 'ba.* 1500 '
 	ip -n "$(mesh_ns b)" address flush dev ba scope global
 	mesh_addresses b ba 10.99.1.2/24

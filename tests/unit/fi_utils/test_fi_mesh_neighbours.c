@@ -132,13 +132,15 @@ TEST(same_address)
 static void show(bool json)
 {
 	struct check_result results[2] = {{0}};
+	const struct mesh_nic_table none = {0};
 
 	for (int i = 0; i < 2; i++)
 		neighbours_judge(&asking, i, &results[i]);
 	if (json)
-		assert_int_equal(neighbours_print_json("test", print_file(), &asking, results), 0);
+		assert_int_equal(
+			neighbours_print_json("test", print_file(), &asking, results, &none), 0);
 	else
-		neighbours_print(print_file(), &asking, results);
+		neighbours_print(print_file(), &asking, results, &none);
 	for (int i = 0; i < 2; i++)
 		check_result_free(&results[i]);
 }
