@@ -15,7 +15,6 @@ struct judged {
 	const struct mesh_heard *heard;
 	struct check_result *result;
 	const struct mesh_asking *asking;
-	int index; /* of our NIC */
 };
 
 /* ---- one neighbour ------------------------------------------------------------------------- */
@@ -81,25 +80,28 @@ static bool subnet_shared(const struct mesh_neighbour *ours, const struct mesh_n
 }
 
 /*
- * A port may be several NICs, which all hear the other port's, with a subnet for each pair: @index
- * and @theirs need none in common if each has its partner on this wire.
+ * A port may be several NICs, which all hear the other port's, with a subnet for each pair: ours
+ * and theirs need none in common if each has a partner among our NICs and what they hear of that
+ * node.
  */
-static bool halves_are_paired(const struct mesh_asking *asking, int index,
-			      const struct mesh_neighbour *theirs)
+static bool halves_are_paired(const struct judged *judged)
 {
+	const struct mesh_neighbour *ours, *theirs = &judged->heard->about;
+	const struct mesh_asking *asking = judged->asking;
 	bool ours_paired = false, theirs_paired = false;
 	const struct mesh_neighbour *about;
 	struct mesh_addr local, remote;
 	int i, k;
 
 	for (i = 0; i < asking->num_links; i++) {
+		ours = &asking->links[i].about;
 		for (k = 0; k < asking->asked[i].num_heard; k++) {
 			about = &asking->asked[i].heard[k]->about;
 			if (asking->asked[i].heard[k]->error || about->node_id != theirs->node_id ||
-			    !about->num_addrs || !asking->links[i].about.num_addrs ||
-			    !subnet_shared(&asking->links[i].about, about, &local, &remote))
+			    !about->num_addrs || !ours->num_addrs ||
+			    !subnet_shared(ours, about, &local, &remote))
 				continue;
-			ours_paired |= i == index;
+			ours_paired |= ours == judged->ours;
 			theirs_paired |= !strcmp(about->netdev, theirs->netdev);
 		}
 	}
@@ -125,7 +127,7 @@ static void subnet_judge(const struct judged *judged)
 			  "addresses for all nodes");
 		return;
 	}
-	if (halves_are_paired(judged->asking, judged->index, theirs))
+	if (halves_are_paired(judged))
 		return;
 	check_say(judged->result, CHECK_FAIL,
 		  "%s and %s of node %s are on one link, but %s and %s have no subnet in common",
@@ -245,7 +247,7 @@ void neighbours_judge(const struct mesh_asking *asking, int index, struct check_
 		return;
 	for (i = 0; i < asked->num_heard; i++) {
 		struct judged judged = {&asking->links[index].about, asked->heard[i], result,
-					asking, index};
+					asking};
 
 		if (!mesh_heard_is_own(asking, asked->heard[i]))
 			neighbour_judge(&judged);
