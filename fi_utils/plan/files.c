@@ -22,7 +22,7 @@
 /* The path of a file on the node; @port is used where each port has a file. */
 static void file_path(const struct plan_format *format, const char *port, char *path, size_t size)
 {
-	const char *place = format->each_port ? strstr(format->path, "%s") : NULL;
+	const char *place = strstr(format->path, "%s");
 
 	if (place)
 		snprintf(path, size, "%.*s%s%s", (int)(place - format->path), format->path, port,
@@ -36,7 +36,7 @@ void plan_files_print(FILE *file, const struct mesh_plan *plan, const struct pla
 {
 	const struct plan_port *own = ports->ports + ports->first[node];
 	int num = ports->first[node + 1] - ports->first[node];
-	int step = format->each_port ? 1 : num, i;
+	int step = strstr(format->path, "%s") ? 1 : num, i;
 	char path[256];
 
 	for (i = 0; i < num; i += step) {
@@ -97,7 +97,7 @@ static int node_write(const char *folder, const struct mesh_plan *plan,
 {
 	const struct plan_port *own = ports->ports + ports->first[node];
 	int num = ports->first[node + 1] - ports->first[node];
-	int step = format->each_port ? 1 : num, i, ret;
+	int step = strstr(format->path, "%s") ? 1 : num, i, ret;
 	char on_node[256], path[4096];
 	FILE *file;
 

@@ -10,7 +10,7 @@
 #include "plan/plan.h"
 #include "plan/topology.h"
 
-/* ---- netplan's YAML (netplan.readthedocs.io), one file a node ---------------------------- */
+/* ---- netplan's YAML (netplan.readthedocs.io), one a port: it merges them ----------------- */
 
 /* No name or address in a plan needs quotes; they are used where YAML might read a number. */
 static void netplan_write(FILE *file, const struct mesh_plan *plan, const struct plan_port *ports,
@@ -39,7 +39,7 @@ static void netplan_write(FILE *file, const struct mesh_plan *plan, const struct
 static const struct plan_format format_netplan = {
 	.name = "netplan",
 	.title = "netplan (Ubuntu); then: netplan apply",
-	.path = "/etc/netplan/60-mesh.yaml",
+	.path = "/etc/netplan/60-mesh-%s.yaml",
 	.mode = 0600,
 	.write = netplan_write,
 };
@@ -97,7 +97,6 @@ static const struct plan_format format_nm = {
 	.name = "nm",
 	.title = "NetworkManager; then: nmcli connection reload",
 	.path = "/etc/NetworkManager/system-connections/mesh-%s.nmconnection",
-	.each_port = true,
 	.mode = 0600, /* NetworkManager ignores a keyfile that other users can read */
 	.write = nm_write,
 };
@@ -128,7 +127,6 @@ static const struct plan_format format_networkd = {
 	.name = "networkd",
 	.title = "systemd-networkd; then: networkctl reload",
 	.path = "/etc/systemd/network/60-mesh-%s.network",
-	.each_port = true,
 	.mode = 0644,
 	.write = networkd_write,
 };

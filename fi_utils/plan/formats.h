@@ -3,7 +3,6 @@
 #ifndef MESH_FI_UTILS_PLAN_FORMATS_H
 #define MESH_FI_UTILS_PLAN_FORMATS_H
 
-#include <stdbool.h>
 #include <stddef.h>
 #include <stdio.h>
 
@@ -38,7 +37,6 @@ struct plan_format {
 	const char *name;  /* "netplan" */
 	const char *title; /* for people */
 	const char *path;  /* of the file on the node; %s is the port, if each has a file */
-	bool each_port;
 	unsigned int mode; /* permissions of the file */
 	/* Writes the ports of one node (or one port of it). */
 	void (*write)(FILE *file, const struct mesh_plan *plan, const struct plan_port *ports,

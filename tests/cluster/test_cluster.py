@@ -38,7 +38,7 @@ class FakeNode:
         self.name, self.nics = name, {n.name: n for n in nics}
         self.other_addresses = [ipaddress.ip_interface(text) for text in other]
         self.management, self.own_ports, self.files = {"eno1"}, set(), []
-        self.tool, self.was_down = "ip", []
+        self.tool, self.was_down, self.left_out = "ip", [], set()
 
 
 def mesh(*nodes):
@@ -269,6 +269,23 @@ class PlanTest(unittest.TestCase):
         for node in nodes.values():
             node.nics["p0"].mtu = 9600
         self.assertEqual(plan.mtu_of(nodes, [cable], None), 9600)
+
+    def test_ports_of_others(self):
+        """Files of an `up` with other --ports stay; those of a port without a cable go, and of
+        one that is no candidate any more."""
+        for tool, path in (("netplan", "/etc/netplan/60-mesh-%s.yaml"),
+                           ("nm", "/etc/NetworkManager/system-connections/mesh-%s.nmconnection"),
+                           ("networkd", "/etc/systemd/network/60-mesh-%s.network")):
+            node = FakeNode("a", [nic("p0"), nic("p2")])
+            node.tool, node.left_out = tool, {"p1"}
+            node.files = [path % "p1", path % "p2", path % "bonded", plan.SYSCTL]
+            planned = argparse.Namespace(
+                nodes=mesh(node), mtu=9000, halves={}, cables=[],
+                files={tool: {"a": {path % "p0": ("", 0o600)}}},
+                ends=lambda: [("a", "p0", ipaddress.ip_interface("10.0.0.1/24"))])
+            change = plan.changes_make(planned)["a"]
+            self.assertEqual(list(change.write), [path % "p0"])
+            self.assertEqual(change.remove, [path % "p2", path % "bonded"])
 
     def test_mixture(self):
         nodes = mesh(FakeNode("a", [nic("p0"), nic("ib0", kind="infiniband")]),

@@ -414,7 +414,7 @@ class MutationTest(unittest.TestCase):
             self.only_words([node])
             return [node.files, node.own_ports]
 
-        self.rounds(6, files, lambda _: "file /etc/netplan/60-mesh.yaml\nport p0\n")
+        self.rounds(6, files, lambda _: "file /etc/netplan/60-mesh-p0.yaml\nport p0\n")
 
         def contents(done):
             change = planning.Change(Told("a"))

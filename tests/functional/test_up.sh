@@ -16,12 +16,12 @@ declare -A TOOL=([a]=netplan [b]=nm [c]=networkd) ETC NICS
 # The files that are there before: `down` has to restore these bytes.
 files_make() {
 	printf '# mine, without a newline at the end\nnetwork: {version: 2}' \
-		>"$(node_etc a)/netplan/60-mesh.yaml"
+		>"$(node_etc a)/netplan/60-mesh-p0.yaml"
 	mkdir -p "$(node_etc c)/systemd/network"
 	printf '[Match]\r\nName=p0\r\n\r\n[Network]\r\nDHCP=no\r\n' \
 		>"$(node_etc c)/systemd/network/60-mesh-p0.network"
-	touch -d 2001-02-03 "$(node_etc a)/netplan/60-mesh.yaml"
-	chmod 640 "$(node_etc a)/netplan/60-mesh.yaml"
+	touch -d 2001-02-03 "$(node_etc a)/netplan/60-mesh-p0.yaml"
+	chmod 640 "$(node_etc a)/netplan/60-mesh-p0.yaml"
 }
 
 remember() {

@@ -243,6 +243,7 @@ def ports_restrict(nodes, lists):
             if name not in node.nics:
                 raise Failure("%s has no NIC %s that could end a cable; it has: %s" %
                               (node.name, name, ", ".join(sorted(node.nics)) or "none"))
+        node.left_out = set(node.nics) - set(names)
         node.nics = {name: node.nics[name] for name in names}
 
 

@@ -5,6 +5,7 @@ import difflib
 import ipaddress
 import json
 import os
+import re
 import subprocess
 import tempfile
 
@@ -13,6 +14,8 @@ from remote import Failure, clean, script
 
 MTU_ETHERNET, MTU_INFINIBAND = 9000, 2044
 SYSCTL = "/etc/sysctl.d/60-mesh.conf"
+# The files of `fi_mesh plan --config` for one port (fi_utils/plan/formats.c).
+PORT_FILE = re.compile(r".*/(?:60-)?mesh-([^/]*)\.(?:yaml|nmconnection|network)")
 SYSCTL_TEXT = """# Several NICs of this node share a wire: each answers for its own addresses only.
 net.ipv4.conf.all.arp_ignore=1
 net.ipv4.conf.all.arp_announce=2
@@ -209,16 +212,19 @@ def needs(nic, mtu, address):
         yield "up"
 
 
-def files_for(plan, node, managed):
-    """The files that the node's tool needs: one for all ports, or one for each that we manage."""
-    files = {}
-    for path, content in plan.files.get(node.tool, {}).get(node.name, {}).items():
-        port = next((nic for nic in node.nics
-                     if path.endswith("mesh-%s.nmconnection" % nic) or
-                     path.endswith("mesh-%s.network" % nic)), None)
-        if managed and (port is None or port in managed):
-            files[path] = content
-    return files
+def port_of(path):
+    """The port that a file of ours is for, or None."""
+    found = PORT_FILE.fullmatch(path)
+    return found and found.group(1)
+
+
+def is_stale(node, path):
+    """
+    Whether a file that an earlier `up` wrote, and that this plan does not have, goes: not those of
+    ports that --ports leaves out. What several ports need stays until `down`.
+    """
+    port = port_of(path)
+    return path != SYSCTL and (port not in node.left_out if port else not node.left_out)
 
 
 def shares_wire(plan, node):
@@ -242,11 +248,14 @@ def changes_make(plan):
         change.runtime += ["%s: %s" % (nic_name, what) for what in lacks]
         change.drop += extra
     for name, change in changes.items():
-        files = files_for(plan, change.node, managed[name])
+        files = {path: content for path, content in
+                 plan.files.get(change.node.tool, {}).get(name, {}).items()
+                 if port_of(path) in managed[name]}
         if shares_wire(plan, change.node):
             files[SYSCTL] = (SYSCTL_TEXT, 0o644)
         change.write = files
-        change.remove = [path for path in change.node.files if path not in files]
+        change.remove = [path for path in change.node.files
+                         if path not in files and is_stale(change.node, path)]
     return changes
 
 
@@ -294,7 +303,8 @@ def contents_read(change):
         done = change.node.run(script(FOREIGN, change.ports()), as_root=True,
                                note="(looks for other files that name these NICs)")
         change.foreign = {answer.wanted(change.node, "a file", answer.path, line)
-                          for line in done.out.splitlines()} - set(change.paths())
+                          for line in done.out.splitlines()}
+        change.foreign -= set(change.paths() + change.node.files)
     paths = change.paths()
     if not paths:
         return

@@ -133,6 +133,7 @@ class Node:
         self.root = False  # look() knows better
         self.was_down = []  # NICs that were set up to look for their cables
         self.lent = []  # (NIC, address) that it has for that time
+        self.left_out = set()  # NICs that --ports does not name
 
     def _command(self, as_root):
         remote = "sh -s" if self.root or not as_root else "sudo -n sh -s"
