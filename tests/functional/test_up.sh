@@ -123,7 +123,7 @@ up_works() {
 	mesh_command again 0 up --dry-run "${NODES[@]}"
 	has again "a: nothing to change" "b: nothing to change" "c: nothing to change"
 	mesh_command check 1 check --all "${NODES[@]}" --json
-	python3 - "$OUT/check.out" <<-'END' || fail "check --all --json"
+	python3 - "$OUT/check.out" <<-'END' || { cat "$OUT/check.out"; fail "check --all --json"; }
 		import json, sys
 		found = json.load(open(sys.argv[1]))
 		assert not found["faults"] and len(found["cables"]) == 3, found["faults"]
@@ -176,7 +176,7 @@ guard_ends() {
 	touch "$OUT/a/hold"
 	# Its own process, not a shell's around it: it must have ended before the next command.
 	mesh_spawn mgmt "$OUT/guard.out" timeout 300 "$MESH_BUILD/fi_mesh" up --yes "${NODES[@]}" \
-		--ssh "ssh -F $KEYS/config" --bin "$BIN"
+		--rollback-after 20 --ssh "ssh -F $KEYS/config" --bin "$BIN"
 	wait_for "[[ -e $OUT/a/applying ]]" 150 ||
 		{ cat "$OUT/guard.out"; fail "a applies nothing"; }
 	for node in b c; do
