@@ -349,6 +349,18 @@ class LookTest(unittest.TestCase):
         self.assertEqual(host_name("root@"), "")
 
 
+class StartTest(unittest.TestCase):
+    """How to start programs, over a management network with IPv6."""
+
+    def test_ipv6(self):
+        node = FakeNode("a", [])
+        node.address = "fd00::1"
+        planned = argparse.Namespace(json={"ranks": ["a"], "environment": {"NCCL_NET": "Mesh"}})
+        text = report.start_text(planned, mesh(node))
+        self.assertIn("--master_addr fd00::1 ", text)
+        self.assertIn("--address [fd00::1]:6379\n", text)
+
+
 class SudoTest(unittest.TestCase):
     """sudo where root is needed and nowhere else; ssh's own failures are distinguished."""
 

@@ -18,6 +18,7 @@ sys.path.insert(0, PROGRAM)
 
 # pylint: disable=wrong-import-position
 import apply
+import install
 import look
 import neighbours
 import plan as planning
@@ -113,6 +114,37 @@ class OutputTest(LocalNodes):
         with self.assertRaisesRegex(Failure, "denied.*; to log in with a key: ssh-copy-id b$"):
             look.look(self.node("b"))
         self.assertIn("denied", self.node("b").run(script("true\n"), timeout=0).err)
+
+    def test_install(self):
+        """The package arrives whole; a tool that fails, and a package for which there is none."""
+        deb, rpm = (os.path.join(self.folder.name, "a b" + kind) for kind in (".deb", ".rpm"))
+        for path in deb, rpm:
+            with open(path, "wb") as file:
+                file.write(bytes(range(256)) * 5000)
+        self.program("sudo", 'shift; exec "$@"\n')
+        self.program("apt-get", 'for file; do :; done; cmp "$file" "%s" && : >done\n' % deb)
+        for name in "dnf", "zypper":
+            self.program(name, "echo no space >&2; exit 1\n")
+        install.install([self.node("a")], deb)
+        self.assertTrue(os.path.exists(os.path.join(self.folder.name, "done")))
+        with self.assertRaisesRegex(Failure, r"^a: cannot install .*a b\.rpm: no space$"):
+            install.install([self.node("a")], rpm)
+        with self.assertRaisesRegex(Failure, "nothing there installs such a package"):
+            install.install([self.node("a")], __file__)
+
+    def test_nccl(self):
+        """It runs where PyTorch finds a GPU on all nodes, with the plan's environment."""
+        nodes = [self.node("a"), self.node("b")]
+        for node in nodes:
+            node.address = "10.250.0.1"
+        self.program("python3", "[ $1 != -c ] || exit 0; grep -q 'PyTorch over the mesh' $1 && "
+                                "echo $RANK/$WORLD_SIZE at $MASTER_ADDR, $NCCL_NET $NAME\n")
+        self.assertEqual(verify.without_gpu(nodes), [])
+        found = verify.all_reduce(nodes, ["b", "a"], 29500, {"NCCL_NET": "Mesh", "NAME": "x;y"},
+                                  os.path.join(TOP, "examples/all_reduce.py"))
+        self.assertEqual(found, (True, "0/2 at 10.250.0.1, Mesh x;y\n", []))
+        self.program("python3", "echo 'No module named torch' >&2; exit 1\n")
+        self.assertEqual(verify.without_gpu(nodes), ["a", "b"])
 
     def test_clean(self):
         done = self.node("a").run(script(r"printf '\033]0;x\007\302\233y\r\n\377\tz\0\n'"))

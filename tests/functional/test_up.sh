@@ -116,7 +116,7 @@ up_works() {
 		"a, with netplan:" "b, with NetworkManager:" "c, with systemd-networkd:" \
 		"+++ b:/etc/NetworkManager/system-connections/mesh-p1.nmconnection" \
 		"-# mine, without a newline at the end" \
-		"Applied on a, b, c." "torchrun --nnodes 3"
+		"Applied on a, b, c." "torchrun --nnodes 3" "NCCL itself was not run"
 	[[ $(grep -cE '^[0-2] \([abc]\) .* ok$' "$OUT/up.out") == 6 ]] ||
 		{ cat "$OUT/up.out"; fail "the table has not six pairs that are ok"; }
 	[[ $(nics_sum a | grep -c '^p. 9000') == 2 ]] || fail "a has another MTU"

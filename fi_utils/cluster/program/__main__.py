@@ -14,6 +14,7 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 # pylint: disable=wrong-import-position
 import answer
 import apply
+import install
 import look
 import neighbours
 import plan as planning
@@ -23,6 +24,8 @@ import verify
 import wires as wiring
 from remote import Failure, Node, on_all, shorten
 
+# Beside this file in the build folder and where it is installed.
+ALL_REDUCE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "all_reduce.py")
 PINGPONG = ["--timeout", 60, "--sizes", "8,64K,4M", "--repeat", 3]
 EPILOG = "Exit status: 0 all is well, 1 a problem was found, 2 usage error."
 
@@ -68,7 +71,8 @@ def options_of(command, arguments):
         add("--mtu", metavar="BYTES", type=int, help="of all cables (9000; IPoIB 2044)")
         add("--partial", action="store_true", help="configure what works, in spite of faults")
         add("--master-port", metavar="PORT", type=int, default=29500,
-            help="where the ranks of fabric_pingpong meet (29500)")
+            help="where the ranks of fabric_pingpong and NCCL meet (29500)")
+        add("--install", metavar="PACKAGE", help="a .deb or .rpm to install on all hosts first")
     options = parser.parse_args(arguments)
     names = [Node(host, options).name for host in options.hosts]
     if len(set(names)) < len(names):
@@ -272,6 +276,24 @@ def pingpong_run(command, plan):
     return fine
 
 
+def nccl_run(command, plan):
+    """NCCL itself, where PyTorch finds a GPU on all hosts; False if it fails."""
+    command.progress("looking for PyTorch with a GPU on all hosts")
+    missing = verify.without_gpu(command.nodes)
+    if missing:
+        command.say("NCCL itself was not run: no PyTorch with a GPU on %s." % ", ".join(missing))
+        return True
+    command.progress("running NCCL (examples/all_reduce.py) on all hosts")
+    fine, output, errors = verify.all_reduce(command.nodes, plan.json["ranks"],
+                                             command.options.master_port,
+                                             plan.json["environment"], ALL_REDUCE)
+    command.document.root["nccl"] = fine
+    command.say(output)
+    for error in errors:
+        print("fi_mesh up: NCCL: %s" % error, file=sys.stderr)
+    return fine
+
+
 def up_run(command):
     """Returns an exit status."""
     options = command.options
@@ -303,6 +325,7 @@ def up_run(command):
     ends = [tuple((port[0], str(addresses[port].ip)) for port in cable) for cable in wires.cables]
     good = command.links_check(ends)
     good = pingpong_run(command, plan) and good
+    good = good and nccl_run(command, plan)
     if good:
         command.say(report.start_text(plan, command.by_name))
     return 0 if good and not bad else 1
@@ -324,6 +347,9 @@ def nodes_look(command):
 
 def up(command):
     """fi_mesh up"""
+    if command.options.install and not command.options.dry_run:
+        command.progress("installing %s on all hosts" % command.options.install)
+        install.install(command.nodes, command.options.install)
     nodes_look(command)
     look.ports_restrict(command.nodes, command.options.ports)
     try:

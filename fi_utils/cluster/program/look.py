@@ -177,9 +177,7 @@ def look(node):
     """Asks one node; a Failure names it and what to do."""
     done = node.run(LOOK, note="(looks at NICs, addresses, tools)")
     if done.status == 255 or "@@@ tool" not in done.out:
-        fix = "; to log in with a key: ssh-copy-id %s" % node.destination
-        raise Failure("%s: cannot log in: %s%s" % (node.name, done.complaint(),
-                                                   "denied" in done.complaint() and fix or ""))
+        raise Failure(done.login_complaint(node))
     take(node, done.out)
 
 

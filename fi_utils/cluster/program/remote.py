@@ -76,6 +76,12 @@ class Result:
         lines = [line.strip() for line in lines if line.strip()]
         return shorten(lines[-1]) if lines else "it ended with status %d" % self.status
 
+    def login_complaint(self, node):
+        """In words that @node cannot be reached."""
+        why = self.complaint()
+        fix = "; to log in with a key: ssh-copy-id %s" % node.destination
+        return "%s: cannot log in: %s%s" % (node.name, why, fix if "denied" in why else "")
+
 
 def output_read(process, seconds, first_line=False):
     """

@@ -106,6 +106,7 @@ def start_text(plan, nodes):
     """How to start PyTorch and vLLM on these nodes."""
     ranks = plan.json["ranks"]
     master = nodes[ranks[0]].address
+    head = "[%s]" % master if ":" in master else master
     exports = "".join("                         export %s=%s\n" % (name, quote(value))
                       for name, value in plan.json["environment"].items())
     return """
@@ -118,7 +119,7 @@ vLLM, on rank 0:         ray start --head --node-ip-address %s
       on rank 0:         vllm serve MODEL --pipeline-parallel-size %d \\
                              --distributed-executor-backend ray
 In containers, for each rank:
-%s""" % (" ".join(ranks), len(ranks), master, master, master, len(ranks), exports)
+%s""" % (" ".join(ranks), len(ranks), master, master, head, len(ranks), exports)
 
 
 # --- JSON -------------------------------------------------------------------------------------
@@ -129,7 +130,7 @@ class Document:
     def __init__(self, name):
         self.root = {name: 1, "nodes": [], "cables": [], "faults": [], "plan": None,
                      "changes": [], "applied": False, "problems": [], "checks": None,
-                     "links": None, "pingpong": None}
+                     "links": None, "pingpong": None, "nccl": None}
 
     def nodes(self, nodes):
         """The nodes, as they were found."""

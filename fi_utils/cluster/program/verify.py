@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""verify.py - checks each link end to end, and drives the plugin over all nodes."""
+"""verify.py - checks each link end to end, and drives the plugin and NCCL over all nodes."""
+import base64
+
 import answer
 from remote import Failure, Result, on_all, output_read, process_end, script
 
@@ -107,11 +109,12 @@ def check_nodes(nodes):
     return dict(zip([node.name for node in nodes], on_all(nodes, one)))
 
 
-def pingpong(nodes, order, port, arguments):
+def ranks_run(nodes, order, port, commands):
     """
-    fabric_pingpong with a rank on each node; returns (all ended with 0, rank 0's output, errors).
+    A Script with a rank on each node: torchrun's variables are exported. Returns (all ended with 0,
+    rank 0's output, errors).
 
-    @order: names of the nodes by rank; @arguments: list
+    @order: names of the nodes by rank
     """
     by_name = {node.name: node for node in nodes}
     ranks = [by_name[name] for name in order]
@@ -123,10 +126,43 @@ def pingpong(nodes, order, port, arguments):
     def one(rank):
         # Rank 0 listens; the others try again until it does.
         return ranks[rank].run(
-            script("RANK=%s WORLD_SIZE=%s MASTER_ADDR=%s MASTER_PORT=%s fabric_pingpong %s\n",
-                   rank, len(ranks), ranks[0].address, port, arguments), timeout=900)
+            script("export RANK=%s LOCAL_RANK=0 WORLD_SIZE=%s MASTER_ADDR=%s MASTER_PORT=%s\n%s",
+                   rank, len(ranks), ranks[0].address, port, commands), timeout=900)
 
     results = on_all(range(len(ranks)), one)
     errors = ["%s: %s" % (node.name, result.complaint())
               for node, result in zip(ranks, results) if result.status]
     return not errors, results[0].out, errors
+
+
+def pingpong(nodes, order, port, arguments):
+    """fabric_pingpong on each node, with a list of arguments; returns what ranks_run() returns."""
+    return ranks_run(nodes, order, port, script("fabric_pingpong %s\n", arguments))
+
+
+GPU = script("python3 -c 'import sys, torch; sys.exit(not torch.cuda.is_available())'\n")
+ALL_REDUCE = """
+export %s
+folder=$(mktemp -d) || exit 1
+trap 'rm -rf "$folder"' EXIT
+echo %s | base64 -d >"$folder/all_reduce.py"
+python3 "$folder/all_reduce.py" --max-mib 64
+"""
+
+
+def without_gpu(nodes):
+    """The names of nodes on which PyTorch is missing, or finds no GPU."""
+    found = on_all(nodes, lambda node: node.run(GPU, timeout=180))
+    return [node.name for node, done in zip(nodes, found) if done.status]
+
+
+def all_reduce(nodes, order, port, environment, path):
+    """
+    examples/all_reduce.py, PyTorch and NCCL, on each node; returns what ranks_run() returns.
+
+    @environment: {name: value} of the plan; @path: of the example
+    """
+    with open(path, "rb") as file:
+        program = base64.encodebytes(file.read()).decode()
+    variables = ["%s=%s" % pair for pair in environment.items()]
+    return ranks_run(nodes, order, port, script(ALL_REDUCE, variables, program))
