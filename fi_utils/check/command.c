@@ -21,9 +21,10 @@ static const char usage_text[] =
 	"       fi_mesh check --peer ADDR... [--port PORT] [--quiet] [--json]\n"
 	"       fi_mesh check --all HOST HOST...\n"
 	"\n"
-	"Checks everything on this node that a working mesh needs, and gives the command that\n"
-	"fixes what is wrong. It changes nothing and needs no root; it names what it may not\n"
-	"read. NCCL_* and NCCL_MESH_* variables have the same effect as in NCCL and the plugin.\n"
+	"Checks everything on this node that a working mesh needs, and gives the command\n"
+	"that fixes what is wrong. It changes nothing and needs no root; it names what it\n"
+	"may not read. NCCL_* and NCCL_MESH_* variables have the same effect as in NCCL\n"
+	"and the plugin.\n"
 	"\n";
 
 static const char notes_text[] =
@@ -87,8 +88,8 @@ static const struct option_row option_rows[] = {
 	{"root", 0, "DIR", NULL, /* a recorded tree, for tests and reports */
 	 OPTION_TEXT(struct options, root)},
 	{"peer", 0, "ADDR",
-	 "check the links to the node with this address instead, which must run\n"
-	 "`fi_mesh serve` (`fi_mesh check --peer x --help` has more)",
+	 "check the links to the node with this address instead, which must\n"
+	 "run `fi_mesh serve` (`fi_mesh check --peer x --help` has more)",
 	 OPTION_HELP_ONLY}, /* check_peer_is_wanted() finds it */
 	{"all", 0, NULL,
 	 "check these hosts, over ssh, and all cables between them instead\n"

@@ -23,15 +23,15 @@ static const char who[] = "fi_mesh config";
 static const char usage_text[] =
 	"usage: fi_mesh config [--json | --markdown]\n"
 	"\n"
-	"Lists the plugin's settings, NCCL_MESH_*, with the values that the environment and\n"
-	"NCCL's files (/etc/nccl.conf, ~/.nccl.conf) give them here and now. None needs to be\n"
-	"set.\n"
+	"Lists the plugin's settings, NCCL_MESH_*, with the values that the environment\n"
+	"and NCCL's files (/etc/nccl.conf, ~/.nccl.conf) give them here and now. None\n"
+	"needs to be set.\n"
 	"\n";
 
 static const char notes_text[] =
 	"\n"
-	"Exit status: 0 fine, 1 a value cannot be used, or a NCCL_MESH_* variable is unknown,\n"
-	"2 usage error.\n";
+	"Exit status: 0 fine, 1 a value cannot be used, or a NCCL_MESH_* variable is\n"
+	"unknown, 2 usage error.\n";
 
 enum format {
 	FORMAT_TEXT,

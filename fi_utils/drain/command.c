@@ -28,16 +28,17 @@
 static const char drain_usage[] =
 	"usage: fi_mesh drain [--timeout SECONDS] [--stats-dir DIR] NIC\n"
 	"\n"
-	"Takes a NIC of this node out of use, so that its cable can be pulled without a loss:\n"
-	"connections leave it that have another path. Waits until nothing is in flight there.\n"
-	"It stays out of use, also for processes that start later, until `fi_mesh undrain NIC`\n"
-	"or the next boot. Run as root it reaches the processes of all users that have one here.\n"
+	"Takes a NIC of this node out of use, so that its cable can be pulled without a\n"
+	"loss: connections leave it that have another path. Waits until nothing is in\n"
+	"flight there. It stays out of use, also for processes that start later, until\n"
+	"`fi_mesh undrain NIC` or the next boot. Run as root it reaches the processes of\n"
+	"all users that have one here.\n"
 	"\n";
 
 static const char drain_notes[] =
 	"\n"
-	"Exit status: 0 nothing uses the NIC; 1 something still does, with what it is, or the\n"
-	"folder of the counters cannot be used; 2 usage error.\n";
+	"Exit status: 0 nothing uses the NIC; 1 something still does, with what it is, or\n"
+	"the folder of the counters cannot be used; 2 usage error.\n";
 
 static const char undrain_usage[] = "usage: fi_mesh undrain [--stats-dir DIR] NIC\n"
 				    "\n"

@@ -23,15 +23,16 @@ static const char who_disable[] = "fi_mesh disable";
 static const char enable_usage[] =
 	"usage: fi_mesh enable [--system | --user] [--rccl] [--strict] [--ifname NAME]\n"
 	"\n"
-	"Writes into NCCL's configuration file what leads NCCL to this plugin, between two marker\n"
-	"lines. Programs then need no environment variable. Lines of others stay as they are; if\n"
-	"one of them contradicts, nothing is written.\n"
+	"Writes into NCCL's configuration file what leads NCCL to this plugin, between\n"
+	"two marker lines. Programs then need no environment variable. Lines of others\n"
+	"stay as they are; if one of them contradicts, nothing is written.\n"
 	"\n";
 
 static const char disable_usage[] =
 	"usage: fi_mesh disable [--system | --user] [--rccl]\n"
 	"\n"
-	"Removes from NCCL's and RCCL's configuration files what `fi_mesh enable` has written.\n"
+	"Removes from NCCL's and RCCL's configuration files what `fi_mesh enable` has\n"
+	"written.\n"
 	"\n";
 
 static const char notes_text[] =
@@ -64,12 +65,12 @@ static const struct option_row enable_rows[] = {
 	{"rccl", 0, NULL, "rccl.conf as well, because RCCL does not read nccl.conf",
 	 OPTION_FLAG(struct options, rccl)},
 	{"strict", 0, NULL,
-	 "NCCL_NET=Mesh as well: a program that cannot load the plugin fails,\n"
-	 "instead of using another network",
+	 "NCCL_NET=Mesh as well: a program that cannot load the plugin\n"
+	 "fails, instead of using another network",
 	 OPTION_FLAG(struct options, choice.strict)},
 	{"ifname", 0, "NAME",
-	 "the NIC where ranks meet (NCCL_SOCKET_IFNAME); \"none\" writes none.\n"
-	 "Default: the only NIC with a default route",
+	 "the NIC where ranks meet (NCCL_SOCKET_IFNAME); \"none\" writes\n"
+	 "none. Default: the only NIC with a default route",
 	 OPTION_TEXT(struct options, choice.ifname)},
 	{.name = NULL},
 };

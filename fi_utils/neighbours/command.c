@@ -20,8 +20,9 @@ static const char who[] = "fi_mesh neighbours";
 static const char usage_text[] =
 	"usage: fi_mesh neighbours [--json]\n"
 	"\n"
-	"Asks on each NIC that carries the mesh which node is at the other end of its link, and\n"
-	"says what is wrong there. A node answers while a job or `fi_mesh serve` runs on it.\n"
+	"Asks on each NIC that carries the mesh which node is at the other end of its\n"
+	"link, and says what is wrong there. A node answers while a job or `fi_mesh\n"
+	"serve` runs on it.\n"
 	"\n";
 
 static const char notes_text[] =

@@ -22,8 +22,9 @@ static const char who[] = "fi_mesh nics";
 static const char usage_text[] =
 	"usage: fi_mesh nics [--json] [--sysfs DIR]\n"
 	"\n"
-	"Lists the network interfaces of this node: which of them the plugin uses, and why the\n"
-	"others are skipped. NCCL_MESH_* variables have the same effect as in the plugin.\n"
+	"Lists the network interfaces of this node: which of them the plugin uses, and\n"
+	"why the others are skipped. NCCL_MESH_* variables have the same effect as in the\n"
+	"plugin.\n"
 	"\n";
 
 static const char notes_text[] =

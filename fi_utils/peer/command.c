@@ -25,9 +25,9 @@ static const char usage_text[] =
 	"usage: fi_mesh check --peer NODE... [--port PORT] [--ms MS]\n"
 	"                            [--quiet] [--json]\n"
 	"\n"
-	"Checks each link to these nodes, end to end; `fi_mesh serve` must run there. NODE is any\n"
-	"address of a node (fe80::1%eth0, too) or its name; all links to it are found and\n"
-	"checked.\n"
+	"Checks each link to these nodes, end to end; `fi_mesh serve` must run there.\n"
+	"NODE is any address of a node (fe80::1%eth0, too) or its name; all links to it\n"
+	"are found and checked.\n"
 	"\n";
 
 static const char notes_text[] =

@@ -26,11 +26,12 @@ static const char usage_text[] =
 	"usage: fi_mesh plan [OPTION...] SHAPE NODE...\n"
 	"       fi_mesh plan [OPTION...] cables:FILE [NODE...]\n"
 	"\n"
-	"Plans a mesh of directly cabled nodes: the wiring table, a subnet for each cable, the\n"
-	"order of ranks that follows the cables, the environment, and the configuration.\n"
+	"Plans a mesh of directly cabled nodes: the wiring table, a subnet for each\n"
+	"cable, the order of ranks that follows the cables, the environment, and the\n"
+	"configuration.\n"
 	"\n"
-	"  SHAPE  triangle, full, ring, line, torus:3x4 (up to four sizes), or cables:FILE with\n"
-	"         lines NODE NODE or NODE:PORT NODE:PORT\n"
+	"  SHAPE  triangle, full, ring, line, star, torus:3x4 (up to four sizes), or\n"
+	"         cables:FILE with lines NODE NODE or NODE:PORT NODE:PORT\n"
 	"  NODE   a name, or many: a,b,c or spark[1-4]\n"
 	"\n";
 
@@ -130,22 +131,25 @@ static const char *const format_names[] = {"netplan", "nm", "networkd", "ip", NU
 
 static const struct option_row option_rows[] = {
 	{"ports", 0, "LIST",
-	 "names of the ports, in order: enp1s0f0np0,enp1s0f1np1; for one node\n"
-	 "NODE=LIST, which may come several times; or just how many: 2",
+	 "names of the ports, in order: enp1s0f0np0,enp1s0f1np1; for\n"
+	 "one node NODE=LIST, which may come several times; or just\n"
+	 "how many: 2",
 	 OPTION_HANDLER(ports_take)},
 	{"site", 0, "NAME=NODES",
-	 "the data centre of these nodes; may come several times. The ranks of a site\n"
-	 "follow each other; sites need no cable between them",
+	 "the data centre of these nodes; may come several times. The\n"
+	 "ranks of a site follow each other; sites need no cable\n"
+	 "between them",
 	 OPTION_HANDLER(site_take)},
 	{"parallel", 0, "N", "cables between each two neighbours (1)",
 	 OPTION_NUMBER(struct options, request.shape.parallel, 1, MESH_PARALLEL_MAX)},
 	{"halves", 0, "N",
-	 "NICs that each port appears as, which are behind each other in LIST (1; a\n"
-	 "DGX Spark 2): a cable is so many halves, with a subnet each",
+	 "NICs that each port appears as, which are behind each other\n"
+	 "in LIST (1; a DGX Spark 2): a cable is so many halves, with\n"
+	 "a subnet each",
 	 OPTION_NUMBER(struct options, request.halves, 1, 8)},
 	{"range", 0, "ADDR/N",
-	 "addresses to use: subnets begin at ADDR and stay inside its /N\n"
-	 "(192.168.100.0/16, for large meshes 10.0.0.0/8)",
+	 "addresses to use: subnets begin at ADDR and stay inside its\n"
+	 "/N (192.168.100.0/16, for large meshes 10.0.0.0/8)",
 	 OPTION_HANDLER(range_take)},
 	{"prefix", 0, "N", "size of each subnet (24, for large meshes 30; IPv6 64)",
 	 OPTION_NUMBER(struct options, request.prefix_len, 1, 127)},
@@ -156,8 +160,8 @@ static const struct option_row option_rows[] = {
 	 OPTION_NUMBER(struct options, request.mtu, 1280, 65520)},
 	{"rate", 0, "GBIT", "of each cable, in Gb/s, for drawings", OPTION_HANDLER(rate_take)},
 	{"management", 0, "NIC",
-	 "of the network that reaches all nodes, with that name on each; for the\n"
-	 "environment\n",
+	 "of the network that reaches all nodes, with that name on\n"
+	 "each; for the environment",
 	 OPTION_HANDLER(management_take)},
 
 	{"json", 0, NULL, "the plan as JSON; `fi_mesh topo` draws it",
@@ -166,8 +170,9 @@ static const struct option_row option_rows[] = {
 	 OPTION_CHOICE(struct options, format_name, format_names)},
 	{"node", 0, "NODE", "that node", OPTION_TEXT(struct options, node)},
 	{"write", 0, "FOLDER",
-	 "plan.json and all configuration files: FOLDER/NODE/FORMAT/...;\n"
-	 "with --config only those of that format; FOLDER must be new or empty",
+	 "plan.json and all configuration files:\n"
+	 "FOLDER/NODE/FORMAT/...; with --config only those of that\n"
+	 "format; FOLDER must be new or empty",
 	 OPTION_TEXT(struct options, folder)},
 	{.name = NULL},
 };

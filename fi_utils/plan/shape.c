@@ -14,9 +14,9 @@
 #define TORUS "torus"
 
 static const char *const shape_names[] = {
-	[MESH_SHAPE_TRIANGLE] = "triangle", [MESH_SHAPE_FULL] = "full",
-	[MESH_SHAPE_RING] = "ring",	    [MESH_SHAPE_LINE] = "line",
-	[MESH_SHAPE_TORUS] = TORUS,	    [MESH_SHAPE_CABLES] = "cables",
+	[MESH_SHAPE_TRIANGLE] = "triangle", [MESH_SHAPE_FULL] = "full", [MESH_SHAPE_RING] = "ring",
+	[MESH_SHAPE_LINE] = "line",	    [MESH_SHAPE_STAR] = "star", [MESH_SHAPE_TORUS] = TORUS,
+	[MESH_SHAPE_CABLES] = "cables",
 };
 
 /* Reads "3x4". */
@@ -56,8 +56,8 @@ int mesh_shape_parse(const char *text, struct mesh_shape *shape)
 		*shape = result;
 		return 0;
 	}
-	mesh_warn("unknown shape \"%.60s\": triangle, full, ring, line, or torus:3x4 (up to %d "
-		  "sizes)",
+	mesh_warn("unknown shape \"%.60s\": triangle, full, ring, line, star, or torus:3x4 (up to "
+		  "%d sizes)",
 		  text, MESH_TORUS_DIMENSIONS_MAX);
 	return -EINVAL;
 }
@@ -84,6 +84,7 @@ int mesh_shape_num_ports(const struct mesh_shape *shape, int num_nodes)
 
 	switch (shape->kind) {
 	case MESH_SHAPE_FULL:
+	case MESH_SHAPE_STAR:
 		neighbours = num_nodes - 1;
 		break;
 	case MESH_SHAPE_TORUS:
@@ -105,7 +106,7 @@ int64_t mesh_shape_num_cables(const struct mesh_shape *shape, int num_nodes)
 {
 	if (shape->kind == MESH_SHAPE_CABLES)
 		return -1;
-	if (shape->kind == MESH_SHAPE_LINE)
+	if (shape->kind == MESH_SHAPE_LINE || shape->kind == MESH_SHAPE_STAR)
 		return (int64_t)(num_nodes - 1) * shape->parallel;
 	return (int64_t)num_nodes * mesh_shape_num_ports(shape, num_nodes) / 2;
 }
@@ -175,12 +176,12 @@ static int ring_build(const struct mesh_shape *shape, struct mesh_topology *topo
 	return ret;
 }
 
-/* Ports lead to the other nodes in their order. */
-static int full_build(const struct mesh_shape *shape, struct mesh_topology *topology)
+/* Ports of the first @hubs nodes lead to all others in their order. */
+static int full_build(const struct mesh_shape *shape, struct mesh_topology *topology, int hubs)
 {
 	int a, b, ret = 0;
 
-	for (a = 0; a < topology->num_nodes; a++)
+	for (a = 0; a < hubs; a++)
 		for (b = a + 1; b < topology->num_nodes && !ret; b++)
 			ret = neighbours_join(shape, topology, a, b, b, a);
 	return ret;
@@ -224,7 +225,10 @@ int mesh_shape_build(const struct mesh_shape *shape, int num_nodes, struct mesh_
 		ret = ring_build(shape, topology, false);
 		break;
 	case MESH_SHAPE_FULL:
-		ret = full_build(shape, topology);
+		ret = full_build(shape, topology, num_nodes);
+		break;
+	case MESH_SHAPE_STAR:
+		ret = full_build(shape, topology, 1);
 		break;
 	case MESH_SHAPE_TORUS:
 		ret = torus_build(shape, topology);

@@ -19,6 +19,7 @@ enum mesh_shape_kind {
 	MESH_SHAPE_FULL, /* every node to every other */
 	MESH_SHAPE_RING,
 	MESH_SHAPE_LINE,
+	MESH_SHAPE_STAR,   /* the first node to every other */
 	MESH_SHAPE_TORUS,  /* a grid whose rows and columns are rings */
 	MESH_SHAPE_CABLES, /* no regular shape: a list of cables */
 };
@@ -31,8 +32,8 @@ struct mesh_shape {
 };
 
 /**
- * Reads "triangle", "full", "ring", "line", or "torus:3x4" with up to MESH_TORUS_DIMENSIONS_MAX
- * sizes.
+ * Reads "triangle", "full", "ring", "line", "star", or "torus:3x4" with up to
+ * MESH_TORUS_DIMENSIONS_MAX sizes.
  *
  * Returns 0, or -EINVAL (logged); @shape is written on success only, with one cable between two
  * neighbours.

@@ -59,9 +59,9 @@ static const char usage_text[] =
 	"usage: fi_mesh serve [--relay] [--listen ADDR]... [--port PORT]\n"
 	"                     [--http ADDR [--http-port PORT]]\n"
 	"\n"
-	"Answers `fi_mesh check --peer` of other nodes, and the questions of `fi_mesh neighbours`\n"
-	"and of jobs which node is here, until Ctrl-C. Listens on the addresses of the NICs that\n"
-	"carry the mesh, and on no others.\n"
+	"Answers `fi_mesh check --peer` of other nodes, and the questions of `fi_mesh\n"
+	"neighbours` and of jobs which node is here, until Ctrl-C. Listens on the\n"
+	"addresses of the NICs that carry the mesh, and on no others.\n"
 	"\n";
 
 static const char notes_text[] =
@@ -110,19 +110,20 @@ static int http_take(const struct option_row *row, const char *text, void *arg)
 
 static const struct option_row option_rows[] = {
 	{"relay", 0, NULL,
-	 "relay between other nodes as a rank does, although none runs here: for\n"
-	 "the job of this environment's launcher variables, such as MASTER_ADDR\n"
-	 "and MASTER_PORT; without these, or with NCCL_MESH_RELAY=any, for all",
+	 "relay between other nodes as a rank does, although none runs\n"
+	 "here: for the job of this environment's launcher variables,\n"
+	 "such as MASTER_ADDR and MASTER_PORT; without these, or with\n"
+	 "NCCL_MESH_RELAY=any, for all",
 	 OPTION_FLAG(struct options, relay)},
 	{"listen", 0, "ADDR",
-	 "listen on this address of the node, too: of its management network, so\n"
-	 "that it can be asked while no cable works",
+	 "listen on this address of the node, too: of its management\n"
+	 "network, so that it can be asked while no cable works",
 	 OPTION_HANDLER(listen_take)},
 	{"port", 0, "PORT", "TCP port (default 18620); the same for `check`",
 	 OPTION_NUMBER(struct options, port, 1, UINT16_MAX)},
 	{"http", 0, "ADDR",
-	 "show the mesh, its rates, paths and checks in a browser, read-only, on\n"
-	 "this address of the management network (off)",
+	 "show the mesh, its rates, paths and checks in a browser,\n"
+	 "read-only, on this address of the management network (off)",
 	 OPTION_HANDLER(http_take)},
 	{"http-port", 0, "PORT", "TCP port of the page (default 18622)",
 	 OPTION_NUMBER(struct options, http_port, 1, UINT16_MAX)},

@@ -24,16 +24,16 @@
 static const char usage_text[] =
 	"usage: fi_mesh topo [--dot | --json | --svg] [--pair A,B] [--rates | FILE...]\n"
 	"\n"
-	"Draws a mesh: nodes, NICs, cables with rate and subnet, their state, and the path that\n"
-	"the plugin takes between any two nodes, with the reason.\n"
+	"Draws a mesh: nodes, NICs, cables with rate and subnet, their state, and the\n"
+	"path that the plugin takes between any two nodes, with the reason.\n"
 	"\n"
-	"Without a FILE it draws the mesh that this node belongs to: it asks the neighbours on\n"
-	"the mesh NICs, and from node to node those behind them. A node answers while a job or\n"
-	"`fi_mesh serve` runs on it.\n"
+	"Without a FILE it draws the mesh that this node belongs to: it asks the\n"
+	"neighbours on the mesh NICs, and from node to node those behind them. A node\n"
+	"answers while a job or `fi_mesh serve` runs on it.\n"
 	"\n"
-	"  FILE  a plan (fi_mesh plan --json), or reports of nodes (fi_mesh nics --json, and\n"
-	"        behind it fi_mesh watch --json --count 1 for the rates): files named NODE.json,\n"
-	"        or a folder of them; - is standard input\n"
+	"  FILE  a plan (fi_mesh plan --json), or reports of nodes (fi_mesh nics --json,\n"
+	"        and behind it fi_mesh watch --json --count 1 for the rates): files named\n"
+	"        NODE.json, or a folder of them; - is standard input\n"
 	"\n";
 
 static const char notes_text[] =
@@ -41,7 +41,8 @@ static const char notes_text[] =
 	"Reports of three nodes, over ssh:\n"
 	"  for node in a b c; do ssh $node fi_mesh nics --json >reports/$node.json; done\n"
 	"With their rates, also of cables that do not end here:\n"
-	"  ssh $node 'fi_mesh nics --json; fi_mesh watch --json --count 1' >reports/$node.json\n"
+	"  ssh $node 'fi_mesh nics --json; fi_mesh watch --json --count 1' \\\n"
+	"      >reports/$node.json\n"
 	"\n"
 	"Exit status: 0 drawn, 1 a NIC is down or a file cannot be used, 2 usage error.\n";
 

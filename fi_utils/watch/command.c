@@ -24,19 +24,20 @@
 static const char who[] = "fi_mesh watch";
 
 static const char usage_text[] =
-	"usage: fi_mesh watch [--interval SECONDS] [--count N] [--json] [--user USER] [--pid PID]\n"
-	"                     [--stats-dir DIR] [--sysfs DIR]\n"
+	"usage: fi_mesh watch [--interval SECONDS] [--count N] [--json] [--user USER]\n"
+	"                     [--pid PID] [--stats-dir DIR] [--sysfs DIR]\n"
 	"       fi_mesh watch --prometheus [--output FILE] [--user USER] [--pid PID]\n"
 	"                     [--stats-dir DIR] [--sysfs DIR]\n"
 	"\n"
-	"Shows the traffic of each NIC and to each peer, and whether it is RDMA: the counters of\n"
-	"the RDMA port and of the netdev, and those that the plugin keeps in each process.\n"
+	"Shows the traffic of each NIC and to each peer, and whether it is RDMA: the\n"
+	"counters of the RDMA port and of the netdev, and those that the plugin keeps in\n"
+	"each process.\n"
 	"\n";
 
 static const char notes_text[] =
 	"\n"
-	"Exit status: 0 fine, also after Ctrl-C; 1 the counters cannot be read, or the output\n"
-	"cannot be written; 2 usage error.\n";
+	"Exit status: 0 fine, also after Ctrl-C; 1 the counters cannot be read, or the\n"
+	"output cannot be written; 2 usage error.\n";
 
 #define COUNT_MAX 1000000000UL
 
@@ -102,7 +103,8 @@ static const struct option_row option_rows[] = {
 	{"prometheus", 0, NULL, "print the totals once, in Prometheus' text format",
 	 OPTION_FLAG(struct options, prometheus)},
 	{"output", 0, "FILE",
-	 "write them to FILE, which is replaced atomically (for node_exporter)",
+	 "write them to FILE, which is replaced atomically (for\n"
+	 "node_exporter)",
 	 OPTION_TEXT(struct options, output)},
 	{"user", 0, "USER", "only this user's processes: a name or a number",
 	 OPTION_HANDLER(user_take)},

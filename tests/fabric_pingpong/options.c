@@ -100,11 +100,13 @@ static int take_seconds(const struct option_row *row, const char *text, void *ar
 
 static const struct option_row rows[] = {
 	{"plugin", 'p', "PATH",
-	 "the plugin; a name without '/' is looked up by the loader.\n"
-	 "Default: libnccl-net-mesh.so beside this program, in ../lib or\n"
-	 "../lib64, then by the loader",
+	 "the plugin; a name without '/' is looked up by the\n"
+	 "loader. Default: libnccl-net-mesh.so beside this\n"
+	 "program, in ../lib or ../lib64, then by the loader",
 	 OPTION_TEXT(struct options, plugin)},
-	{"abi", 0, "N", "net ABI version 6 to 12; default: the newest it exports",
+	{"abi", 0, "N",
+	 "net ABI version 6 to 12; default: the newest it\n"
+	 "exports",
 	 OPTION_NUMBER(struct options, abi, 6, 12)},
 	{"json", 'j', NULL, "print one JSON document instead of text (rank 0)",
 	 OPTION_FLAG(struct options, json)},
@@ -113,67 +115,78 @@ static const struct option_row rows[] = {
 	{"pairs", 0, "LIST", "only these pairs, for example 0-1,1-0 (rank 0)",
 	 OPTION_HANDLER(take_pairs)},
 	{"rendezvous-timeout", 0, "S",
-	 "how long ranks wait for each other at the start (default 60)\n",
+	 "how long ranks wait for each other at the start\n"
+	 "(default 60)\n",
 	 OPTION_NUMBER(struct options, rendezvous_s, 1, 86400)},
 	/* From here on rank 0's count. */
 	{"sizes", 's', "LIST", "bytes with K, M or G (default 8,4K,64K,512K,1M,4M)",
 	 OPTION_HANDLER(take_sizes)},
 	{"channels", 'c', "N",
-	 "comms in each direction of a pair, all driven by one thread,\n"
-	 "as NCCL's channels are (default 2, at most 127)",
+	 "comms in each direction of a pair, all driven by one\n"
+	 "thread, as NCCL's channels are (default 2, at most\n"
+	 "127)",
 	 OPTION_NUMBER(struct options, channels, 1, OPTIONS_CHANNELS_MAX)},
 	{"comms", 0, "N", "the same",
 	 OPTION_NUMBER(struct options, channels, 1, OPTIONS_CHANNELS_MAX)},
 	{"dev", 'd', "N",
-	 "NIC index given to listen and connect, modulo the number of\n"
-	 "NICs; 'rank': the rank's number, as where each GPU has a NIC\n"
-	 "nearby; default: the channel's number, which is what NCCL\n"
-	 "does where all are near",
+	 "NIC index given to listen and connect, modulo the\n"
+	 "number of NICs; 'rank': the rank's number, as where\n"
+	 "each GPU has a NIC nearby; default: the channel's\n"
+	 "number, which is what NCCL does where all are near",
 	 OPTION_HANDLER(take_dev)},
-	{"inflight", 0, "N", "messages outstanding on a comm, 1 to 32 (default 8, as in NCCL)",
+	{"inflight", 0, "N",
+	 "messages outstanding on a comm, 1 to 32 (default 8, as\n"
+	 "in NCCL)",
 	 OPTION_NUMBER(struct options, inflight, 1, OPTIONS_INFLIGHT_MAX)},
 	{"seconds", 0, "S",
-	 "time for the latency and again for the bandwidth of each size\n(default 0.25)",
+	 "time for the latency and again for the bandwidth of\n"
+	 "each size (default 0.25)",
 	 OPTION_HANDLER(take_seconds)},
 	{"iters", 'n', "N",
-	 "so many messages instead: round trips, and messages of a stream\non each comm",
+	 "so many messages instead: round trips, and messages of\n"
+	 "a stream on each comm",
 	 OPTION_NUMBER(struct options, iters, 1, 10000000)},
-	{"repeat", 0, "N", "streams for each size, of which the median counts (default 5)",
+	{"repeat", 0, "N",
+	 "streams for each size, of which the median counts\n"
+	 "(default 5)",
 	 OPTION_NUMBER(struct options, repeat, 1, 1000)},
 	{"check", 0, NULL, "run the correctness matrix only, measure nothing",
 	 OPTION_FLAG(struct options, check_only)},
 	{"no-check", 0, NULL,
-	 "measure without the correctness matrix; the column check then\n"
-	 "says samples instead of ok",
+	 "measure without the correctness matrix; the column\n"
+	 "check then says samples instead of ok",
 	 OPTION_FLAG(struct options, no_check)},
 	{"check-every", 0, "N",
-	 "each pair checks one in N of the matrix's sizes (default 1), and\n"
-	 "the next pair the next ones, so that N pairs check all of them",
+	 "each pair checks one in N of the matrix's sizes\n"
+	 "(default 1), and the next pair the next ones, so that\n"
+	 "N pairs check all of them",
 	 OPTION_NUMBER(struct options, check_every, 1, CHECK_EVERY_MAX)},
 	{"check-max", 0, "N",
-	 "largest message of the correctness matrix (default 1 MiB and one\nbyte)",
+	 "largest message of the correctness matrix (default 1\n"
+	 "MiB and one byte)",
 	 OPTION_HANDLER(take_check_max)},
 	{"all-at-once", 0, NULL, "all pairs together instead of one after another",
 	 OPTION_FLAG(struct options, all_at_once)},
-	{"timeout", 't', "S", "give up after S seconds without any progress (default 120)\n",
+	{"timeout", 't', "S",
+	 "give up after S seconds without any progress (default\n"
+	 "120)\n",
 	 OPTION_NUMBER(struct options, timeout_s, 1, 86400)},
 	{"version", 0, NULL, "the version of this program", OPTION_HELP_ONLY},
 	{.name = NULL},
 };
 
 static const char usage[] =
-	"Usage: RANK=r WORLD_SIZE=n MASTER_ADDR=address MASTER_PORT=port fabric_pingpong "
-	"[options]\n"
-	"Start one process for each rank, in any order. What the second group says counts on rank "
-	"0,\nwhich sends it to the others.\n\n";
+	"Usage: RANK=r WORLD_SIZE=n MASTER_ADDR=address MASTER_PORT=port \\\n"
+	"           fabric_pingpong [options]\n"
+	"Start one process for each rank, in any order. What the second group says counts\n"
+	"on rank 0, which sends it to the others.\n\n";
 
 static const struct option_table table = {
 	.who = WHO,
 	.usage = usage,
-	.notes =
-		"\nThe manual page, fabric_pingpong(1), has what is checked, what the figures are, "
-		"and what\nis read from the environment. Exit status: 0 if all was right, 1, or 2 "
-		"for wrong use.\n",
+	.notes = "\nThe manual page, fabric_pingpong(1), has what is checked, what the figures\n"
+		 "are, and what is read from the environment. Exit status: 0 if all was right, 1,\n"
+		 "or 2 for wrong use.\n",
 	.rows = rows,
 };
 

@@ -14,6 +14,7 @@ status 1.
 import glob
 import os
 import re
+import subprocess
 import sys
 
 TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
@@ -101,6 +102,16 @@ def pingpong_options_undescribed():
             yield "%s: does not describe --%s" % (page, name)
 
 
+def help_too_wide():
+    """Lines of --help that a terminal of 80 columns breaks, of the programs that are built."""
+    programs = [["build/fi_mesh", command] for command in COMMANDS] + [["build/fabric_pingpong"]]
+    for program in programs if os.path.exists("build/fi_mesh") else []:
+        done = subprocess.run(program + ["--help"], stdout=subprocess.PIPE, check=True)
+        for line in done.stdout.decode().split("\n"):
+            if len(line) > 80:
+                yield "%s --help: %d columns: %s" % (" ".join(program), len(line), line)
+
+
 def settings_missing(text, settings):
     for name in SETTING.findall(text):
         if name not in settings and not name.startswith("NCCL_MESH_CHECK"):
@@ -150,7 +161,7 @@ def main():
         for problem in options_undescribed(command, found):
             print(problem)
             bad = 1
-    for problem in pingpong_options_undescribed():
+    for problem in [*pingpong_options_undescribed(), *help_too_wide()]:
         print(problem)
         bad = 1
     for page in pages:

@@ -33,7 +33,7 @@ TEST(exit_status)
 		/* Usage errors. */
 		{"", COMMAND_MISUSE},
 		{"ring", COMMAND_MISUSE},
-		{"star a b", COMMAND_MISUSE},
+		{"hub a b", COMMAND_MISUSE},
 		{"ring a a b", COMMAND_MISUSE},
 		{"ring a\tb", COMMAND_MISUSE},
 		{"ring a b --no-such", COMMAND_MISUSE},

@@ -102,6 +102,22 @@ TEST(shapes)
 	shape_holds("torus:4x4x4x4", 256, 1024, 8, true);
 }
 
+/* No ring leads along its cables. */
+TEST(star)
+{
+	struct mesh_shape shape = shape_of("star");
+	struct mesh_topology topology;
+
+	assert_int_equal(mesh_shape_build(&shape, 5, &topology), 0);
+	assert_true(topology.num_cables == 4 && mesh_shape_num_cables(&shape, 5) == 4);
+	for (int i = 0; i < 4; i++)
+		assert_true(!topology.cables[i].ends[0].node &&
+			    topology.cables[i].ends[1].node == i + 1);
+	assert_true(mesh_topology_max_degree(&topology) == 4 &&
+		    mesh_shape_num_ports(&shape, 5) == 4);
+	mesh_topology_free(&topology);
+}
+
 /* Rows and columns of every parity: a torus always has a ring. */
 TEST(torus_rings)
 {
@@ -184,7 +200,7 @@ TEST(refused)
 					   "torus:3y3",
 					   "torus:99999999999x2",
 					   "ring ",
-					   "star"};
+					   "hub"};
 	struct mesh_shape shape;
 
 	log_capture_start();
