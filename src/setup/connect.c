@@ -44,7 +44,6 @@ static struct mesh_connect *connect_find(struct mesh_net *net, uint64_t id,
 	LIST_FOREACH(connect, bucket_of(net->setup, id), id_entry) {
 		/* The id comes from the buffer, so it is trusted only with the right listener. */
 		if (connect->id == id && connect->net == net &&
-		    connect->state != MESH_CONNECT_TAKEN &&
 		    connect->handle.cookie == handle->cookie &&
 		    connect->handle.listen_id == handle->listen_id)
 			return connect;
@@ -66,28 +65,17 @@ void mesh_connect_free(struct mesh_connect *connect)
  * through until now. Not before: a comm that NCCL never fetches is withdrawn as it was made.
  */
 MESH_HOLDS(process)
-static void taken_improve(const struct mesh_connect *connect)
+static void taken_improve(const struct mesh_connect *connect, struct mesh_comm *comm)
 {
-	struct mesh_process *process = connect->net->process;
-	struct mesh_comm *comm;
 	int i;
 
-	LIST_FOREACH(comm, &process->comms, entry) {
-		if (comm->sending && comm->key == connect->comm_key)
-			break;
-	}
-	if (!comm)
-		return; /* it has been closed */
 	for (i = 0; i < comm->num_paths; i++) {
 		if (!mesh_path_has_relay(&comm->paths[i]) &&
 		    !mesh_path_is(&comm->paths[i], MESH_PATH_UP))
 			mesh_rejoin_want(&comm->paths[i]); /* lost since it was accepted */
 	}
-	atomic_store(&process->late_nics, true);
-	if (mesh_comm_tier(comm) > MESH_TIER_ROUTED_RDMA)
-		mesh_late_links_find(comm, &connect->handle);
-	else
-		mesh_late_links_want(comm, &connect->handle, &connect->choice);
+	atomic_store(&comm->process->late_nics, true);
+	mesh_late_links_want(comm, &connect->handle, &connect->choice);
 	mesh_reroute_soon(comm); /* its circuit may have broken before NCCL asked for it */
 }
 
@@ -109,11 +97,9 @@ static void connect_expired(struct mesh_timer *timer, uint64_t now_ms)
 	struct mesh_engine *engine = &connect->net->process->engine;
 
 	mesh_connect_advance(connect, now_ms);
-	if (connect->state == MESH_CONNECT_TAKEN)
-		taken_improve(connect);
 	if (connect->state < MESH_CONNECT_DONE)
 		mesh_engine_timer_set(engine, timer, now_ms + pause_ms(connect, now_ms));
-	else if (connect->state == MESH_CONNECT_TAKEN || connect->over_looks++ == 2)
+	else if (connect->over_looks++ == 2)
 		mesh_connect_free(connect);
 	else
 		mesh_engine_timer_set(engine, timer, now_ms + ABANDONED_MS);
@@ -146,15 +132,16 @@ static struct mesh_connect *connect_start(struct mesh_net *net, int dev,
 MESH_HOLDS(process)
 static int connect_finish(struct mesh_connect *connect, struct mesh_comm **comm)
 {
-	int ret = 0;
+	int error = connect->error;
 
+	if (connect->state < MESH_CONNECT_DONE)
+		return 0;
 	if (connect->state == MESH_CONNECT_DONE) {
 		*comm = mesh_connect_take(connect);
-	} else if (connect->state == MESH_CONNECT_FAILED) {
-		ret = connect->error;
-		mesh_connect_free(connect);
+		taken_improve(connect, *comm);
 	}
-	return ret;
+	mesh_connect_free(connect);
+	return error;
 }
 
 /*

@@ -30,7 +30,6 @@ static const uint8_t connect_may_follow[MESH_CONNECT_STATES] = {
 	[MESH_CONNECT_DONE] = 1 << MESH_CONNECT_SENT | 1 << MESH_CONNECT_OPEN_SENT,
 	[MESH_CONNECT_FAILED] = 1 << MESH_CONNECT_ASKING | 1 << MESH_CONNECT_PEERS |
 				1 << MESH_CONNECT_SENT | 1 << MESH_CONNECT_OPEN_SENT,
-	[MESH_CONNECT_TAKEN] = 1 << MESH_CONNECT_DONE,
 };
 
 MESH_HOLDS(process)
@@ -522,10 +521,7 @@ struct mesh_comm *mesh_connect_take(struct mesh_connect *connect)
 
 	comm->opener = NULL;
 	comm->use = MESH_COMM_USED;
-	connect->comm_key = comm->key;
 	connect->comm = NULL;
-	connect_state_set(connect, MESH_CONNECT_TAKEN);
-	mesh_connect_hasten(connect);
 	return comm;
 }
 

@@ -14,7 +14,7 @@
 MESH_HOLDS(process)
 void mesh_connect_advance(struct mesh_connect *connect, uint64_t now_ms);
 
-/** NCCL gets the comm of one that is DONE. The engine frees the attempt. */
+/** NCCL gets the comm of one that is DONE; then the attempt is to be freed. */
 MESH_HOLDS(process)
 struct mesh_comm *mesh_connect_take(struct mesh_connect *connect);
 

@@ -32,7 +32,6 @@ enum mesh_connect_state {
 	MESH_CONNECT_OPEN_SENT,
 	MESH_CONNECT_DONE, /* the comm is ready for NCCL */
 	MESH_CONNECT_FAILED,
-	MESH_CONNECT_TAKEN, /* NCCL has the comm; the engine has not seen that yet */
 	MESH_CONNECT_STATES
 };
 
@@ -43,7 +42,6 @@ struct mesh_connect {
 	LIST_ENTRY(mesh_connect) id_entry; /* setup->connects_by_id */
 	struct mesh_timer timer;	   /* when the engine, and nobody else, advances it */
 	int over_looks;			   /* of the engine, since it is DONE or FAILED */
-	uint64_t comm_key;		   /* TAKEN: the comm's, which may have ended */
 	struct mesh_net *net;
 	int dev;     /* NCCL's on this side */
 	uint64_t id; /* NCCL's handle buffer carries it between calls */
