@@ -10,7 +10,6 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/memory.h"
-#include "setup/connect.h"
 #include "setup/listener.h"
 #include "setup/net.h"
 #include "transport/comm.h"

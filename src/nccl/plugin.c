@@ -8,7 +8,6 @@
 #include "base/log.h"
 #include "base/version.h"
 #include "nccl/plugin.h"
-#include "setup/connect.h"
 #include "setup/listener.h"
 #include "setup/net.h"
 #include "transport/comm_open.h"

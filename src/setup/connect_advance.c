@@ -8,14 +8,13 @@
 #include "base/log.h"
 #include "base/random.h"
 #include "control/peer.h"
+#include "control/peer_send.h"
 #include "relay/relay.h"
 #include "setup/candidates.h"
-#include "setup/connect_advance.h"
-#include "setup/connect_lanes.h"
-#include "setup/connect_log.h"
-#include "setup/connect_try.h"
+#include "setup/connecting.h"
 #include "setup/neighbour_hints.h"
 #include "setup/relay_try.h"
+#include "transport/attach.h"
 #include "transport/comm_open.h"
 #include "transport/path_relayed.h"
 #include "transport/path_state.h"
@@ -43,6 +42,41 @@ static void connect_state_set(struct mesh_connect *connect, enum mesh_connect_st
 	connect->state = state;
 }
 
+/* Withdraws @comm; NULL: gives the whole connection up. */
+MESH_HOLDS(process)
+static void connect_withdraw(const struct mesh_connect *connect, struct mesh_peer *peer,
+			     const struct mesh_comm *comm)
+{
+	struct mesh_frame frame;
+
+	memset(&frame, 0, sizeof(frame));
+	frame.withdraw.cookie = connect->handle.cookie;
+	frame.withdraw.listen_id = connect->handle.listen_id;
+	frame.withdraw.comm_key = comm ? comm->key : 0;
+	frame.withdraw.final = !comm;
+	mesh_peer_send(peer, &frame, MESH_FRAME_WITHDRAW);
+}
+
+MESH_HOLDS(process)
+static void peer_give_up(const struct mesh_connect *connect, struct mesh_peer *peer)
+{
+	if (peer && (peer->state == MESH_PEER_GREETING || peer->state == MESH_PEER_UP))
+		connect_withdraw(connect, peer, NULL);
+}
+
+/* Notifies the accept() on the other node over each connection that exists. */
+MESH_HOLDS(process)
+static void connect_give_up(const struct mesh_connect *connect)
+{
+	const struct mesh_relay_try *relay = connect->relay;
+	int i;
+
+	for (i = 0; i < connect->num_dials; i++)
+		peer_give_up(connect, connect->dials[i].peer);
+	for (i = 0; relay && i < relay->num_dials; i++)
+		peer_give_up(connect, relay->dials[i].peer);
+}
+
 MESH_HOLDS(process)
 static void comm_drop(struct mesh_connect *connect)
 {
@@ -53,9 +87,9 @@ static void comm_drop(struct mesh_connect *connect)
 		return;
 	/* The listener may have its end already, and an ACCEPT may be in flight. */
 	for (i = 0; i < comm->num_paths; i++) {
-		mesh_connect_withdraw(connect, comm->paths[i].peer, comm);
+		connect_withdraw(connect, comm->paths[i].peer, comm);
 		if (connect->state == MESH_CONNECT_DONE) /* no dial is left */
-			mesh_connect_withdraw(connect, comm->paths[i].peer, NULL);
+			connect_withdraw(connect, comm->paths[i].peer, NULL);
 	}
 	comm->use = MESH_COMM_OPENING; /* NCCL does not get it */
 	mesh_comm_free(comm);
@@ -151,6 +185,19 @@ static int comm_open(struct mesh_connect *connect, struct mesh_peer *peer)
 	return 0;
 }
 
+/* Asks for the latest path of the comm. */
+MESH_HOLDS(process)
+static void connect_request(struct mesh_connect *connect)
+{
+	struct mesh_comm *comm = connect->comm;
+	struct mesh_path *path = &comm->paths[comm->num_paths - 1];
+
+	if (connect->state == MESH_CONNECT_OPEN_SENT)
+		mesh_relay_try_request(connect->relay, connect->num_accepted, path);
+	else
+		mesh_attach_request(path);
+}
+
 /* Adds the next path to the comm, or makes the comm with its first, and asks for it. */
 MESH_HOLDS(process)
 static void path_request(struct mesh_connect *connect)
@@ -169,7 +216,7 @@ static void path_request(struct mesh_connect *connect)
 		connect_fail(connect, ret);
 		return;
 	}
-	mesh_connect_request(connect);
+	connect_request(connect);
 }
 
 MESH_HOLDS(process)
@@ -184,7 +231,9 @@ static void connect_accepted(struct mesh_connect *connect, const struct mesh_fra
 {
 	int i = connect->num_accepted++;
 
-	connect->comm->paths[i].reason = mesh_connect_try_reason(connect, i);
+	connect->comm->paths[i].reason = connect->state == MESH_CONNECT_OPEN_SENT
+						 ? MESH_PATH_WHY_RELAY
+						 : connect->pairs[i].reason;
 	mesh_path_accepted(&connect->comm->paths[i], accept);
 	if (connect->num_accepted == connect->comm->wanted_paths)
 		connect_done(connect);
@@ -532,6 +581,6 @@ void mesh_connect_end(struct mesh_connect *connect)
 	mesh_process_assert_locked(connect->net->process);
 	comm_drop(connect);
 	if (gives_up)
-		mesh_connect_give_up(connect);
+		connect_give_up(connect);
 	dials_end(connect);
 }

@@ -1,11 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* connect_lanes.c - adds paths between the same two NICs where a line is long. */
+/*
+ * connect_lanes.c - several TCP connections for a long line.
+ *
+ * One TCP connection moves its buffer in each round trip, and libfabric has one for each pair of
+ * endpoints. So two NICs that a long line joins have several endpoints each: lane N of the one NIC
+ * is connected with lane N of the other. Each lane is a path of its own, with a peer, a link and a
+ * pace of its own. Further lanes are added once the first ones are up, because only then the round
+ * trip is known. All pairs of NICs of a connection have as many: a cable counts once, however many
+ * lanes it has.
+ */
 #include <string.h>
 
 #include "base/log.h"
-#include "setup/connect_lanes.h"
-#include "setup/connect_log.h"
-#include "setup/connect_try.h"
+#include "setup/connecting.h"
 #include "system/tcp_look.h"
 
 /* A shorter round trip is that of a cable, whose end answers late because it is busy. */

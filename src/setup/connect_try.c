@@ -9,12 +9,8 @@
 
 #include "base/clock.h"
 #include "base/log.h"
-#include "base/random.h"
-#include "control/peer_send.h"
 #include "nic/addr.h"
-#include "setup/connect_try.h"
-#include "setup/relay_try.h"
-#include "transport/attach.h"
+#include "setup/connecting.h"
 
 /* Lines about connections that find no room, within MESH_LOG_LIMIT_PERIOD_MS. */
 #define FULL_LINES 8
@@ -527,12 +523,6 @@ void mesh_connect_try_settle(struct mesh_connect *connect)
 	}
 }
 
-enum mesh_path_reason mesh_connect_try_reason(const struct mesh_connect *connect, int i)
-{
-	return connect->state == MESH_CONNECT_OPEN_SENT ? MESH_PATH_WHY_RELAY
-							: connect->pairs[i].reason;
-}
-
 const struct mesh_peer *mesh_connect_try_informative(const struct mesh_connect *connect)
 {
 	const struct mesh_peer *peer, *informative = NULL;
@@ -548,48 +538,4 @@ const struct mesh_peer *mesh_connect_try_informative(const struct mesh_connect *
 			informative = peer;
 	}
 	return informative;
-}
-
-/* ---- what the listener is asked for, or told ------------------------------------------------ */
-
-void mesh_connect_request(struct mesh_connect *connect)
-{
-	struct mesh_comm *comm = connect->comm;
-	struct mesh_path *path = &comm->paths[comm->num_paths - 1];
-
-	if (connect->state == MESH_CONNECT_OPEN_SENT)
-		mesh_relay_try_request(connect->relay, connect->num_accepted, path);
-	else
-		mesh_attach_request(path);
-}
-
-void mesh_connect_withdraw(const struct mesh_connect *connect, struct mesh_peer *peer,
-			   const struct mesh_comm *comm)
-{
-	struct mesh_frame frame;
-
-	memset(&frame, 0, sizeof(frame));
-	frame.withdraw.cookie = connect->handle.cookie;
-	frame.withdraw.listen_id = connect->handle.listen_id;
-	frame.withdraw.comm_key = comm ? comm->key : 0;
-	frame.withdraw.final = !comm;
-	mesh_peer_send(peer, &frame, MESH_FRAME_WITHDRAW);
-}
-
-MESH_HOLDS(process)
-static void peer_give_up(const struct mesh_connect *connect, struct mesh_peer *peer)
-{
-	if (peer && (peer->state == MESH_PEER_GREETING || peer->state == MESH_PEER_UP))
-		mesh_connect_withdraw(connect, peer, NULL);
-}
-
-void mesh_connect_give_up(const struct mesh_connect *connect)
-{
-	const struct mesh_relay_try *relay = connect->relay;
-	int i;
-
-	for (i = 0; i < connect->num_dials; i++)
-		peer_give_up(connect, connect->dials[i].peer);
-	for (i = 0; relay && i < relay->num_dials; i++)
-		peer_give_up(connect, relay->dials[i].peer);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * connecting.h - a connection attempt, which the engine advances (connect_advance.h).
+ * connecting.h - a connection attempt, which the engine advances. All with process->lock held.
  */
 #ifndef MESH_SETUP_CONNECTING_H
 #define MESH_SETUP_CONNECTING_H
@@ -90,5 +90,135 @@ static inline void mesh_connects_hasten(struct mesh_process *process)
 			mesh_connect_hasten(connect);
 	}
 }
+
+/* ---- NCCL's calls (connect.c), and the engine (connect_advance.c) -------------------------- */
+
+/** Ends a connection attempt, and frees it with everything it holds. */
+MESH_HOLDS(process)
+void mesh_connect_free(struct mesh_connect *connect);
+
+/** Advances it as far as possible now. */
+MESH_HOLDS(process)
+void mesh_connect_advance(struct mesh_connect *connect, uint64_t now_ms);
+
+/** NCCL gets the comm of one that is DONE; then the attempt is to be freed. */
+MESH_HOLDS(process)
+struct mesh_comm *mesh_connect_take(struct mesh_connect *connect);
+
+/** Gives it up, unless NCCL has its result, and frees what it holds. */
+MESH_HOLDS(process)
+void mesh_connect_end(struct mesh_connect *connect);
+
+/**
+ * Handle ACCEPT, and REFUSE of a CONNECT. Returns false if no attempt waits for this ACCEPT.
+ */
+MESH_HOLDS(process)
+bool mesh_connect_accept_handle(struct mesh_peer *peer, const struct mesh_frame *frame);
+MESH_HOLDS(process)
+void mesh_connect_refuse_handle(struct mesh_peer *peer, const struct mesh_frame *frame);
+/** Handles OPENED. Returns false if nothing here waits for it. */
+MESH_HOLDS(process)
+bool mesh_connect_opened_handle(struct mesh_peer *peer, const struct mesh_frame *frame);
+
+/* ---- what is dialled together (connect_try.c) ---------------------------------------------- */
+
+enum mesh_verdict {
+	MESH_VERDICT_WAIT,    /* one may still come up */
+	MESH_VERDICT_READY,   /* one is up, and those that may follow had time to */
+	MESH_VERDICT_REFUSED, /* each one refuses, and more time will not change it */
+	MESH_VERDICT_NEXT,    /* none of this try will be up soon: the next candidates */
+};
+
+/** Looks at the dials of the current try, of which there is one, and judges it. */
+MESH_HOLDS(process)
+enum mesh_verdict mesh_connect_judge(struct mesh_connect *connect, uint64_t now_ms);
+
+/** True if a dial of the current try is up. */
+MESH_HOLDS(process)
+bool mesh_connect_is_up(const struct mesh_connect *connect);
+
+/** True if relays are to be looked for: nothing is up, and the candidates had their time. */
+MESH_HOLDS(process)
+bool mesh_connect_relays_are_due(const struct mesh_connect *connect, uint64_t now_ms);
+
+/**
+ * Dials the candidates from connect->first_candidate on. Those whose domain cannot be opened are
+ * removed, and those whose NIC has no carrier wait for it, also if it is open.
+ *
+ * Returns 0; -ENOLINK where each needs a carrier first: no try has begun; -ENODEV if no candidate
+ * is left; -ENOMEM or -ENOSPC.
+ */
+MESH_HOLDS(process)
+int mesh_connect_try_start(struct mesh_connect *connect, uint64_t now_ms);
+
+/** Ends the dials. */
+MESH_HOLDS(process)
+void mesh_connect_try_end(struct mesh_connect *connect);
+
+/** Tries the next candidates, or the same again if there are no others. The same errors. */
+MESH_HOLDS(process)
+int mesh_connect_try_next(struct mesh_connect *connect, uint64_t now_ms);
+
+/** Begins again with the best candidates; peers of both tries stay. The same errors. */
+MESH_HOLDS(process)
+int mesh_connect_try_again(struct mesh_connect *connect, uint64_t now_ms);
+
+/** Dials pair @i of the try over this lane as well. The connection may do without it. */
+MESH_HOLDS(process)
+void mesh_connect_try_lane(struct mesh_connect *connect, int i, int lane, uint64_t now_ms);
+
+/** Keeps what is up and not much slower than the fastest. */
+MESH_HOLDS(process)
+void mesh_connect_try_settle(struct mesh_connect *connect);
+
+/**
+ * The peer that explains best why there is no connection yet: it refused, failed or is silent.
+ * NULL: no domain of the try is open.
+ */
+MESH_HOLDS(process)
+const struct mesh_peer *mesh_connect_try_informative(const struct mesh_connect *connect);
+
+/* ---- several TCP connections for a long line (connect_lanes.c) ------------------------------ */
+
+/**
+ * Judges the current try as mesh_connect_judge() does. Once that is READY, adds the lanes of the
+ * pairs that need some, and is READY again when they are up, or had time for that. A lane that does
+ * not come up is left out.
+ */
+MESH_HOLDS(process)
+enum mesh_verdict mesh_connect_lanes_judge(struct mesh_connect *connect, uint64_t now_ms);
+
+/* ---- messages to the user about it (connect_log.c) ------------------------------------------ */
+
+/** Logs that there is no candidate, with every address on both sides. */
+MESH_HOLDS(process)
+void mesh_connect_log_no_path(const struct mesh_connect *connect);
+
+/** Logs that the connection was given up, and the most informative reason. */
+MESH_HOLDS(process)
+void mesh_connect_log_timeout(const struct mesh_connect *connect, uint64_t now_ms);
+
+/**
+ * Logs once that the connection takes long, with the reason so far, and asks the neighbours: the
+ * error names them.
+ */
+MESH_HOLDS(process)
+void mesh_connect_log_slow(struct mesh_connect *connect, uint64_t now_ms);
+
+/** Logs that the candidates have let nothing through, and relays lead there. */
+MESH_HOLDS(process)
+void mesh_connect_log_relays(const struct mesh_connect *connect, uint64_t now_ms);
+
+/** Logs that there is no room for a connection here: @error, a negative errno. Limited. */
+MESH_HOLDS(process)
+void mesh_connect_log_full(const struct mesh_peer *peer, int error);
+
+/** Logs that the peer refused a connection. Limited where it has no room. */
+MESH_HOLDS(process)
+void mesh_connect_log_refused(const struct mesh_peer *peer, enum mesh_refusal refusal);
+
+/** True if there are links that may give the comm a path later. */
+MESH_HOLDS(process)
+bool mesh_connect_try_may_grow(const struct mesh_connect *connect);
 
 #endif

@@ -3,7 +3,7 @@
 #include "control/peer_end.h"
 #include "control/peer_send.h"
 #include "relay/relay.h"
-#include "setup/connect_advance.h"
+#include "setup/connecting.h"
 #include "setup/events.h"
 #include "setup/late_nics.h"
 #include "setup/listener.h"

@@ -14,7 +14,7 @@
 #include "base/version.h"
 #include "fabric/provider.h"
 #include "nic/user_lists.h"
-#include "setup/connect.h"
+#include "setup/connecting.h"
 #include "setup/events.h"
 #include "setup/listener.h"
 #include "setup/net.h"

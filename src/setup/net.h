@@ -17,6 +17,7 @@
 #include "nic/nic.h"
 #include "wire/handle.h"
 
+struct mesh_comm;
 struct mesh_net; /* one initialisation of the plugin: NCCL's ctx */
 
 /**
@@ -60,6 +61,16 @@ bool mesh_net_relays_all(const struct mesh_net *net);
  * for the plugin's threads: what one uses that has not ended by then is closed behind it.
  */
 void mesh_net_close(struct mesh_net *net);
+
+/**
+ * Connects to the listener behind @handle, which came from another process and is not trusted.
+ * Call it again with the same @handle buffer until *comm is not NULL: state is kept in the buffer
+ * (MESH_HANDLE_BYTES bytes, writable, any alignment).
+ *
+ * Returns 0, with *comm NULL while the connection is not ready; or a negative errno, with *comm
+ * NULL, after which the attempt is over.
+ */
+int mesh_net_connect(struct mesh_net *net, int dev, void *handle, struct mesh_comm **comm);
 
 /** Number of mesh NICs, 0 before the first mesh_net_open(). Thread-safe. */
 int mesh_net_num_nics(void);

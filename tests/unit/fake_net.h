@@ -9,7 +9,6 @@
 #include <stdatomic.h>
 #include <string.h>
 
-#include "setup/connect.h"
 #include "setup/listener.h"
 #include "setup/net.h"
 #include "transport/comm_open.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* transport_pair.c - both ends of a connection in one process, over the loopback interface. */
 #include "base/clock.h"
-#include "setup/connect.h"
+#include "setup/net.h"
 #include "setup/listener.h"
 #include "transport/comm_open.h"
 #include "transport/receive.h"

@@ -7,7 +7,6 @@
 #include <dlfcn.h>
 
 #include "base/clock.h"
-#include "setup/connect.h"
 #include "setup/listener.h"
 #include "setup/net.h"
 #include "transport/comm_open.h"

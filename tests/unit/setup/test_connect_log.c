@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* test_connect_log.c - which reason the message about an attempt that was given up names. */
 #include "nic/addr.h"
-#include "setup/connect_log.h"
+#include "setup/connecting.h"
 #include "setup/relay_try.h"
 #include "setup/setup.h"
 

@@ -4,7 +4,6 @@
 
 #include "base/clock.h"
 #include "base/threads.h"
-#include "setup/connect.h"
 #include "setup/connecting.h"
 #include "setup/listener.h"
 #include "setup/net.h"

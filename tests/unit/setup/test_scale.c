@@ -14,7 +14,6 @@
 
 #include "base/clock.h"
 #include "base/threads.h"
-#include "setup/connect.h"
 #include "setup/listener.h"
 #include "setup/net.h"
 #include "setup/setup.h"
