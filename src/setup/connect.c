@@ -9,7 +9,7 @@
 #include "setup/net.h"
 #include "setup/connecting.h"
 #include "setup/late_nics.h"
-#include "setup/start.h"
+#include "setup/setup.h"
 #include "transport/comm_open.h"
 #include "transport/path_state.h"
 #include "transport/rejoin.h"

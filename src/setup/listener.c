@@ -11,7 +11,7 @@
 #include "nic/nic.h"
 #include "setup/listener.h"
 #include "setup/openings.h"
-#include "setup/start.h"
+#include "setup/setup.h"
 #include "transport/attach.h"
 #include "transport/comm_end.h"
 #include "transport/comm_open.h"

@@ -15,14 +15,12 @@
 #include "fabric/provider.h"
 #include "nic/user_lists.h"
 #include "setup/connecting.h"
-#include "setup/events.h"
 #include "setup/listener.h"
 #include "setup/net.h"
 #include "setup/nic_watch.h"
 #include "setup/openings.h"
 #include "setup/setup.h"
 #include "setup/candidates.h"
-#include "setup/start.h"
 #include "system/nic_table.h"
 #include "system/node.h"
 #include "system/tuner_plan.h"
@@ -196,7 +194,6 @@ static int setup_make(const struct opening *opening, struct mesh_setup **made)
 	mesh_lock_init(&process->lock);
 	process->counters = &process->own_counters;
 	process->events = &mesh_setup_events;
-	setup->work = &mesh_setup_work;
 	setup->pid = getpid();
 	LIST_INIT(&process->peers);
 	LIST_INIT(&setup->listeners);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * nic_watch.c - reads the NICs again when a link or an address has changed, and what follows: NICs
- * that join, and carriers that come and go.
+ * that join, carriers that come and go, and NICs that a user drains.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -15,6 +15,7 @@
 #include "base/threads.h"
 #include "control/link.h"
 #include "control/peer_end.h"
+#include "control/peer_send.h"
 #include "fabric/provider.h"
 #include "neighbours/neighbours.h"
 #include "nic/nic.h"
@@ -26,6 +27,7 @@
 #include "setup/setup.h"
 #include "system/nic_table.h"
 #include "system/node.h"
+#include "system/stats_file.h"
 #include "transport/comm_open.h"
 #include "transport/rejoin.h"
 
@@ -354,6 +356,93 @@ void mesh_nic_watch_publish(struct mesh_process *process)
 				down_list(watch, table, down));
 }
 
+/* ---- NICs that a user has marked with `fi_mesh drain` ---------------------------------------- */
+
+/* True if the process has opened this NIC: then the user wants to know. */
+MESH_HOLDS(process)
+static bool has_domain(const struct mesh_process *process, const char *netdev)
+{
+	int i;
+
+	for (i = 0; i < MESH_DOMAINS_MAX; i++) {
+		if (process->domains[i] && !strcmp(process->domains[i]->nic->netdev, netdev))
+			return true;
+	}
+	return false;
+}
+
+MESH_HOLDS(process)
+static void changes_log(const struct mesh_process *process, const struct mesh_drain_marks *before,
+			const struct mesh_drain_marks *now)
+{
+	int i;
+
+	for (i = 0; i < now->num; i++) {
+		if (!mesh_drain_marks_have(before, now->netdevs[i]) &&
+		    has_domain(process, now->netdevs[i]))
+			mesh_warn("%s is being drained: connections leave it that have another "
+				  "path. `fi_mesh undrain %s` uses it again",
+				  now->netdevs[i], now->netdevs[i]);
+	}
+	for (i = 0; i < before->num; i++) {
+		if (!mesh_drain_marks_have(now, before->netdevs[i]) &&
+		    has_domain(process, before->netdevs[i]))
+			mesh_warn("%s is used again: it is no longer drained", before->netdevs[i]);
+	}
+}
+
+MESH_HOLDS(process)
+static void marks_follow(struct mesh_setup *setup)
+{
+	const struct mesh_drain_marks before = setup->drain_marks;
+	struct mesh_process *process = &setup->process;
+
+	if (mesh_drain_marks_read(process->stats.folder_fd, &setup->drain_marks))
+		return; /* without a descriptor for that the marks stay as they are */
+	if (!memcmp(&before, &setup->drain_marks, sizeof(before)))
+		return; /* other files come and go there: one for each process */
+	changes_log(process, &before, &setup->drain_marks);
+	mesh_nic_watch_publish(process);
+	mesh_peers_nics_changed(process);
+}
+
+MESH_HOLDS(process)
+static void marks_changed(struct mesh_watch *watch, uint32_t events)
+{
+	(void)events;
+	mesh_drain_watch_clear(watch->fd);
+	marks_follow(mesh_container_of(watch, struct mesh_setup, drain_watch));
+}
+
+/*
+ * Reads the marks, and watches them. Without the folder of the counters (NCCL_MESH_STATS_DIR=none),
+ * or without a descriptor, no NIC can be drained. The descriptor stays open for the process's life,
+ * and the next use of the plugin has it again: the kernel may take seconds to close one of inotify
+ * (10 s were seen on a busy machine).
+ */
+MESH_HOLDS(process)
+static void drain_open(struct mesh_setup *setup)
+{
+	struct mesh_process *process = &setup->process;
+	struct mesh_watch *watch = &setup->drain_watch;
+	int fd, ret;
+
+	if (process->stats.folder_fd < 0)
+		return;
+	fd = watch->fd > 0 ? watch->fd : mesh_drain_watch_open();
+	*watch = (struct mesh_watch){.fd = fd, .ready = marks_changed};
+	ret = fd < 0 ? fd : mesh_drain_watch_add(fd, process->stats.folder_fd);
+	if (!ret)
+		ret = mesh_engine_watch(&process->engine, watch, EPOLLIN);
+	if (ret) {
+		mesh_info("`fi_mesh drain` has no effect on this process: %s", strerror(-ret));
+		return;
+	}
+	setup->drain_marks.num = 0;
+	process->drain_marks = &setup->drain_marks;
+	marks_follow(setup);
+}
+
 /* ---- reading, in a thread ------------------------------------------------------------------ */
 
 /*
@@ -465,6 +554,7 @@ void mesh_nic_watch_start(struct mesh_process *process)
 	int ret = 0;
 
 	mesh_process_assert_locked(process);
+	drain_open(mesh_setup_of(process));
 	if (watch && watch->state == MESH_NIC_WATCH_MISSED)
 		mesh_engine_timer_set(&process->engine, &watch->timer, 0);
 	if (watch)
@@ -478,6 +568,7 @@ void mesh_nic_watch_close(struct mesh_process *process)
 {
 	struct mesh_nic_watch *watch = mesh_setup_of(process)->nic_watch;
 
+	process->drain_marks = NULL;
 	mesh_setup_of(process)->nic_watch = NULL;
 	if (!watch)
 		return;

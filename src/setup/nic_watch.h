@@ -5,8 +5,11 @@
  * gets a number behind NCCL's devices, which stay as they are, a domain and a control listener, and
  * carries paths of the comms that are made from then on.
  *
- * The engine sleeps on a netlink socket. A thread does the reading, which takes milliseconds; while
- * changes continue, it reads every 100 ms. Nothing runs while nothing changes.
+ * A NIC that a user has marked with `fi_mesh drain` carries nothing that has another path.
+ *
+ * The engine sleeps on a netlink socket, and on the folder of the marks. A thread does the reading,
+ * which takes milliseconds; while changes continue, it reads every 100 ms. Nothing runs while
+ * nothing changes.
  */
 #ifndef MESH_SETUP_NIC_WATCH_H
 #define MESH_SETUP_NIC_WATCH_H
@@ -46,11 +49,11 @@ struct mesh_nic_watch {
  */
 void mesh_nic_watch_open(struct mesh_process *process, bool missed);
 
-/** Adds the socket to the engine, which is open but does not run yet. process->lock held. */
+/** Watches the NICs, and which of them a user drains. process->lock held. */
 MESH_HOLDS(process)
 void mesh_nic_watch_start(struct mesh_process *process);
 
-/** Frees setup->nic_watch. The engine and the threads no longer run. */
+/** Frees setup->nic_watch, and ends draining. The engine and the threads no longer run. */
 void mesh_nic_watch_close(struct mesh_process *process);
 
 /** The NICs as they were read last. process->lock held. */

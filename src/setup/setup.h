@@ -15,11 +15,11 @@
 #include "base/compiler.h"
 #include "base/lock.h"
 #include "control/process.h"
+#include "system/stats_file.h"
 #include "system/this_process.h"
 
 struct mesh_listener;
 struct mesh_connect;
-struct mesh_drain;
 struct mesh_neighbours;
 struct mesh_nic_watch;
 struct mesh_reroute;
@@ -31,8 +31,7 @@ LIST_HEAD(mesh_connect_bucket, mesh_connect);
 
 struct mesh_setup {
 	struct mesh_process process;
-	const struct mesh_engine_work *work; /* constant */
-	pid_t pid;			     /* the process that made it; constant */
+	pid_t pid;    /* the process that made it; constant */
 	uint64_t job; /* that it belongs to, or a guest asks relays for; 0: none; constant */
 	struct mesh_job_rank rank;     /* size 0: it has none; constant */
 	int users;		       /* open mesh_nets; under net.c's own mutex */
@@ -48,9 +47,9 @@ struct mesh_setup {
 	uint64_t seen_polls[MESH_DOMAINS_MAX];	     /* at the engine's last look */
 	/* When it last saw that another thread polls, or was woken; 0: it is not awake. */
 	uint64_t busy_ms MESH_GUARDED_BY(process);
-	struct mesh_nic_watch *nic_watch;		   /* owned; NULL: no NIC can join */
-	struct mesh_drain *drain MESH_GUARDED_BY(process); /* owned; NULL: no NIC can be drained */
-	int drain_fd MESH_GUARDED_BY(process); /* owned; 0 or less: not opened yet (drain.c) */
+	struct mesh_nic_watch *nic_watch;			/* owned; NULL: no NIC can join */
+	struct mesh_watch drain_watch MESH_GUARDED_BY(process); /* of the marks: nic_watch.c */
+	struct mesh_drain_marks drain_marks MESH_GUARDED_BY(process);
 	/* Owned; NULL: NCCL_MESH_NEIGHBOURS=off, or the engine does not run. */
 	struct mesh_neighbours *neighbours MESH_GUARDED_BY(process);
 	uint64_t searched_ms MESH_GUARDED_BY(process); /* when one last searched for routes */
@@ -68,5 +67,22 @@ static inline struct mesh_setup *mesh_setup_of(struct mesh_process *process)
 {
 	return mesh_container_of(process, struct mesh_setup, process);
 }
+
+/* ---- start.c -------------------------------------------------------------------------------- */
+
+/** What is done when a frame arrives or a peer is lost. */
+extern const struct mesh_peer_events mesh_setup_events;
+
+/**
+ * Starts the engine and listens on the control port, once. Domains are opened when they are needed
+ * (openings.h). process->lock held.
+ *
+ * Returns 0 or a negative errno (logged).
+ */
+MESH_HOLDS(process)
+int mesh_setup_start(struct mesh_process *process);
+
+/** Ends the engine and closes the domains, once nothing uses them. No lock held. */
+void mesh_setup_stop(struct mesh_process *process);
 
 #endif

@@ -1,33 +1,38 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * start.c - starts and ends what runs between the first listen or connect and the last close: the
- * plugin's own thread, with the work of all objects that is due.
+ * plugin's own thread, with the work of all objects that is due, and what is done when a frame
+ * arrives or a peer is lost.
  */
 #include <errno.h>
 #include <string.h>
 #include <time.h>
 
 #include "base/clock.h"
+#include "base/compiler.h"
 #include "base/log.h"
 #include "base/threads.h"
 #include "control/controls.h"
 #include "control/link.h"
 #include "control/peer_end.h"
 #include "control/peer_life.h"
+#include "control/peer_send.h"
 #include "fabric/domain_open.h"
 #include "fabric/endpoint.h"
 #include "fabric/poll.h"
 #include "neighbours/neighbours.h"
 #include "relay/relay.h"
-#include "setup/drain.h"
+#include "setup/connecting.h"
 #include "setup/late_nics.h"
+#include "setup/listener.h"
 #include "setup/nic_watch.h"
 #include "setup/openings.h"
 #include "setup/reroutes.h"
 #include "setup/setup.h"
-#include "setup/start.h"
 #include "system/this_process.h"
+#include "transport/attach.h"
 #include "transport/comm_end.h"
+#include "transport/comm_open.h"
 #include "transport/recovery.h"
 #include "transport/rejoin.h"
 #include "transport/route_wait.h"
@@ -37,6 +42,108 @@
 #define RELAY_END_MS 2000
 /* The engine polls for this long after the last poll by another thread, then sleeps. */
 #define AWAKE_AFTER_MS 1000
+
+/* ---- what arrives from peers ----------------------------------------------------------------- */
+
+MESH_HOLDS(process)
+static bool hello_is_admitted(struct mesh_process *process, const struct mesh_frame_hello *hello)
+{
+	return mesh_attach_admits(process, hello) || mesh_relay_admits(process, hello);
+}
+
+MESH_HOLDS(process)
+static void introduced(struct mesh_peer *peer, const struct mesh_frame_hello *hello)
+{
+	mesh_listener_introduced(peer, hello);
+	mesh_late_nics_introduced(peer, hello);
+}
+
+MESH_HOLDS(process)
+static void peer_up(struct mesh_peer *peer)
+{
+	mesh_rejoin_peer_up(peer);
+	mesh_connects_hasten(peer->process);
+}
+
+MESH_HOLDS(process)
+static void peer_lost(struct mesh_peer *peer, bool missed)
+{
+	mesh_listener_peer_lost(peer, missed);
+	mesh_connects_hasten(peer->process);
+}
+
+MESH_HOLDS(process)
+static void connect_handle(struct mesh_peer *peer, const struct mesh_frame *frame)
+{
+	if (!peer->incoming || !peer->remote)
+		mesh_peer_lose(peer, "it sent CONNECT before HELLO");
+	else if (!mesh_attach_came(peer, &frame->connect))
+		mesh_listener_connect(peer, &frame->connect);
+}
+
+MESH_HOLDS(process)
+static void accept_handle(struct mesh_peer *peer, const struct mesh_frame *frame)
+{
+	if (!mesh_circuit_accepted(peer, frame) && !mesh_connect_accept_handle(peer, frame) &&
+	    !mesh_attach_accepted(peer, &frame->accept))
+		mesh_circuit_accepted_in_vain(peer, frame);
+}
+
+MESH_HOLDS(process)
+static void refuse_handle(struct mesh_peer *peer, const struct mesh_frame *frame)
+{
+	if (!mesh_circuit_refused(peer, frame) && !mesh_attach_refused(peer, &frame->refuse))
+		mesh_connect_refuse_handle(peer, frame);
+}
+
+/* A frame about a comm: of an end that is here, or of a circuit. */
+MESH_HOLDS(process)
+static void comm_handle(struct mesh_peer *peer, const struct mesh_frame *frame)
+{
+	if (!mesh_circuit_frame_pass(peer, frame))
+		mesh_comm_frame_handle(peer, frame);
+}
+
+MESH_HOLDS(process)
+static void opened_handle(struct mesh_peer *peer, const struct mesh_frame *frame)
+{
+	if (!mesh_circuit_opened(peer, frame) && !mesh_connect_opened_handle(peer, frame) &&
+	    !mesh_attach_opened(peer, &frame->opened))
+		mesh_circuit_opened_in_vain(peer, frame);
+}
+
+MESH_HOLDS(process)
+static void circuit_handle(struct mesh_peer *peer, const struct mesh_frame *frame)
+{
+	if (mesh_circuit_event(peer, frame))
+		return;
+	mesh_path_circuit_event(peer, frame);
+	mesh_connects_hasten(peer->process);
+}
+
+const struct mesh_peer_events mesh_setup_events = {
+	.opens = mesh_opening_need,
+	.admits = hello_is_admitted,
+	.introduced = introduced,
+	.foreign = mesh_listener_foreign,
+	.lost = peer_lost,
+	.up = peer_up,
+	.frames =
+		{
+			[MESH_FRAME_REFUSE] = refuse_handle,
+			[MESH_FRAME_CONNECT] = connect_handle,
+			[MESH_FRAME_ACCEPT] = accept_handle,
+			[MESH_FRAME_CLOSE] = comm_handle,
+			[MESH_FRAME_ASK] = comm_handle,
+			[MESH_FRAME_WITHDRAW] = mesh_listener_withdrawn,
+			[MESH_FRAME_RESUME] = comm_handle,
+			[MESH_FRAME_HAVE] = comm_handle,
+			[MESH_FRAME_OPEN] = mesh_circuit_open_came,
+			[MESH_FRAME_OPENED] = opened_handle,
+			[MESH_FRAME_CIRCUIT] = circuit_handle,
+			[MESH_FRAME_NICS] = mesh_late_nics_handle,
+		},
+};
 
 /* ---- what the engine does ------------------------------------------------------------------- */
 
@@ -139,7 +246,7 @@ static void setup_tick(void *owner)
 	mesh_reroutes_tick(process);
 }
 
-const struct mesh_engine_work mesh_setup_work = {
+static const struct mesh_engine_work setup_work = {
 	.timeout = setup_timeout,
 	.tick = setup_tick,
 };
@@ -241,7 +348,6 @@ static void start_expired(struct mesh_timer *timer, uint64_t now_ms)
 		&mesh_container_of(timer, struct mesh_setup, start_timer)->process;
 
 	(void)now_ms;
-	mesh_drain_open(process);
 	mesh_nic_watch_start(process);
 	neighbours_open(process);
 	relay_open(process);
@@ -255,7 +361,7 @@ int mesh_setup_start(struct mesh_process *process)
 	mesh_process_assert_locked(process);
 	if (atomic_load(&process->started))
 		return 0;
-	ret = mesh_engine_open(&process->engine, &process->lock, setup->work, process);
+	ret = mesh_engine_open(&process->engine, &process->lock, &setup_work, process);
 	if (ret)
 		return ret;
 	mesh_openings_start(process);
@@ -337,7 +443,6 @@ void mesh_setup_stop(struct mesh_process *process)
 		mesh_neighbours_close(mesh_setup_of(process)->neighbours);
 		mesh_setup_of(process)->neighbours = NULL;
 		mesh_controls_close(process);
-		mesh_drain_close(process);
 		mesh_engine_close(&process->engine);
 		atomic_store(&process->started, false);
 		page_close(process);

@@ -28,7 +28,7 @@
 #include "control/peer_end.h"
 #include "control/peer_life.h"
 #include "control/peer_send.h"
-#include "setup/events.h"
+#include "setup/setup.h"
 #include "setup/late_nics.h"
 #include "transport/comm_open.h"
 #include "transport/path_state.h"

@@ -17,7 +17,7 @@
 #include "fabric/fence.h"
 #include "fabric/poll.h"
 #include "relay/relay.h"
-#include "setup/events.h"
+#include "setup/setup.h"
 
 #include "relay_run.h"
 

@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include "control/peer.h"
-#include "setup/events.h"
+#include "setup/setup.h"
 #include "transport/comm_open.h"
 #include "transport/path_state.h"
 #include "transport/receive.h"

@@ -212,7 +212,7 @@ void leftovers_check(const struct world_node *node, const void *plugin)
 		/* tcp keeps one whose first bytes have not come when its endpoint is closed. */
 		if (!node->files[i] || node->files[i]->by_provider)
 			continue;
-		/* The next use of the plugin has this one again (setup/drain.c). */
+		/* The next use of the plugin has this one again (setup/nic_watch.c). */
 		if (!strcmp(node->files[i]->kind->name, "anon_inode:inotify"))
 			continue;
 		fprintf(stderr, "%d: %s\n", WORLD_FD_FIRST + i, node->files[i]->kind->name);

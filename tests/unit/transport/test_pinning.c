@@ -11,7 +11,7 @@
 
 #include "base/threads.h"
 #include "fabric/mr.h"
-#include "setup/events.h"
+#include "setup/setup.h"
 #include "transport/attach.h"
 #include "transport/route_wait.h"
 
