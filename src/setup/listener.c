@@ -7,8 +7,10 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "control/peer.h"
 #include "control/peer_send.h"
 #include "nic/nic.h"
+#include "setup/connecting.h"
 #include "setup/listener.h"
 #include "setup/openings.h"
 #include "setup/setup.h"
@@ -19,6 +21,206 @@
 #include "transport/path_state.h"
 #include "transport/receive.h"
 #include "wire/handle.h"
+
+/* If accept() waits for this long, one WARN reports it. */
+#define SLOW_MS 10000
+
+#define ADDRESSES_TEXT_MAX 384
+#define SUSPECT_TEXT_MAX (MESH_PEER_TEXT_MAX + MESH_PEER_REASON_MAX + 64)
+
+/* ---- how long accept() waits, and the messages about it ----------------------------------- */
+
+/* True if another peer has a connection with the process of @peer. */
+MESH_HOLDS(process)
+static bool process_is_here(const struct mesh_peer *peer)
+{
+	struct mesh_peer *other = NULL;
+
+	while ((other = mesh_peer_of_process(peer, other))) {
+		if (other != peer &&
+		    (other->state == MESH_PEER_GREETING || other->state == MESH_PEER_UP))
+			return true;
+	}
+	return false;
+}
+
+static void wait_state_set(struct mesh_accept_wait *wait, enum mesh_accept_peer state)
+{
+	if (wait->state == MESH_ACCEPT_REFUSED)
+		return;
+	wait->state = state;
+	wait->gone_ms = mesh_clock_ms();
+}
+
+/* @peer has sent the listener's cookie. */
+MESH_HOLDS(process)
+static void wait_heard(struct mesh_accept_wait *wait, const struct mesh_peer *peer)
+{
+	mesh_process_assert_locked(peer->process);
+	wait->process_id = peer->process_id;
+	mesh_peer_text(peer, wait->name);
+	wait_state_set(wait, MESH_ACCEPT_HERE);
+}
+
+/* @peer, which has sent the listener's cookie, runs another protocol version: see @reason. */
+MESH_HOLDS(process)
+static void wait_refused(struct mesh_accept_wait *wait, const struct mesh_peer *peer,
+			 const char *reason)
+{
+	mesh_process_assert_locked(peer->process);
+	mesh_peer_text(peer, wait->name);
+	snprintf(wait->reason, sizeof(wait->reason), "%s", reason);
+	wait_state_set(wait, MESH_ACCEPT_REFUSED);
+}
+
+/* @peer is about to be lost, for peer->reason; @missed: comms use it. */
+MESH_HOLDS(process)
+static void wait_peer_lost(struct mesh_accept_wait *wait, const struct mesh_peer *peer, bool missed)
+{
+	if (missed) {
+		mesh_peer_text(peer, wait->lost);
+		wait->warned = false;
+	}
+	if (!peer->process_id || wait->process_id != peer->process_id ||
+	    wait->state >= MESH_ACCEPT_GAVE_UP || process_is_here(peer))
+		return;
+	wait_state_set(wait, peer->state == MESH_PEER_UP ? MESH_ACCEPT_LOST_UP : MESH_ACCEPT_LOST);
+	snprintf(wait->reason, sizeof(wait->reason), "%s", peer->reason);
+}
+
+MESH_HOLDS(process)
+static const char *addresses_text(const struct mesh_accept_wait *wait, char *text)
+{
+	const struct mesh_process *process = wait->process;
+
+	return mesh_endpoints_text(process->endpoints, process->num_endpoints, process, text,
+				   ADDRESSES_TEXT_MAX);
+}
+
+/*
+ * True if the peer is gone, and during this accept() for longer than another attempt takes. A peer
+ * whose connection was never complete may retry until its own NCCL_MESH_CONNECT_TIMEOUT, which we
+ * assume to equal ours.
+ */
+static bool is_gone(const struct mesh_accept_wait *wait, uint64_t now_ms)
+{
+	uint64_t since_ms = wait->gone_ms > wait->since_ms ? wait->gone_ms : wait->since_ms;
+	uint64_t limit_ms = wait->process->config.connect_timeout_s * 1000;
+
+	if (wait->state != MESH_ACCEPT_LOST)
+		limit_ms = MESH_CONNECT_SLOW_MS;
+	return wait->state != MESH_ACCEPT_HERE &&
+	       mesh_clock_elapsed_ms(since_ms, now_ms) >= limit_ms;
+}
+
+MESH_HOLDS(process)
+static void gone_log(const struct mesh_accept_wait *wait)
+{
+	bool gave_up = wait->state == MESH_ACCEPT_GAVE_UP;
+	char local[ADDRESSES_TEXT_MAX];
+
+	mesh_warn("node %s: %s was connecting to the listener on %s, and %s%s. Its log has the "
+		  "reason.",
+		  wait->process->name, wait->name, addresses_text(wait, local),
+		  gave_up ? "reports that it has given up" : "is gone: ",
+		  gave_up ? "" : wait->reason);
+}
+
+/* Another attempt would fail as well. */
+MESH_HOLDS(process)
+static void refused_log(const struct mesh_accept_wait *wait)
+{
+	char local[ADDRESSES_TEXT_MAX];
+
+	mesh_warn("node %s refused %s, which connected to the listener on %s: %s",
+		  wait->process->name, wait->name, addresses_text(wait, local), wait->reason);
+}
+
+/* What is known of the rank that does not connect, as a sentence, or "". */
+static const char *suspect_text(const struct mesh_accept_wait *wait, char *text, size_t size)
+{
+	text[0] = '\0';
+	if (wait->process_id && wait->state != MESH_ACCEPT_HERE)
+		snprintf(text, size, " %s began to connect, and its connection ended: %s.",
+			 wait->name, wait->reason);
+	else if (wait->process_id)
+		snprintf(text, size, " %s has begun to connect and has not finished.", wait->name);
+	else if (wait->lost[0])
+		snprintf(text, size, " This rank has lost %s meanwhile: the job may have failed.",
+			 wait->lost);
+	return text;
+}
+
+MESH_HOLDS(process)
+static void timeout_log(const struct mesh_accept_wait *wait)
+{
+	const struct mesh_process *process = wait->process;
+	char local[ADDRESSES_TEXT_MAX], suspect[SUSPECT_TEXT_MAX];
+
+	mesh_warn("node %s: no rank connected within %llu s to the listener on %s.%s The other "
+		  "rank's log has the reason; NCCL_MESH_ACCEPT_TIMEOUT changes the time.",
+		  process->name, (unsigned long long)process->config.accept_timeout_s,
+		  addresses_text(wait, local), suspect_text(wait, suspect, sizeof(suspect)));
+}
+
+/* Ranks may start minutes apart: this is not an error yet, and must not read like one. */
+MESH_HOLDS(process)
+static void slow_log(struct mesh_accept_wait *wait, uint64_t now_ms)
+{
+	const struct mesh_process *process = wait->process;
+	char local[ADDRESSES_TEXT_MAX], suspect[SUSPECT_TEXT_MAX];
+
+	if (wait->warned || mesh_clock_elapsed_ms(wait->since_ms, now_ms) < SLOW_MS)
+		return;
+	wait->warned = true;
+	mesh_warn("node %s has waited %llu s for another rank to connect to the listener on %s. "
+		  "If that rank starts later, this is normal. If it has started, its log has the "
+		  "reason. accept fails in %llu s (NCCL_MESH_ACCEPT_TIMEOUT).%s",
+		  process->name, (unsigned long long)(now_ms - wait->since_ms) / 1000,
+		  addresses_text(wait, local),
+		  (unsigned long long)(wait->deadline_ms - now_ms) / 1000,
+		  suspect_text(wait, suspect, sizeof(suspect)));
+}
+
+/* A comm waits for its path to come back: the peer's process is not gone as long as that lasts. */
+MESH_HOLDS(process)
+static void wait_hold(struct mesh_accept_wait *wait, uint64_t now_ms)
+{
+	mesh_process_assert_locked(wait->process);
+	if (wait->state == MESH_ACCEPT_LOST || wait->state == MESH_ACCEPT_LOST_UP)
+		wait->gone_ms = now_ms;
+}
+
+/*
+ * Called by each accept() that finds no comm. Returns 0 while it is worth waiting; after a WARN
+ * -EPROTONOSUPPORT if the process that is to connect runs another protocol version, -ECONNRESET if
+ * it is gone or has given up, -ETIMEDOUT after NCCL_MESH_ACCEPT_TIMEOUT.
+ */
+MESH_HOLDS(process)
+static int wait_check(struct mesh_accept_wait *wait, uint64_t now_ms)
+{
+	uint64_t timeout_s = wait->process->config.accept_timeout_s;
+
+	mesh_process_assert_locked(wait->process);
+	if (!wait->since_ms) {
+		wait->since_ms = now_ms;
+		wait->deadline_ms = now_ms + timeout_s * 1000;
+	}
+	if (wait->state == MESH_ACCEPT_REFUSED) {
+		refused_log(wait);
+		return -EPROTONOSUPPORT;
+	}
+	if (is_gone(wait, now_ms)) {
+		gone_log(wait);
+		return -ECONNRESET;
+	}
+	if (now_ms >= wait->deadline_ms) {
+		timeout_log(wait);
+		return -ETIMEDOUT;
+	}
+	slow_log(wait, now_ms);
+	return 0;
+}
 
 /* ---- the engine's side ----------------------------------------------------------------- */
 
@@ -43,7 +245,7 @@ void mesh_listener_introduced(struct mesh_peer *peer, const struct mesh_frame_he
 
 	listener = listener_find(peer->process, hello->listen_id, hello->cookie);
 	if (listener)
-		mesh_accept_wait_heard(&listener->wait, peer);
+		wait_heard(&listener->wait, peer);
 }
 
 void mesh_listener_foreign(struct mesh_peer *peer, const struct mesh_frame_hello *hello,
@@ -53,7 +255,7 @@ void mesh_listener_foreign(struct mesh_peer *peer, const struct mesh_frame_hello
 
 	listener = listener_find(peer->process, hello->listen_id, hello->cookie);
 	if (listener)
-		mesh_accept_wait_refused(&listener->wait, peer, reason);
+		wait_refused(&listener->wait, peer, reason);
 }
 
 void mesh_listener_peer_lost(struct mesh_peer *peer, bool missed)
@@ -62,7 +264,7 @@ void mesh_listener_peer_lost(struct mesh_peer *peer, bool missed)
 
 	mesh_process_assert_locked(peer->process);
 	LIST_FOREACH(listener, &mesh_setup_of(peer->process)->listeners, entry)
-		mesh_accept_wait_peer_lost(&listener->wait, peer, missed);
+		wait_peer_lost(&listener->wait, peer, missed);
 }
 
 /* The comm that this path belongs to, or NULL. */
@@ -145,7 +347,7 @@ static enum mesh_refusal path_take(struct mesh_listener *listener, struct mesh_p
 		.relayed_to = *request->via ? request->origin : NULL,
 	};
 
-	mesh_accept_wait_heard(&listener->wait, peer);
+	wait_heard(&listener->wait, peer);
 	if (!request->path) {
 		if (listener->num_waiting == MESH_LISTENER_QUEUE)
 			left_drop(listener);
@@ -221,8 +423,10 @@ void mesh_listener_withdrawn(struct mesh_peer *peer, const struct mesh_frame *fr
 	struct mesh_comm *comm;
 
 	listener = listener_find(peer->process, withdraw->listen_id, withdraw->cookie);
-	if (listener && withdraw->final)
-		mesh_accept_wait_given_up(&listener->wait, peer);
+	if (listener && withdraw->final) {
+		wait_heard(&listener->wait, peer);
+		wait_state_set(&listener->wait, MESH_ACCEPT_GAVE_UP);
+	}
 	comm = comm_of_key(peer, withdraw->comm_key);
 	/* NCCL has the sending end of one that had another circuit: its relay reports this end. */
 	if (!comm || comm->rerouted)
@@ -334,7 +538,7 @@ static int ready_find(struct mesh_listener *listener, uint64_t now_ms)
 		if (standing == STANDING_READY)
 			return i;
 		if (standing == STANDING_AWAY)
-			mesh_accept_wait_hold(&listener->wait, now_ms);
+			wait_hold(&listener->wait, now_ms);
 		if (!comm->doubted_ms && standing != STANDING_GROWS)
 			comm->doubted_ms = now_ms;
 		if (k < 0 && standing == STANDING_DOUBTED &&
@@ -355,11 +559,11 @@ static int accept_ready(struct mesh_listener *listener, struct mesh_comm **comm)
 	if (k < 0 && mesh_openings_failed(listener->net->process))
 		return -ENODEV;
 	if (k < 0)
-		return mesh_accept_wait_check(&listener->wait, now_ms);
+		return wait_check(&listener->wait, now_ms);
 	*comm = listener->waiting[k];
 	(*comm)->use = MESH_COMM_USED;
 	waiting_remove(listener, k);
-	mesh_accept_wait_end(&listener->wait);
+	listener->wait = (struct mesh_accept_wait){.process = listener->net->process};
 	return 0;
 }
 

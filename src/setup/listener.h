@@ -3,11 +3,12 @@
 #ifndef MESH_SETUP_LISTENER_H
 #define MESH_SETUP_LISTENER_H
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <sys/queue.h>
 
 #include "base/lock.h"
-#include "setup/accept_wait.h"
+#include "control/peer.h"
 #include "setup/setup.h"
 #include "transport/comm.h"
 
@@ -15,6 +16,30 @@
  * Comms that wait for accept(). NCCL accepts one; another program may make many before it accepts.
  */
 #define MESH_LISTENER_QUEUE 64
+
+/* What has become of the process that last sent the listener's cookie, in HELLO or CONNECT. */
+enum mesh_accept_peer {
+	MESH_ACCEPT_HERE,    /* or there was none */
+	MESH_ACCEPT_LOST,    /* no connection with it is left, and the last one was not complete */
+	MESH_ACCEPT_LOST_UP, /* the same, and that was */
+	MESH_ACCEPT_GAVE_UP, /* it has sent a final WITHDRAW */
+	MESH_ACCEPT_REFUSED, /* one runs another protocol version: nothing else counts any more */
+};
+
+/* All under process->lock. */
+struct mesh_accept_wait {
+	struct mesh_process *process; /* constant */
+	uint64_t deadline_ms;	      /* set by the first accept() */
+	uint64_t since_ms;	      /* of the first accept(); 0 before that */
+	bool warned;		      /* a WARN reported that it takes long */
+	uint64_t process_id;	      /* of that one; 0: none so far */
+	char name[MESH_PEER_TEXT_MAX];
+	enum mesh_accept_peer state;
+	uint64_t gone_ms;		   /* since when that, and not HERE */
+	char reason[MESH_PEER_REASON_MAX]; /* why that ended; "" if it did not */
+	/* The last process with comms of ours that was lost meanwhile; "" if none was. */
+	char lost[MESH_PEER_TEXT_MAX];
+};
 
 struct mesh_listener {
 	LIST_ENTRY(mesh_listener) entry; /* setup->listeners; all under process->lock */
