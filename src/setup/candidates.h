@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* candidates.h - which NICs of two nodes a connection tries, and those that stand in for others. */
+/* candidates.h - which NICs of two nodes a connection tries, and in which order. */
 #ifndef MESH_SETUP_CANDIDATES_H
 #define MESH_SETUP_CANDIDATES_H
+
+#include <stdbool.h>
+#include <stdint.h>
 
 #include "base/lock.h"
 #include "nic/path_choice.h"
 #include "wire/handle.h"
 
-struct mesh_nic_table;
 struct mesh_process;
 
 /**
@@ -16,6 +18,9 @@ struct mesh_process;
  * network, if that was all there was at init or the setting allows it, of addresses that are gone,
  * and NICs without RDMA where the other end is no reserve. A guest has none: it goes over relays.
  *
+ * The likely ones come first, by what neighbours have answered (nic/path_choice.h), unless the
+ * handle has no node id.
+ *
  * @dev: NCCL's device on this side
  */
 MESH_HOLDS(process)
@@ -23,12 +28,43 @@ void mesh_candidates_find(struct mesh_process *process, int dev, const struct me
 			  struct mesh_path_choice *choice);
 
 /**
- * Puts the paths over our drained NICs behind the others, whatever their class, but before those
- * that neighbours contradict. Else they keep their order.
+ * Asks the neighbours, if some candidates are guesses, or if there are none and the handle had no
+ * room for all NICs: unless the node of @handle has answered on some NIC of ours. Where it has not
+ * answered in the same round, it is not: so it is on most NICs.
+ *
+ * Returns true if it is worth waiting: call mesh_candidates_wait() until that is over.
  */
 MESH_HOLDS(process)
-void mesh_candidates_drained_last(const struct mesh_process *process,
-				  struct mesh_path_choice *choice);
+bool mesh_candidates_ask(struct mesh_process *process, const struct mesh_handle *handle,
+			 const struct mesh_path_choice *choice);
+
+/**
+ * True while answers may still come that decide where that node is: in the first 0.1 s of a round,
+ * until each NIC has heard it; for 0.3 s while none has.
+ *
+ * @since_ms: when the connection began; it waits for 0.3 s at most, however many others ask
+ */
+MESH_HOLDS(process)
+bool mesh_candidates_wait(struct mesh_process *process, const struct mesh_handle *handle,
+			  const struct mesh_path_choice *choice, uint64_t since_ms,
+			  uint64_t now_ms);
+
+/**
+ * Adds the NICs of the node of @handle that have answered, if the handle had no room for all of
+ * them.
+ */
+MESH_HOLDS(process)
+void mesh_candidates_learn(struct mesh_process *process, struct mesh_handle *handle);
+
+/**
+ * Looks for the node of @handle in the whole mesh: no NIC of ours has a link to it. Returns true
+ * while it looks: for a second at most.
+ *
+ * @asked: false at first
+ */
+MESH_HOLDS(process)
+bool mesh_candidates_route_wait(struct mesh_process *process, const struct mesh_handle *handle,
+				bool *asked);
 
 /**
  * Adds NICs behind NCCL's devices, as reserves, that carry data only between nodes that no other
@@ -37,14 +73,5 @@ void mesh_candidates_drained_last(const struct mesh_process *process,
  * of the table.
  */
 void mesh_spares_add(struct mesh_process *process);
-
-/**
- * For the error of two nodes without a path: which NICs the setting would add. Empty if it is set,
- * or if there are none.
- *
- * @text: @size bytes; returned
- */
-const char *mesh_spares_hint(const struct mesh_process *process, const struct mesh_nic_table *table,
-			     char *text, size_t size);
 
 #endif

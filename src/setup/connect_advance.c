@@ -12,7 +12,6 @@
 #include "relay/relay.h"
 #include "setup/candidates.h"
 #include "setup/connecting.h"
-#include "setup/neighbour_hints.h"
 #include "setup/relay_try.h"
 #include "transport/attach.h"
 #include "transport/comm_open.h"
@@ -316,26 +315,11 @@ bool mesh_connect_opened_handle(struct mesh_peer *peer, const struct mesh_frame 
 
 /* ---- advancing -------------------------------------------------------------------------- */
 
-/*
- * Begins to connect, the likely candidates first. Returns 0; -EAGAIN if none can begin yet; another
- * negative errno (logged).
- */
-MESH_HOLDS(process)
-static int peers_begin(struct mesh_connect *connect, uint64_t now_ms)
-{
-	int ret;
-
-	mesh_neighbour_hints_order(connect->net->process, &connect->handle, &connect->choice);
-	ret = try_begun(connect, mesh_connect_try_start(connect, now_ms), now_ms);
-	if ((!ret || ret == -EAGAIN) && connect->state == MESH_CONNECT_ASKING)
-		connect_state_set(connect, MESH_CONNECT_PEERS);
-	return ret;
-}
-
-/* Finds the candidates among all NICs that are known now. */
+/* Finds the candidates among all NICs that are known now, also from neighbours. */
 MESH_HOLDS(process)
 static void candidates_renew(struct mesh_connect *connect)
 {
+	mesh_candidates_learn(connect->net->process, &connect->handle);
 	mesh_candidates_find(connect->net->process, connect->dev, &connect->handle,
 			     &connect->choice);
 	connect->unopened = 0;
@@ -355,19 +339,27 @@ static int no_path(struct mesh_connect *connect)
 		connect_state_set(connect, MESH_CONNECT_PEERS);
 		return -EAGAIN;
 	}
-	if (mesh_neighbour_hints_route_wait(process, &connect->handle, &connect->route_asked))
+	if (mesh_candidates_route_wait(process, &connect->handle, &connect->route_asked))
 		return -EAGAIN;
 	mesh_connect_log_no_path(connect);
 	return -ENETUNREACH;
 }
 
-/* No NIC of the handle shares a link: perhaps one does that has answered as a neighbour. */
+/*
+ * Begins to connect, the likely candidates first. Returns 0; -EAGAIN if none can begin yet, or a
+ * route is looked for; another negative errno (logged).
+ */
 MESH_HOLDS(process)
-static int neighbours_renew(struct mesh_connect *connect)
+static int peers_begin(struct mesh_connect *connect, uint64_t now_ms)
 {
-	mesh_neighbour_hints_learn(connect->net->process, &connect->handle);
-	candidates_renew(connect);
-	return connect->choice.num_candidates ? 0 : no_path(connect);
+	int ret;
+
+	if (!connect->choice.num_candidates)
+		return no_path(connect);
+	ret = try_begun(connect, mesh_connect_try_start(connect, now_ms), now_ms);
+	if ((!ret || ret == -EAGAIN) && connect->state == MESH_CONNECT_ASKING)
+		connect_state_set(connect, MESH_CONNECT_PEERS);
+	return ret;
 }
 
 /* Finds the candidates, and begins with them unless neighbours are asked first. */
@@ -381,12 +373,10 @@ static void connect_begin(struct mesh_connect *connect, uint64_t now_ms)
 	/* HELLO tells the listener why, and it may also be out of reach. */
 	if (connect->handle.foreign && connect->deadline_ms > now_ms + MESH_CONNECT_SLOW_MS)
 		connect->deadline_ms = now_ms + MESH_CONNECT_SLOW_MS;
-	mesh_neighbour_hints_learn(process, &connect->handle);
 	candidates_renew(connect);
 	if (!connect->handle.foreign &&
-	    !mesh_neighbour_hints_ask(process, &connect->handle, &connect->choice))
-		ret = connect->choice.num_candidates ? peers_begin(connect, now_ms)
-						     : no_path(connect);
+	    !mesh_candidates_ask(process, &connect->handle, &connect->choice))
+		ret = peers_begin(connect, now_ms);
 	if (ret && ret != -EAGAIN)
 		connect_fail(connect, ret);
 }
@@ -394,15 +384,13 @@ static void connect_begin(struct mesh_connect *connect, uint64_t now_ms)
 MESH_HOLDS(process)
 static void answers_wait(struct mesh_connect *connect, uint64_t now_ms)
 {
-	int ret = 0;
+	int ret;
 
-	if (mesh_neighbour_hints_wait(connect->net->process, &connect->handle, &connect->choice,
-				      connect->started_ms, now_ms))
+	if (mesh_candidates_wait(connect->net->process, &connect->handle, &connect->choice,
+				 connect->started_ms, now_ms))
 		return;
-	if (!connect->choice.num_candidates)
-		ret = neighbours_renew(connect);
-	if (!ret)
-		ret = peers_begin(connect, now_ms);
+	candidates_renew(connect);
+	ret = peers_begin(connect, now_ms);
 	if (ret && ret != -EAGAIN)
 		connect_fail(connect, ret);
 }
@@ -433,7 +421,6 @@ static bool hello_learn(struct mesh_connect *connect, uint64_t now_ms)
 	if (!handle_learn(connect))
 		return false;
 	candidates_renew(connect);
-	mesh_neighbour_hints_order(connect->net->process, &connect->handle, &connect->choice);
 	try_go_on(connect, mesh_connect_try_again(connect, now_ms), now_ms);
 	return true;
 }

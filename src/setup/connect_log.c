@@ -5,13 +5,12 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "neighbours/neighbours.h"
 #include "nic/nic.h"
 #include "system/nic_table.h"
 #include "setup/relay_try.h"
 #include "setup/connecting.h"
-#include "setup/neighbour_hints.h"
 #include "setup/nic_watch.h"
-#include "setup/candidates.h"
 
 /* Lines about connections that find no room, here or there, within MESH_LOG_LIMIT_PERIOD_MS. */
 #define FULL_LINES 8
@@ -45,6 +44,67 @@ static void sentence_add(char *text, size_t size, const char *sentence)
 			 !used || strchr("?.", text[used - 1]) ? " " : ". ", sentence);
 }
 
+/* Which NICs the setting would add; "" if it is set, or if there are none. */
+static const char *spares_text(const struct mesh_process *process,
+			       const struct mesh_nic_table *table, char *text, size_t size)
+{
+	int i, used = 0;
+
+	*text = '\0';
+	for (i = 0; strcmp(process->config.routed, "management") != 0 && i < table->num_nics; i++) {
+		if (table->nics[i].verdict != MESH_NIC_SPARE || used < 0 || (size_t)used >= size)
+			continue;
+		used += snprintf(text + used, size - (size_t)used, "%s%s",
+				 used ? ", "
+				      : " NCCL_MESH_ROUTED=management on all nodes sends such data "
+					"over the management network: ",
+				 table->nics[i].netdev);
+	}
+	return text;
+}
+
+/*
+ * Over which nodes the node of @handle is reached: "The cables lead there over node b, and none
+ * there relays for us (NCCL_MESH_RELAY)", or "" if it was not found.
+ */
+MESH_HOLDS(process)
+static const char *route_text(struct mesh_process *process, const struct mesh_handle *handle,
+			      char *text, size_t size)
+{
+	const struct mesh_neighbours *neighbours = mesh_setup_of(process)->neighbours;
+	struct mesh_route route;
+	const char *name;
+	size_t used;
+	int i;
+
+	*text = '\0';
+	if (!neighbours ||
+	    mesh_graph_cables(&neighbours->searching.explore.graph, process->node_id,
+			      handle->node_id, mesh_clock_ms(), &route) != 1 ||
+	    !route.num_relays)
+		return text;
+	used = (size_t)snprintf(text, size, "The cables lead there over node");
+	for (i = 0; i < route.num_relays && used < size; i++) {
+		name = mesh_explore_node_name(&neighbours->searching.explore, route.hops[i]);
+		used += (size_t)snprintf(text + used, size - used, "%s %s", i ? "," : "",
+					 name ? name : "?");
+	}
+	if (used < size)
+		snprintf(text + used, size - used,
+			 ", and none there relays for us (NCCL_MESH_RELAY)");
+	return text;
+}
+
+/* What is at the other ends of our NICs: "Neighbours: ab leads to node c (ca)", or "". */
+MESH_HOLDS(process)
+static const char *neighbours_text(struct mesh_process *process, char *text, size_t size)
+{
+	const struct mesh_neighbours *neighbours = mesh_setup_of(process)->neighbours;
+
+	*text = '\0';
+	return neighbours ? mesh_asking_words(&neighbours->asking, text, size) : text;
+}
+
 /* What may help to find the missing cable. */
 MESH_HOLDS(process)
 static const char *advice_text(const struct mesh_connect *connect, char *text, size_t size)
@@ -52,16 +112,15 @@ static const char *advice_text(const struct mesh_connect *connect, char *text, s
 	struct mesh_process *process = connect->net->process;
 	const struct mesh_nic_table *table = mesh_nic_watch_table(process);
 	const struct mesh_handle *handle = &connect->handle;
-	char skipped[SKIPPED_TEXT_MAX] = "Skipped here: ", words[MESH_NEIGHBOUR_HINT_MAX];
+	char skipped[SKIPPED_TEXT_MAX] = "Skipped here: ", words[MESH_NEIGHBOURS_WORDS_MAX];
 	size_t used = strlen(skipped);
 
-	mesh_spares_hint(process, table, text, size);
+	spares_text(process, table, text, size);
 	if (*mesh_nics_skipped_text(table, handle->endpoints, handle->num_endpoints, skipped + used,
 				    sizeof(skipped) - used))
 		sentence_add(text, size, skipped);
-	sentence_add(text, size, mesh_neighbour_hints_text(process, words, sizeof(words)));
-	sentence_add(text, size,
-		     mesh_neighbour_hints_route_text(process, handle, words, sizeof(words)));
+	sentence_add(text, size, neighbours_text(process, words, sizeof(words)));
+	sentence_add(text, size, route_text(process, handle, words, sizeof(words)));
 	return text;
 }
 
@@ -234,7 +293,7 @@ static const char *shared_subnet_text(const char *name, const struct mesh_endpoi
 void mesh_connect_log_timeout(const struct mesh_connect *connect, uint64_t now_ms)
 {
 	struct mesh_process *process = connect->net->process;
-	char local[MESH_ADDR_TEXT_MAX], words[MESH_NEIGHBOUR_HINT_MAX], end[END_TEXT_MAX];
+	char local[MESH_ADDR_TEXT_MAX], words[MESH_NEIGHBOURS_WORDS_MAX], end[END_TEXT_MAX];
 	struct tried tried;
 
 	if (connect->handle.foreign || !connect->choice.num_candidates) {
@@ -250,7 +309,7 @@ void mesh_connect_log_timeout(const struct mesh_connect *connect, uint64_t now_m
 	sentence_add(end, sizeof(end),
 		     shared_subnet_text(connect->handle.node, connect->handle.endpoints,
 					connect->handle.num_endpoints, words, sizeof(words)));
-	sentence_add(end, sizeof(end), mesh_neighbour_hints_text(process, words, sizeof(words)));
+	sentence_add(end, sizeof(end), neighbours_text(process, words, sizeof(words)));
 	mesh_warn("node %s gave up connecting from %s (%s) to %s after %llu ms (%d path%s "
 		  "tried%s): %s",
 		  process->name, tried.nic->netdev, mesh_addr_text(&tried.nic->source, local),

@@ -11,7 +11,6 @@
 #include "control/peer_send.h"
 #include "setup/candidates.h"
 #include "setup/late_nics.h"
-#include "setup/neighbour_hints.h"
 #include "transport/path_state.h"
 #include "transport/rejoin.h"
 #include "wire/handle.h"
@@ -137,7 +136,6 @@ void mesh_late_links_find(struct mesh_comm *comm, const struct mesh_handle *hand
 	struct mesh_path_choice choice;
 
 	mesh_candidates_find(comm->process, dev, handle, &choice);
-	mesh_neighbour_hints_order(comm->process, handle, &choice);
 	mesh_late_links_want(comm, handle, &choice);
 }
 
