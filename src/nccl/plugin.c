@@ -1,9 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* plugin.c - the plugin's operations: translates NCCL's calls into the transport's. */
+/*
+ * plugin.c - the plugin's operations with the newest ABI's signatures, and the tables of all
+ * versions of NCCL's net-plugin ABI.
+ */
 #include <errno.h>
 #include <limits.h>
+#include <pthread.h>
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <string.h>
+#include <time.h>
+
+#include <nccl/net_abi.h>
 
 #include "base/log.h"
 #include "base/version.h"
@@ -31,6 +39,9 @@ _Static_assert(sizeof(MESH_VERSION) <= MESH_VERSION_MAX, "VERSION has too many c
  * NVML_DEVICE_PCI_BUS_ID_BUFFER_V2_SIZE).
  */
 #define PCI_ADDRESS_MAX 15
+
+/* The pause after a failed message: otherwise NCCL retries it 100000 times a second. */
+#define FAILED_PAUSE_NS 1000000
 
 /* Written by init, read by every thread that logs; both may happen at once. */
 static _Atomic(nccl_logger) nccl_log;
@@ -84,8 +95,13 @@ static enum nccl_result result_of(int error)
 	return NCCL_RESULT_SYSTEM_ERROR;
 }
 
-enum nccl_result mesh_plugin_init(void **context, uint64_t comm_id, struct nccl_comm_config *config,
-				  nccl_logger logger, nccl_profiler profiler)
+/*
+ * Opens the plugin for one communicator. The communicator's id and configuration (a traffic class)
+ * and the profiler are not used.
+ */
+static enum nccl_result plugin_init(void **context, uint64_t comm_id,
+				    struct nccl_comm_config *config, nccl_logger logger,
+				    nccl_profiler profiler)
 {
 	struct mesh_net *net = NULL;
 	int error;
@@ -102,13 +118,13 @@ enum nccl_result mesh_plugin_init(void **context, uint64_t comm_id, struct nccl_
 	return result_of(error);
 }
 
-enum nccl_result mesh_plugin_finalize(void *context)
+static enum nccl_result plugin_finalize(void *context)
 {
 	mesh_net_close(context);
 	return NCCL_RESULT_SUCCESS;
 }
 
-enum nccl_result mesh_plugin_devices(int *num_devices)
+static enum nccl_result plugin_devices(int *num_devices)
 {
 	*num_devices = mesh_net_num_nics();
 	return NCCL_RESULT_SUCCESS;
@@ -124,7 +140,9 @@ static char *pci_path_of(const struct mesh_nic *nic)
 	return (char *)nic->pci_path;
 }
 
-enum nccl_result mesh_plugin_get_properties(int dev, struct nccl_net_properties_newest *properties)
+/* Writes every byte: NCCL passes memory that is not zeroed. */
+static enum nccl_result plugin_get_properties(int dev,
+					      struct nccl_net_properties_newest *properties)
 {
 	const struct mesh_nic *nic = mesh_net_nic(dev);
 
@@ -163,7 +181,7 @@ static enum nccl_result refuse_without_context(const char *operation)
 	return NCCL_RESULT_INVALID_ARGUMENT;
 }
 
-enum nccl_result mesh_plugin_listen(void *context, int dev, void *handle, void **listen_comm)
+static enum nccl_result plugin_listen(void *context, int dev, void *handle, void **listen_comm)
 {
 	struct mesh_listener *listener = NULL;
 	int error;
@@ -177,8 +195,8 @@ enum nccl_result mesh_plugin_listen(void *context, int dev, void *handle, void *
 	return result_of(error);
 }
 
-enum nccl_result mesh_plugin_connect(void *context, int dev, void *handle, void **send_comm,
-				     struct nccl_device_handle **send_device)
+static enum nccl_result plugin_connect(void *context, int dev, void *handle, void **send_comm,
+				       struct nccl_device_handle **send_device)
 {
 	struct mesh_comm *comm = NULL;
 	int error;
@@ -194,8 +212,8 @@ enum nccl_result mesh_plugin_connect(void *context, int dev, void *handle, void 
 	return result_of(error);
 }
 
-enum nccl_result mesh_plugin_accept(void *listen_comm, void **receive_comm,
-				    struct nccl_device_handle **receive_device)
+static enum nccl_result plugin_accept(void *listen_comm, void **receive_comm,
+				      struct nccl_device_handle **receive_device)
 {
 	struct mesh_comm *comm = NULL;
 	int error;
@@ -208,8 +226,8 @@ enum nccl_result mesh_plugin_accept(void *listen_comm, void **receive_comm,
 	return result_of(error);
 }
 
-enum nccl_result mesh_plugin_reg_mr(void *comm, void *data, size_t size, int type,
-				    void **registration)
+static enum nccl_result plugin_reg_mr(void *comm, void *data, size_t size, int type,
+				      void **registration)
 {
 	struct mesh_registration *opened = NULL;
 	int error;
@@ -227,14 +245,15 @@ enum nccl_result mesh_plugin_reg_mr(void *comm, void *data, size_t size, int typ
 	return result_of(error);
 }
 
-enum nccl_result mesh_plugin_dereg_mr(void *comm, void *registration)
+/* Always succeeds: NCCL stops freeing other connections if one of these fails. */
+static enum nccl_result plugin_dereg_mr(void *comm, void *registration)
 {
 	mesh_registration_close(comm, registration);
 	return NCCL_RESULT_SUCCESS;
 }
 
-enum nccl_result mesh_plugin_isend(void *send_comm, void *data, size_t size, int tag,
-				   void *registration, void *profiler_handle, void **request)
+static enum nccl_result plugin_isend(void *send_comm, void *data, size_t size, int tag,
+				     void *registration, void *profiler_handle, void **request)
 {
 	int error;
 
@@ -248,8 +267,9 @@ enum nccl_result mesh_plugin_isend(void *send_comm, void *data, size_t size, int
 	return result_of(error);
 }
 
-enum nccl_result mesh_plugin_irecv(void *receive_comm, int n, void **data, size_t *sizes, int *tags,
-				   void **registrations, void **profiler_handles, void **request)
+static enum nccl_result plugin_irecv(void *receive_comm, int n, void **data, size_t *sizes,
+				     int *tags, void **registrations, void **profiler_handles,
+				     void **request)
 {
 	int error;
 
@@ -266,13 +286,14 @@ enum nccl_result mesh_plugin_irecv(void *receive_comm, int n, void **data, size_
 				  (struct mesh_request **)request);
 	if (!error)
 		return NCCL_RESULT_SUCCESS;
-	/* It may hold an old request, or NCCL_REQUEST_OPTIONAL_COMPLETION, which is not used. */
+	/* It may hold an old one, or NCCL_REQUEST_OPTIONAL_COMPLETION, which is not used. */
 	*request = NULL;
 	return result_of(error);
 }
 
-enum nccl_result mesh_plugin_iflush(void *receive_comm, int n, void **data, int *sizes,
-				    void **registrations, void **request)
+/* Nothing to flush: data is received in host memory only. */
+static enum nccl_result plugin_iflush(void *receive_comm, int n, void **data, int *sizes,
+				      void **registrations, void **request)
 {
 	(void)receive_comm;
 	(void)n;
@@ -283,7 +304,7 @@ enum nccl_result mesh_plugin_iflush(void *receive_comm, int n, void **data, int 
 	return NCCL_RESULT_SUCCESS;
 }
 
-enum nccl_result mesh_plugin_test(void *request, int *done, int *sizes)
+static enum nccl_result plugin_test(void *request, int *done, int *sizes)
 {
 	int64_t size = mesh_request_test(request);
 
@@ -295,14 +316,288 @@ enum nccl_result mesh_plugin_test(void *request, int *done, int *sizes)
 	return NCCL_RESULT_SUCCESS;
 }
 
-enum nccl_result mesh_plugin_close_comm(void *comm)
+static enum nccl_result plugin_close_comm(void *comm)
 {
 	mesh_comm_close(comm);
 	return NCCL_RESULT_SUCCESS;
 }
 
-enum nccl_result mesh_plugin_close_listen(void *listen_comm)
+static enum nccl_result plugin_close_listen(void *listen_comm)
 {
 	mesh_listener_close(listen_comm);
 	return NCCL_RESULT_SUCCESS;
 }
+
+/* ---- the signatures of older versions: each difference is written once -------------------- */
+
+/*
+ * Up to v10 operations have no context argument, so they can only use a global variable. The first
+ * successful init opens one context that they share; it lives as long as the process, because those
+ * versions never finalize. NULL before.
+ */
+static pthread_mutex_t shared_lock = PTHREAD_MUTEX_INITIALIZER;
+static _Atomic(void *) shared_context; /* changed under shared_lock */
+
+static enum nccl_result init_v10(nccl_logger logger, nccl_profiler profiler)
+{
+	enum nccl_result result = NCCL_RESULT_SUCCESS;
+	void *context;
+
+	pthread_mutex_lock(&shared_lock);
+	if (atomic_load(&shared_context)) {
+		mesh_nccl_log_set(logger);
+	} else {
+		result = plugin_init(&context, 0, NULL, logger, profiler);
+		atomic_store(&shared_context, context);
+	}
+	pthread_mutex_unlock(&shared_lock);
+	return result;
+}
+
+static enum nccl_result init_v6(nccl_logger logger)
+{
+	return init_v10(logger, NULL);
+}
+
+static enum nccl_result listen_v6(int dev, void *handle, void **listen_comm)
+{
+	return plugin_listen(atomic_load(&shared_context), dev, handle, listen_comm);
+}
+
+static enum nccl_result connect_v7(int dev, void *handle, void **send_comm,
+				   struct nccl_device_handle **send_device)
+{
+	return plugin_connect(atomic_load(&shared_context), dev, handle, send_comm, send_device);
+}
+
+static enum nccl_result connect_v6(int dev, void *handle, void **send_comm)
+{
+	return connect_v7(dev, handle, send_comm, NULL);
+}
+
+static enum nccl_result connect_v10(int dev, struct nccl_comm_config *config, void *handle,
+				    void **send_comm, struct nccl_device_handle **send_device)
+{
+	(void)config;
+	return connect_v7(dev, handle, send_comm, send_device);
+}
+
+/* Without device handles. */
+static enum nccl_result accept_v6(void *listen_comm, void **receive_comm)
+{
+	return plugin_accept(listen_comm, receive_comm, NULL);
+}
+
+/* Up to v8 sizes are int. Converts one; returns false, after a WARN line, if it is negative. */
+static bool size_widen(int size, size_t *wide)
+{
+	if (size < 0) {
+		mesh_warn("NCCL passed a size of %d bytes: please report this", size);
+		return false;
+	}
+	*wide = (size_t)size;
+	return true;
+}
+
+static enum nccl_result reg_mr_v6(void *comm, void *data, int size, int type, void **registration)
+{
+	size_t wide;
+
+	*registration = NULL;
+	if (!size_widen(size, &wide))
+		return NCCL_RESULT_INVALID_ARGUMENT;
+	return plugin_reg_mr(comm, data, wide, type, registration);
+}
+
+/*
+ * NCCL before 2.28 handles a failed message badly (proxy.cc). 2.18, 2.26 and 2.27 lose the error:
+ * ncclCommGetAsyncError() reports success while kernels wait. 2.19 to 2.25 retry the same message
+ * in a busy loop, with three log lines each time; in 2.23 to 2.25 ncclCommAbort() waits for that
+ * loop to end. The plugin cannot end it, because it must not report a failed message as complete.
+ * So it warns once, and slows the loop down.
+ */
+static enum nccl_result message_result(enum nccl_result result)
+{
+	static const struct timespec pause = {.tv_nsec = FAILED_PAUSE_NS};
+	static atomic_flag warned = ATOMIC_FLAG_INIT;
+
+	if (!result)
+		return result;
+	if (!atomic_flag_test_and_set(&warned))
+		mesh_warn("NCCL before 2.28 may hide this failure from the program, or hang in "
+			  "ncclCommAbort: kill processes that hang, or use NCCL 2.28 or later");
+	nanosleep(&pause, NULL);
+	return result;
+}
+
+static enum nccl_result test_v6(void *request, int *done, int *sizes)
+{
+	return message_result(plugin_test(request, done, sizes));
+}
+
+static enum nccl_result isend_v10(void *send_comm, void *data, size_t size, int tag,
+				  void *registration, void *profiler_handle, void **request)
+{
+	return message_result(
+		plugin_isend(send_comm, data, size, tag, registration, profiler_handle, request));
+}
+
+static enum nccl_result irecv_v10(void *receive_comm, int n, void **data, size_t *sizes, int *tags,
+				  void **registrations, void **profiler_handles, void **request)
+{
+	return message_result(plugin_irecv(receive_comm, n, data, sizes, tags, registrations,
+					   profiler_handles, request));
+}
+
+/* Without profiler handles. */
+static enum nccl_result isend_v9(void *send_comm, void *data, size_t size, int tag,
+				 void *registration, void **request)
+{
+	return isend_v10(send_comm, data, size, tag, registration, NULL, request);
+}
+
+static enum nccl_result isend_v6(void *send_comm, void *data, int size, int tag, void *registration,
+				 void **request)
+{
+	size_t wide;
+
+	*request = NULL;
+	if (!size_widen(size, &wide))
+		return NCCL_RESULT_INVALID_ARGUMENT;
+	return isend_v9(send_comm, data, wide, tag, registration, request);
+}
+
+static enum nccl_result irecv_v9(void *receive_comm, int n, void **data, size_t *sizes, int *tags,
+				 void **registrations, void **request)
+{
+	return irecv_v10(receive_comm, n, data, sizes, tags, registrations, NULL, request);
+}
+
+static enum nccl_result irecv_v6(void *receive_comm, int n, void **data, int *sizes, int *tags,
+				 void **registrations, void **request)
+{
+	size_t wide = 0;
+
+	*request = NULL;
+	/* plugin_irecv() refuses any other n before it reads a size. */
+	if (n == 1 && !size_widen(sizes[0], &wide))
+		return NCCL_RESULT_INVALID_ARGUMENT;
+	return irecv_v9(receive_comm, n, data, &wide, tags, registrations, request);
+}
+
+/*
+ * Fills an older version's properties from the newest's. Macros, because the members have the same
+ * names in structs of different types; each adds its version's members that are not 0 here.
+ */
+#define PROPERTIES_V6(older, newest)                                                               \
+	do {                                                                                       \
+		memset((older), 0, sizeof(*(older))); /* padding too */                            \
+		(older)->identity = (newest)->identity;                                            \
+		(older)->pointer_support = (newest)->pointer_support;                              \
+		(older)->link = (newest)->link;                                                    \
+	} while (0)
+
+#define PROPERTIES_V7(older, newest)                                                               \
+	do {                                                                                       \
+		PROPERTIES_V6(older, newest);                                                      \
+		(older)->device = (newest)->device;                                                \
+	} while (0)
+
+/* At most one member: this plugin makes no virtual devices. */
+#define PROPERTIES_V9(older, newest)                                                               \
+	do {                                                                                       \
+		PROPERTIES_V7(older, newest);                                                      \
+		(older)->members.num_devs = (newest)->members.num_devs;                            \
+		(older)->members.devs[0] = (newest)->members.devs[0];                              \
+		(older)->limits = (newest)->limits;                                                \
+	} while (0)
+
+#define PROPERTIES_V11(older, newest)                                                              \
+	do {                                                                                       \
+		PROPERTIES_V9(older, newest);                                                      \
+		(older)->max_multi_request_size = (newest)->max_multi_request_size;                \
+	} while (0)
+
+/* Writes every byte of @properties. */
+#define GET_PROPERTIES(version, FILL)                                                              \
+	static enum nccl_result get_properties_##version(                                          \
+		int dev, struct nccl_net_properties_##version *properties)                         \
+	{                                                                                          \
+		struct nccl_net_properties_newest newest;                                          \
+		enum nccl_result result = plugin_get_properties(dev, &newest);                     \
+                                                                                                   \
+		if (!result)                                                                       \
+			FILL(properties, &newest);                                                 \
+		return result;                                                                     \
+	}
+
+GET_PROPERTIES(v6, PROPERTIES_V6)
+GET_PROPERTIES(v7, PROPERTIES_V7)
+GET_PROPERTIES(v8, PROPERTIES_V7)
+GET_PROPERTIES(v9, PROPERTIES_V9) /* v10 has the same struct */
+GET_PROPERTIES(v11, PROPERTIES_V11)
+
+/*
+ * The tables. These slots are NULL on purpose, in all versions that have them:
+ *   reg_mr_dmabuf   GPU memory is not offered, so NCCL never calls it
+ *   get_device_mr, irecv_consumed   for code on the GPU; the second would be called on every step
+ *   make_vdevice    NCCL must not fuse NICs: in a mesh they lead to different neighbours
+ *   set_attributes  hints that the plugin does not use
+ */
+
+/* In every version. */
+#define MESH_TABLE_SLOTS                                                                           \
+	.name = MESH_PLUGIN_NAME, .devices = plugin_devices, .dereg_mr = plugin_dereg_mr,          \
+	.iflush = plugin_iflush, .close_send = plugin_close_comm,                                  \
+	.close_receive = plugin_close_comm, .close_listen = plugin_close_listen
+
+/* v6 to v8: sizes are int. */
+#define MESH_TABLE_SLOTS_INT_SIZES                                                                 \
+	.init = init_v6, .listen = listen_v6, .isend = isend_v6, .irecv = irecv_v6, .test = test_v6
+
+/* Since v11: the newest signatures. */
+#define MESH_TABLE_SLOTS_CONTEXT                                                                   \
+	.init = plugin_init, .listen = plugin_listen, .connect = plugin_connect,                   \
+	.accept = plugin_accept, .reg_mr = plugin_reg_mr, .isend = plugin_isend,                   \
+	.irecv = plugin_irecv, .test = plugin_test, .finalize = plugin_finalize
+
+const struct nccl_net_v6 ncclNetPlugin_v6 = {
+	MESH_TABLE_SLOTS,      MESH_TABLE_SLOTS_INT_SIZES, .get_properties = get_properties_v6,
+	.connect = connect_v6, .accept = accept_v6,	   .reg_mr = reg_mr_v6,
+};
+
+const struct nccl_net_v7 ncclNetPlugin_v7 = {
+	MESH_TABLE_SLOTS,      MESH_TABLE_SLOTS_INT_SIZES, .get_properties = get_properties_v7,
+	.connect = connect_v7, .accept = plugin_accept,	   .reg_mr = reg_mr_v6,
+};
+
+const struct nccl_net_v8 ncclNetPlugin_v8 = {
+	MESH_TABLE_SLOTS,      MESH_TABLE_SLOTS_INT_SIZES, .get_properties = get_properties_v8,
+	.connect = connect_v7, .accept = plugin_accept,	   .reg_mr = plugin_reg_mr,
+};
+
+const struct nccl_net_v9 ncclNetPlugin_v9 = {
+	MESH_TABLE_SLOTS,	 .init = init_v6,	.get_properties = get_properties_v9,
+	.listen = listen_v6,	 .connect = connect_v7, .accept = plugin_accept,
+	.reg_mr = plugin_reg_mr, .isend = isend_v9,	.irecv = irecv_v9,
+	.test = test_v6,
+};
+
+const struct nccl_net_v10 ncclNetPlugin_v10 = {
+	MESH_TABLE_SLOTS,	 .init = init_v10,	 .get_properties = get_properties_v9,
+	.listen = listen_v6,	 .connect = connect_v10, .accept = plugin_accept,
+	.reg_mr = plugin_reg_mr, .isend = isend_v10,	 .irecv = irecv_v10,
+	.test = test_v6,
+};
+
+const struct nccl_net_v11 ncclNetPlugin_v11 = {
+	MESH_TABLE_SLOTS,
+	MESH_TABLE_SLOTS_CONTEXT,
+	.get_properties = get_properties_v11,
+};
+
+const struct nccl_net_v12 ncclNetPlugin_v12 = {
+	MESH_TABLE_SLOTS,
+	MESH_TABLE_SLOTS_CONTEXT,
+	.get_properties = plugin_get_properties,
+};

@@ -390,7 +390,7 @@ def command_connect(args):
     with tempfile.TemporaryDirectory() as folder:
         out = os.path.join(folder, "out")
         command = callgrind(out, "--separate-threads=yes", "--collect-atstart=no",
-                            "--toggle-collect=mesh_plugin_connect*")
+                            "--toggle-collect=plugin_connect*")
         command += [args.program, "--plugin", args.plugin, "--messages", "1,1"]
         subprocess.run(namespace(command), check=True, stdout=subprocess.DEVNULL,
                        stderr=subprocess.DEVNULL, timeout=LIMIT_S,

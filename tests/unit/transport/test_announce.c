@@ -82,7 +82,7 @@ TEST_BARE(each_provider)
 	}
 }
 
-/* Fills the message with lines whose last 8 bytes are @flag; a GPU polls them (place.h). */
+/* Fills the message with lines whose last 8 bytes are @flag; a GPU polls them (data.h). */
 static void lines_fill(size_t size, uint64_t flag)
 {
 	memset(fixture_memory, 0x5a, size);
