@@ -13,10 +13,7 @@
 #include "setup/listener.h"
 #include "setup/net.h"
 #include "transport/comm.h"
-#include "transport/receive.h"
-#include "transport/registration.h"
-#include "transport/request.h"
-#include "transport/send.h"
+#include "transport/data.h"
 #include "wire/handle.h"
 
 #include "common/interrupt.h"

@@ -13,7 +13,7 @@
 #include "base/clock.h"
 #include "fabric/domain_open.h"
 #include "fabric/remote.h"
-#include "fabric/sink.h"
+#include "fabric/buffer.h"
 
 #include "common/interrupt.h"
 #include "peer/stream.h"

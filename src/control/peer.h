@@ -21,7 +21,7 @@
 #include "base/lock.h"
 #include "control/process.h"
 #include "fabric/remote.h"
-#include "fabric/sink.h"
+#include "fabric/buffer.h"
 #include "nic/addr.h"
 #include "wire/frame.h"
 

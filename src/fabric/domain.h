@@ -180,7 +180,7 @@ struct mesh_domain {
 	struct fi_cq_data_entry completions[MESH_POLL_ENTRIES] MESH_GUARDED_BY(
 		domain);	     /* of the poll that runs; under lock */
 	_Atomic(uint64_t) polls;     /* number of polls: shows whether any thread polls */
-	_Atomic(uint64_t) strangers; /* messages and writes without a sink (sink.h) */
+	_Atomic(uint64_t) strangers; /* messages and writes without a sink (buffer.h) */
 	_Atomic(bool) broken;	     /* its queue cannot be read: no operation completes */
 	struct mesh_buffer_list
 		unposted MESH_GUARDED_BY(domain); /* receives to post again; under lock */

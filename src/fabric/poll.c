@@ -17,7 +17,7 @@
 #include "fabric/connector.h"
 #include "fabric/poll.h"
 #include "fabric/remote.h"
-#include "fabric/sink.h"
+#include "fabric/buffer.h"
 #include "nic/rdma_port.h"
 
 /* Reads in a poll: with MESH_POLL_ENTRIES they bound a poll, however busy the NIC is. */

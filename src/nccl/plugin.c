@@ -19,10 +19,7 @@
 #include "setup/listener.h"
 #include "setup/net.h"
 #include "transport/comm_open.h"
-#include "transport/receive.h"
-#include "transport/registration.h"
-#include "transport/request.h"
-#include "transport/send.h"
+#include "transport/data.h"
 
 _Static_assert(MESH_HANDLE_BYTES == NCCL_HANDLE_SIZE, "the handle is NCCL's");
 _Static_assert(MESH_COMM_REQUESTS >= NCCL_REQUESTS_MAX, "NCCL may have this many requests");

@@ -10,7 +10,7 @@
 #include "base/random.h"
 #include "control/peer_send.h"
 #include "fabric/poll.h"
-#include "fabric/sink.h"
+#include "fabric/buffer.h"
 #include "relay/circuit.h"
 #include "relay/relay.h"
 

@@ -11,7 +11,6 @@
 #include "setup/late_nics.h"
 #include "setup/setup.h"
 #include "transport/comm_open.h"
-#include "transport/path_state.h"
 #include "transport/rejoin.h"
 #include "transport/route_wait.h"
 #include "wire/protocol.h"

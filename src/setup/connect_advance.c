@@ -15,8 +15,6 @@
 #include "setup/relay_try.h"
 #include "transport/attach.h"
 #include "transport/comm_open.h"
-#include "transport/path_relayed.h"
-#include "transport/path_state.h"
 
 static const uint8_t connect_may_follow[MESH_CONNECT_STATES] = {
 	[MESH_CONNECT_ASKING] = 1 << MESH_CONNECT_NEW,

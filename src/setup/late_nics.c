@@ -11,7 +11,6 @@
 #include "control/peer_send.h"
 #include "setup/candidates.h"
 #include "setup/late_nics.h"
-#include "transport/path_state.h"
 #include "transport/rejoin.h"
 #include "wire/handle.h"
 

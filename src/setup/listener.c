@@ -17,9 +17,7 @@
 #include "transport/attach.h"
 #include "transport/comm_end.h"
 #include "transport/comm_open.h"
-#include "transport/path_relayed.h"
-#include "transport/path_state.h"
-#include "transport/receive.h"
+#include "transport/data.h"
 #include "wire/handle.h"
 
 /* If accept() waits for this long, one WARN reports it. */

@@ -19,7 +19,7 @@
 #include "setup/connecting.h"
 #include "setup/openings.h"
 #include "system/nic_table.h"
-#include "transport/place.h"
+#include "transport/data.h"
 #include "wire/message.h"
 
 /* A domain that could not be opened is tried again after this time. */

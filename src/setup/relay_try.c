@@ -25,7 +25,6 @@
 #include "setup/relay_try.h"
 #include "setup/setup.h"
 #include "transport/comm.h"
-#include "transport/path_relayed.h"
 #include "transport/route_wait.h"
 
 /*
@@ -540,9 +539,9 @@ void mesh_relay_try_request(const struct mesh_relay_try *relay, int i, struct me
 	memcpy(frame.open.route, route->hops,
 	       (size_t)route->num_relays * sizeof(frame.open.route[0]));
 	memcpy(frame.open.origin, process->name, sizeof(frame.open.origin));
-	mesh_path_relayed_route_set(path, route,
-				    route->rdma && relay->nexts[i].way.address.provider ==
-							   MESH_PROVIDER_VERBS_RXM);
+	path->relayed->route = *route;
+	path->rdma_hops = route->rdma &&
+			  relay->nexts[i].way.address.provider == MESH_PROVIDER_VERBS_RXM;
 	mesh_peer_send(path->peer, &frame, MESH_FRAME_OPEN);
 	mesh_rank_ring_judge(process, relay->handle->node_id);
 }

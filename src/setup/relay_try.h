@@ -65,7 +65,7 @@ struct mesh_relay_try {
 	struct mesh_process *process;
 	const struct mesh_handle *handle; /* of the listener at the other end; the owner's */
 	int most;			  /* routes */
-	/* On each hop of a route: what was cut for RDMA may have its flags in place (place.h). */
+	/* On each hop of a route: what was cut for RDMA may have its flags in place (data.h). */
 	bool rdma_only;
 	bool asked; /* the mesh was searched for it */
 	struct mesh_beside beside;

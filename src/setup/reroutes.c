@@ -24,8 +24,6 @@
 #include "setup/setup.h"
 #include "transport/attach.h"
 #include "transport/comm.h"
-#include "transport/path_relayed.h"
-#include "transport/path_state.h"
 #include "transport/rejoin.h"
 #include "transport/route_wait.h"
 #include "wire/handle.h"
@@ -106,7 +104,7 @@ static uint64_t due_ms(struct mesh_reroute *reroute, uint64_t now_ms)
 	for (i = 0; i < comm->num_paths; i++) {
 		if (!may_be_rerouted(&comm->paths[i]))
 			continue;
-		one_ms = mesh_retry_due_ms(mesh_path_retry_of(&comm->paths[i]), now_ms);
+		one_ms = mesh_retry_due_ms(&comm->paths[i].relayed->retry, now_ms);
 		if (one_ms < first_ms)
 			first_ms = one_ms;
 	}
@@ -142,7 +140,7 @@ static int path_begin(struct mesh_reroute *reroute, struct mesh_comm *comm, uint
 		has_one |= mesh_path_has_relay(path);
 		if (!may_be_rerouted(path) ||
 		    (reroute->relay->beside.goes_on &&
-		     now_ms < mesh_retry_due_ms(mesh_path_retry_of(path), now_ms)))
+		     now_ms < mesh_retry_due_ms(&path->relayed->retry, now_ms)))
 			continue;
 		ret = mesh_attach_begin(path, relay, true);
 		if (ret != -EAGAIN) {
@@ -163,7 +161,7 @@ MESH_HOLDS(process)
 static void attempt_fail(struct mesh_reroute *reroute, enum mesh_refusal refusal, uint64_t now_ms)
 {
 	if (!mesh_comm_lacks_route(reroute->path->comm)) {
-		mesh_retry_later(mesh_path_retry_of(reroute->path), now_ms);
+		mesh_retry_later(&reroute->path->relayed->retry, now_ms);
 		mesh_retry_later(&reroute->better, now_ms);
 		reroute->look_ms = 0;
 		reroute->looked_ms = now_ms;
@@ -206,7 +204,7 @@ static void attempt_look(struct mesh_reroute *reroute, uint64_t now_ms)
 	struct mesh_path *path = reroute->path;
 
 	if (mesh_path_is(path, MESH_PATH_UP)) {
-		mesh_path_retry_of(path)->up_ms = now_ms;
+		path->relayed->retry.up_ms = now_ms;
 		reroute->better = (struct mesh_retry){0};
 		mesh_relay_try_end(reroute->relay);
 		reroute->path = NULL;
@@ -249,7 +247,7 @@ static void beside_learn(const struct mesh_comm *comm, struct mesh_beside *besid
 	for (i = 0; i < comm->num_paths; i++) {
 		if (!mesh_path_num_relays(&comm->paths[i]))
 			continue;
-		route = mesh_path_relayed_route(&comm->paths[i]);
+		route = &comm->paths[i].relayed->route;
 		for (k = 0; k < route->num_relays; k++)
 			beside->relays[beside->num++] = route->hops[k];
 		if (beside->longest < route->num_relays)
@@ -270,8 +268,8 @@ static void beside_end(struct mesh_reroute *reroute, const struct mesh_comm *com
 	mesh_retry_later(&reroute->better, now_ms);
 	for (i = 0; i < comm->num_paths; i++) {
 		if (may_be_rerouted(&comm->paths[i]) &&
-		    now_ms >= mesh_retry_due_ms(mesh_path_retry_of(&comm->paths[i]), now_ms))
-			mesh_retry_later(mesh_path_retry_of(&comm->paths[i]), now_ms);
+		    now_ms >= mesh_retry_due_ms(&comm->paths[i].relayed->retry, now_ms))
+			mesh_retry_later(&comm->paths[i].relayed->retry, now_ms);
 	}
 	mesh_relay_try_end(reroute->relay);
 	reroute->look_ms = 0;
@@ -411,7 +409,7 @@ static bool carrier_makes_due(const struct mesh_comm *comm, const struct mesh_do
 	for (i = 0; i < comm->num_paths; i++) {
 		if (comm->paths[i].peer->domain != domain || !may_be_rerouted(&comm->paths[i]))
 			continue;
-		mesh_path_retry_of(&comm->paths[i])->not_before_ms = 0;
+		comm->paths[i].relayed->retry.not_before_ms = 0;
 		due = true;
 	}
 	return due;

@@ -28,12 +28,8 @@
 #include "transport/attach.h"
 #include "transport/recovery.h"
 #include "transport/comm_end.h"
-#include "transport/path_relayed.h"
-#include "transport/path_state.h"
 #include "transport/questions.h"
-#include "transport/receive.h"
-#include "transport/registration.h"
-#include "transport/send.h"
+#include "transport/data.h"
 
 /* Lines about comms that have another route, within MESH_LOG_LIMIT_PERIOD_MS. */
 #define ROUTE_LINES 4
@@ -273,7 +269,6 @@ int mesh_attach_begin(struct mesh_path *path, struct mesh_peer *peer, bool relay
 	ret = path_give(path, peer, relay);
 	if (ret || relay)
 		return ret; /* OPEN follows */
-	mesh_send_announces(path);
 	mesh_attach_request(path);
 	return 0;
 }
@@ -349,7 +344,6 @@ bool mesh_attach_opened(struct mesh_peer *peer, const struct mesh_frame_opened *
 		mesh_path_down(path, MESH_PATH_JOINING);
 		return false;
 	}
-	mesh_send_announces(path);
 	path_up(path, &accept);
 	return true;
 }

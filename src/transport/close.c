@@ -28,9 +28,7 @@
 #include "fabric/poll.h"
 #include "transport/close.h"
 #include "transport/comm_end.h"
-#include "transport/cut.h"
-#include "transport/receive.h"
-#include "transport/request.h"
+#include "transport/data.h"
 #include "transport/resend.h"
 
 /* The first turns of a waiting loop only yield; a handshake on an idle node takes fewer. */
@@ -40,6 +38,9 @@
  * link up, and then to answer: stall.c, link.c.
  */
 #define VERDICT_MS 2500
+/* Frames pass on the control connection, data does not. */
+#define STUCK_HINT                                                                                 \
+	"does a firewall drop the data's packets (RDMA: UDP port 4791), or is the RDMA device gone?"
 
 /* ---- who owes an answer -------------------------------------------------------------------- */
 
@@ -148,8 +149,8 @@ MESH_HOLDS(process)
 MESH_HOLDS(comm)
 static bool is_at_rest(struct mesh_comm *comm)
 {
-	return is_drained(comm) && (comm->sending || !mesh_receive_is_granted(comm) ||
-				    is_settled(comm) || paths_are_at_rest(comm));
+	return is_drained(comm) && (comm->sending || !comm->receive.granted || is_settled(comm) ||
+				    paths_are_at_rest(comm));
 }
 
 /* True if the peer has sent CLOSED, or is lost. */
@@ -273,7 +274,7 @@ static void slow_log(struct mesh_peer *peer, uint64_t waited_ms)
 			  mesh_peer_text(peer, text), waited_s);
 	else
 		mesh_warn("%s answered the end of a connection, but nothing has moved between the "
-			  "two on %s for %.3g s: " MESH_CUT_STUCK_HINT,
+			  "two on %s for %.3g s: " STUCK_HINT,
 			  mesh_peer_text(peer, text), peer->domain->nic->netdev, waited_s);
 }
 

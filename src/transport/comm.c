@@ -238,12 +238,3 @@ void mesh_comm_paths_log(struct mesh_comm *comm)
 			mesh_path_log(&comm->paths[i]);
 	}
 }
-
-struct mesh_path *mesh_comm_path_choose(struct mesh_comm *comm, size_t bytes, uint64_t now_ns)
-{
-	int i = 0;
-
-	if (comm->num_up > 1)
-		i = mesh_pace_choose(comm->paces, comm->num_up, bytes, comm->rotation++, now_ns);
-	return comm->num_up ? comm->up[i] : NULL;
-}

@@ -59,8 +59,9 @@ struct mesh_request_send {
 	bool posted : 1;	/* everything is posted */
 	bool settled : 1; /* HAVE has come: they have not arrived, and are to be posted again */
 	bool announce_again : 1; /* once it is complete: a path was lost meanwhile */
+	bool kept : 1;		 /* what announces its writes (mesh_announcements_keep()) */
 	bool unacked : 1;	 /* its only write waits for the receiver's word (resend.h) */
-	bool flagged : 1;	 /* its lines have a flag that a GPU polls (place.h) */
+	bool flagged : 1;	 /* its lines have a flag that a GPU polls (data.h) */
 };
 
 /* Which segments of a message may not have arrived. */
@@ -328,7 +329,6 @@ struct mesh_comm {
 	struct mesh_path *up[MESH_PATHS_MAX];
 	const struct mesh_pace *paces[MESH_PATHS_MAX];
 	int num_up;
-	bool announces; /* a message follows each write, or some writes, on one of its paths */
 	size_t segment_bytes; /* of a usual large write, with these paths */
 	size_t segment_max;   /* bytes of the largest write that each of them takes; whole lines */
 	int wanted_paths;     /* the comm is complete with this many */
@@ -509,12 +509,6 @@ static inline bool mesh_request_is_open(const struct mesh_request *request)
 {
 	return request->state == MESH_REQUEST_WAITING || request->state == MESH_REQUEST_MOVING;
 }
-
-/**
- * Chooses the path that completes a segment of @bytes first; equally good paths take turns. The
- * path may be full: then waiting for it is faster than using another one. comm->lock held.
- */
-struct mesh_path *mesh_comm_path_choose(struct mesh_comm *comm, size_t bytes, uint64_t now_ns);
 
 /** True for a and b if a comes before b: sequence numbers wrap. */
 static inline bool mesh_seq_before(uint32_t a, uint32_t b)

@@ -5,11 +5,8 @@
 
 #include "base/clock.h"
 #include "fabric/mr.h"
-#include "transport/grants.h"
-#include "transport/message.h"
-#include "transport/request.h"
+#include "transport/data.h"
 #include "transport/resend.h"
-#include "transport/send.h"
 
 /* After this many small messages in a row, grants are sent only on request (WANT). */
 #define EAGER_RUN 4

@@ -7,8 +7,7 @@
 #include "control/process.h"
 #include "fabric/buffer.h"
 #include "fabric/remote.h"
-#include "transport/message.h"
-#include "transport/path_state.h"
+#include "transport/data.h"
 #include "wire/message.h"
 
 void mesh_path_operation_end(struct mesh_path *path, int error)

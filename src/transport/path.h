@@ -4,8 +4,8 @@
  *
  * Sending, receiving, closing and logging see a path only through these functions and fields. What
  * all paths have in common is in path_ops.c. How a segment is written differs: to the peer, or into
- * the memory of a relay (path_relayed.c). A path may change from one to the
- * other whenever it begins another life.
+ * the memory of a relay (path_relayed.c). A path may change from one to the other whenever it
+ * begins another life.
  */
 #ifndef MESH_TRANSPORT_PATH_H
 #define MESH_TRANSPORT_PATH_H
@@ -16,12 +16,18 @@
 #include <stdint.h>
 
 #include "base/compiler.h"
+#include "base/lock.h"
+#include "base/retry.h"
 #include "control/peer.h"
+#include "fabric/buffer.h"
 #include "fabric/flow.h"
-#include "fabric/sink.h"
+#include "fabric/remote.h"
 #include "nic/addr.h"
+#include "nic/graph_routes.h"
 #include "nic/path_choice.h"
+#include "relay/hop.h"
 #include "relay/relay.h"
+#include "wire/frame.h"
 #include "wire/message.h"
 #include "wire/stats.h"
 
@@ -30,8 +36,6 @@ struct mesh_mr;
 struct mesh_op;
 struct mesh_pace;
 struct mesh_path;
-struct mesh_path_relayed;
-struct mesh_write;
 
 /* JOINING -> UP -> SUSPECT -> DOWN -> JOINING ..., or DOWN at once from JOINING. */
 enum mesh_path_state {
@@ -67,6 +71,34 @@ struct mesh_path_ends {
 
 /* Bytes: longer messages take a buffer, whatever the provider could inject (tcp: 128). */
 #define MESH_PATH_INJECT_MAX 256
+
+/*
+ * A segment that passes through the relays in pieces, one after the other, because their memory is
+ * small. The receiver learns of the last piece only.
+ */
+struct mesh_path_cut {
+	struct mesh_op *op;	   /* the segment's; NULL: none is cut now */
+	struct mesh_write rest;	   /* what is not posted yet */
+	struct mesh_waiter waiter; /* for a buffer */
+	/* RELAYED as the caller has prepared it, and what its buffer had. */
+	uint8_t relayed[sizeof(struct mesh_message_header) + sizeof(struct mesh_message_relayed)];
+	void (*sent)(struct mesh_buffer *buffer, int error);
+	void *about;
+	unsigned int in_flight; /* pieces */
+	int error;
+};
+
+/* What a path of a sending comm has once it has led through relays. */
+struct mesh_path_relayed {
+	struct mesh_path *path;
+	struct mesh_path_cut cut; /* one at a time; comm->lock */
+	struct mesh_hop hop;	  /* into the memory of the first relay; comm->lock */
+	struct mesh_pace pace;	  /* from here to the receiver */
+	bool waits;		  /* for room in the relay's memory; comm->lock */
+	/* What its circuit was asked for; no relays: none was yet. process->lock. */
+	struct mesh_route route;
+	struct mesh_retry retry; /* when it may look for another one; process->lock */
+};
 
 struct mesh_path {
 	/* Set when the path is opened, and when one that is down is moved; else constant. */
@@ -109,7 +141,7 @@ struct mesh_path {
 	struct mesh_peer_user user;
 	struct mesh_waiter waiter;
 	uint32_t remote_id, remote_token;		  /* the peer's sink for this path */
-	enum mesh_path_state state MESH_GUARDED_BY(comm); /* path_state.c */
+	enum mesh_path_state state MESH_GUARDED_BY(comm); /* mesh_path_state_set() */
 	enum mesh_path_tier tier; /* written with process->lock and comm->lock held */
 	/* SUSPECT: the error of the operation that failed; else old, or 0. */
 	int cause MESH_GUARDED_BY(comm);
@@ -175,10 +207,6 @@ struct mesh_path_ends mesh_path_describe(const struct mesh_path *path);
 MESH_HOLDS(domain)
 void mesh_path_wait_cancel(struct mesh_path *path);
 
-/** Nothing arrives at the sink afterwards. Idempotent. domain->lock held. */
-MESH_HOLDS(domain)
-void mesh_path_sink_remove(struct mesh_path *path);
-
 /**
  * What is in flight through relays and not at the receiver fails now, as far as the provider does
  * not hold it: nothing more is heard. The operations of a direct path end with those of the
@@ -232,7 +260,7 @@ int mesh_path_via_set(struct mesh_path *path, const char *via);
 /**
  * Gives a path that is down, and has no operation in flight, to another peer, a @relay or the
  * process at the other end, and its sink another id and token. The peer may be at another NIC, for
- * which the comm's memory is prepared, and moved behind it (registration.h). A circuit that it had
+ * which the comm's memory is prepared, and moved behind it (data.h). A circuit that it had
  * is shut. process->lock held; takes domain->lock and comm->lock.
  *
  * Returns as mesh_path_open(); then the path is as before.
@@ -246,5 +274,110 @@ int mesh_path_move(struct mesh_path *path, struct mesh_peer *peer, bool relay);
  */
 MESH_HOLDS(process)
 void mesh_path_close(struct mesh_path *path);
+
+/* ---- whether it carries messages ----------------------------------------------------------- */
+
+/** True if the path is in this state. process->lock held; takes comm->lock. */
+MESH_HOLDS(process)
+bool mesh_path_is(const struct mesh_path *path, enum mesh_path_state state);
+
+/** The only way to change a path's state; asserts the legal steps. comm->lock held. */
+MESH_HOLDS(comm)
+void mesh_path_state_set(struct mesh_path *path, enum mesh_path_state state);
+
+/**
+ * Nothing more arrives on the path; if it is in state @from, it is down. Takes domain->lock and
+ * comm->lock.
+ */
+MESH_HOLDS(process)
+void mesh_path_down(struct mesh_path *path, enum mesh_path_state from);
+
+/** Both ends know the path: it carries messages from now on. Takes comm->lock. */
+MESH_HOLDS(process)
+void mesh_path_accepted(struct mesh_path *path, const struct mesh_frame_accept *accept);
+
+/**
+ * Posts nothing more on the path, because an operation on it failed; the engine loses its link
+ * then. Without effect on a path that is not up. comm->lock held.
+ *
+ * @error: negative errno
+ */
+MESH_HOLDS(comm)
+void mesh_path_suspect(struct mesh_path *path, int error);
+
+/** The engine looks after the comm's lost paths soon. Any lock may be held. */
+void mesh_comm_recover_soon(struct mesh_comm *comm);
+
+/** The tier of the paths that carry the comm's messages; DRAINED: none is up. Takes comm->lock. */
+enum mesh_path_tier mesh_comm_tier(struct mesh_comm *comm);
+
+/** The tier of a path from our NIC @dev to the peer's, over a link that they share or @routed. */
+MESH_HOLDS(process)
+enum mesh_path_tier mesh_link_tier(const struct mesh_process *process, int dev,
+				   const struct mesh_endpoint_addr *remote, bool routed);
+
+/** Learns the tiers of the comm's paths: one is up, or a link is drained, or no longer. */
+MESH_HOLDS(process)
+MESH_HOLDS(comm)
+void mesh_comm_tiers_learn(struct mesh_comm *comm);
+
+/** Sets what depends on all paths of the comm. To be called whenever one is added. */
+void mesh_comm_paths_learn(struct mesh_comm *comm);
+
+/* ---- the sending end through relays (path_relayed.c) --------------------------------------- */
+
+/** Makes what a path that leads through relays has beside others. Returns 0 or -ENOMEM. */
+int mesh_path_relayed_make(struct mesh_path *path);
+
+/**
+ * The path leads to its peer as to the first relay from now on: it carries nothing until
+ * mesh_path_relayed_opened(). comm->lock held.
+ */
+MESH_HOLDS(comm)
+void mesh_path_relayed_begin(struct mesh_path *path);
+
+/** It has no circuit any more, if it had one. process->lock and comm->lock held. */
+MESH_HOLDS(process)
+MESH_HOLDS(comm)
+void mesh_path_relayed_rest(struct mesh_path *path);
+
+/** The part of mesh_path_wait_cancel() that is about pieces. domain->lock held. */
+MESH_HOLDS(domain)
+void mesh_path_relayed_wait_cancel(struct mesh_path *path);
+
+/** Frees that, if the path has it, unless operations are in flight. process->lock held. */
+MESH_HOLDS(process)
+void mesh_path_relayed_free(struct mesh_path *path);
+
+/**
+ * The circuit is open: OPENED has come. process->lock held.
+ *
+ * Returns 0 or -ENOMEM.
+ */
+MESH_HOLDS(process)
+int mesh_path_relayed_opened(struct mesh_path *path, const struct mesh_frame_opened *opened);
+
+/**
+ * Reports to the first relay, if it knows the path, that nothing more is written: it frees the
+ * circuit when all has come, and knows it no longer. process->lock held.
+ */
+MESH_HOLDS(process)
+void mesh_path_relayed_shut(struct mesh_path *path);
+
+/** How many relays a path of a sending comm leads over now; 0: none, or it is not up. */
+MESH_HOLDS(process)
+int mesh_path_num_relays(const struct mesh_path *path);
+
+/** The function of the path's sink. */
+MESH_HOLDS(domain)
+void mesh_path_relayed_message(struct mesh_sink *sink, const struct mesh_message_header *header,
+			       const void *payload);
+
+/**
+ * Ends the circuit at the relay that is the peer: nothing more is posted for it. The receiving end
+ * gets a report when the writes of the last relay are complete (path->drained). process->lock held.
+ */
+MESH_HOLDS(process)
+void mesh_path_drain_ask(struct mesh_path *path);
 
 #endif

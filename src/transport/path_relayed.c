@@ -19,9 +19,7 @@
 #include "fabric/remote.h"
 #include "relay/hop.h"
 #include "transport/comm.h"
-#include "transport/grants.h"
-#include "transport/path_relayed.h"
-#include "transport/path_state.h"
+#include "transport/data.h"
 
 /*
  * Usual segments that the relay's memory holds. In 4 MiB one has 512 KiB: half of it costs half as
@@ -30,32 +28,6 @@
 #define SEGMENTS_HELD 8
 /* But in small memory fewer of this size, in bytes: each one has a fixed cost. */
 #define SEGMENT_MIN ((size_t)16 << 10)
-
-/*
- * A segment that passes through the relays in pieces, one after the other, because their memory is
- * small. The receiver learns of the last piece only.
- */
-struct cut {
-	struct mesh_op *op;	   /* the segment's; NULL: none is cut now */
-	struct mesh_write rest;	   /* what is not posted yet */
-	struct mesh_waiter waiter; /* for a buffer */
-	/* RELAYED as the caller has prepared it, and what its buffer had. */
-	uint8_t relayed[sizeof(struct mesh_message_header) + sizeof(struct mesh_message_relayed)];
-	void (*sent)(struct mesh_buffer *buffer, int error);
-	void *about;
-	unsigned int in_flight; /* pieces */
-	int error;
-};
-
-struct mesh_path_relayed {
-	struct mesh_path *path;
-	struct cut cut;		 /* one at a time; comm->lock */
-	struct mesh_hop hop;	 /* into the memory of the first relay; comm->lock */
-	struct mesh_pace pace;	 /* from here to the receiver */
-	bool waits;		 /* for room in the relay's memory; comm->lock */
-	struct mesh_route route; /* process->lock */
-	struct mesh_retry retry; /* process->lock */
-};
 
 /* ---- a segment in pieces --------------------------------------------------------------------- */
 
@@ -69,7 +41,7 @@ static size_t piece_max(const struct mesh_hop *hop)
 MESH_HOLDS(comm)
 static int piece_write(struct mesh_path_relayed *relayed, struct mesh_buffer *behind)
 {
-	struct cut *cut = &relayed->cut;
+	struct mesh_path_cut *cut = &relayed->cut;
 	struct mesh_write piece = cut->rest;
 	int ret;
 
@@ -398,31 +370,12 @@ void mesh_path_relayed_shut(struct mesh_path *path)
 	mesh_peer_send(path->peer, &frame, MESH_FRAME_CIRCUIT);
 }
 
-struct mesh_retry *mesh_path_retry_of(const struct mesh_path *path)
-{
-	mesh_process_assert_locked(path->comm->process);
-	return &path->relayed->retry;
-}
-
-const struct mesh_route *mesh_path_relayed_route(const struct mesh_path *path)
-{
-	mesh_process_assert_locked(path->comm->process);
-	return &path->relayed->route;
-}
-
 int mesh_path_num_relays(const struct mesh_path *path)
 {
 	mesh_process_assert_locked(path->comm->process);
 	return mesh_path_has_relay(path) && mesh_path_is(path, MESH_PATH_UP)
 		       ? path->relayed->route.num_relays
 		       : 0;
-}
-
-void mesh_path_relayed_route_set(struct mesh_path *path, const struct mesh_route *route, bool rdma)
-{
-	mesh_process_assert_locked(path->comm->process);
-	path->relayed->route = *route;
-	path->rdma_hops = rdma;
 }
 
 MESH_HOLDS(domain)

@@ -9,7 +9,7 @@
 #endif
 
 #include "base/memory.h"
-#include "transport/place.h"
+#include "transport/data.h"
 
 #define WORD_BYTES sizeof(uint64_t)
 #define PAIR_BYTES (2 * WORD_BYTES)

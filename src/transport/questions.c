@@ -14,9 +14,7 @@
 #include "control/process.h"
 #include "fabric/poll.h"
 #include "transport/questions.h"
-#include "transport/path_relayed.h"
-#include "transport/path_state.h"
-#include "transport/request.h"
+#include "transport/data.h"
 #include "wire/stats.h"
 
 /* Between two looks at a fence that is in progress. */

@@ -12,10 +12,7 @@
 #include "base/log.h"
 #include "base/memory.h"
 #include "control/process.h"
-#include "transport/grants.h"
-#include "transport/place.h"
-#include "transport/receive.h"
-#include "transport/request.h"
+#include "transport/data.h"
 #include "wire/message.h"
 
 void mesh_receive_resume(struct mesh_waiter *waiter)
@@ -397,18 +394,10 @@ unlock:
 
 bool mesh_receive_has_all(struct mesh_comm *comm, uint32_t count)
 {
-	const struct mesh_request *request;
 	uint32_t seq;
 
-	mesh_comm_assert_locked(comm);
-	for (seq = comm->next_seq - MESH_COMM_REQUESTS; mesh_seq_before(seq, count); seq++) {
-		if (mesh_seq_before(seq, comm->next_seq)) {
-			request = mesh_comm_request(comm, seq);
-			if (request->seq == seq && mesh_request_is_open(request))
-				return false;
-			continue;
-		}
-		if (!early_is_here(comm, seq))
+	for (seq = mesh_requests_done(comm); mesh_seq_before(seq, count); seq++) {
+		if (mesh_seq_before(seq, comm->next_seq) || !early_is_here(comm, seq))
 			return false;
 	}
 	return true;
@@ -418,17 +407,4 @@ bool mesh_receive_has_early(const struct mesh_comm *comm)
 {
 	/* Of a large message only the request for its grant has arrived. */
 	return comm->receive.early_data || comm->receive.wanted;
-}
-
-bool mesh_receive_is_granted(const struct mesh_comm *comm)
-{
-	int i;
-
-	for (i = 0; i < MESH_COMM_REQUESTS; i++) {
-		const struct mesh_request *request = &comm->requests[i];
-
-		if (request->receive.grant && mesh_request_is_open(request))
-			return true;
-	}
-	return false;
 }

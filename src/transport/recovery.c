@@ -21,15 +21,10 @@
 #include "control/process.h"
 #include "transport/comm.h"
 #include "transport/comm_end.h"
-#include "transport/grants.h"
-#include "transport/path_relayed.h"
-#include "transport/path_state.h"
+#include "transport/data.h"
 #include "transport/questions.h"
-#include "transport/receive.h"
 #include "transport/recovery.h"
-#include "transport/request.h"
 #include "transport/resend.h"
-#include "transport/send.h"
 #include "transport/route_wait.h"
 #include "wire/stats.h"
 
@@ -116,7 +111,7 @@ static void path_stop(struct mesh_path *path)
 	/* The peer may write until it has stopped as well; then it says so with RESUME. */
 	if (comm->sending &&
 	    (path->state == MESH_PATH_SUSPECT || path->state == MESH_PATH_JOINING)) {
-		mesh_path_sink_remove(path);
+		mesh_sink_remove(path->domain, &path->sink);
 		mesh_path_state_set(path, MESH_PATH_DOWN);
 	}
 	if (comm->sending)

@@ -9,8 +9,7 @@
 #include "fabric/mr.h"
 #include "control/process.h"
 #include "transport/close.h"
-#include "transport/path_state.h"
-#include "transport/registration.h"
+#include "transport/data.h"
 
 /* Makes those that are missing for the first @num paths. */
 static int mrs_open(struct mesh_comm *comm, struct mesh_registration *registration, int num)

@@ -24,7 +24,6 @@
 #include "fabric/flow.h"
 #include "transport/attach.h"
 #include "transport/comm_end.h"
-#include "transport/path_state.h"
 #include "transport/rejoin.h"
 #include "transport/route_wait.h"
 

@@ -3,9 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "transport/message.h"
-#include "transport/place.h"
-#include "transport/request.h"
+#include "transport/data.h"
 #include "transport/resend.h"
 
 /* ---- copies -------------------------------------------------------------------------------- */
@@ -33,8 +31,9 @@ void mesh_copies_rewind(struct mesh_comm *comm)
 	comm->send.resend_segment = 0;
 }
 
-bool mesh_announcements_keep(struct mesh_comm *comm, const struct mesh_request *request)
+bool mesh_announcements_keep(struct mesh_request *request)
 {
+	struct mesh_comm *comm = request->comm;
 	const struct mesh_message_written last = {
 		.segment = request->send.num_segments - 1,
 		.num_segments = request->send.num_segments,
@@ -50,6 +49,7 @@ bool mesh_announcements_keep(struct mesh_comm *comm, const struct mesh_request *
 	copy->size = (uint32_t)request->size;
 	copy->kind = MESH_COPY_WRITTEN;
 	memcpy(copy->near, &last, sizeof(last));
+	request->send.kept = true;
 	return true;
 }
 

@@ -20,7 +20,7 @@
 #include "base/lock.h"
 #include "base/memory.h"
 #include "transport/comm.h"
-#include "transport/request.h"
+#include "transport/data.h"
 
 /** The place for the copy of message @seq. comm->lock held; there are copies. */
 static inline struct mesh_copy *mesh_copy_of(const struct mesh_comm *comm, uint32_t seq)
@@ -80,12 +80,12 @@ static inline void mesh_copy_keep(struct mesh_comm *comm, const struct mesh_requ
 }
 
 /**
- * Keeps what announces the writes of a large message that is cut, and of which nothing is posted.
- * False without memory for it.
+ * Keeps what announces the writes of a large message, before the first that may be announced in
+ * vain is posted. False without memory for it.
  */
 MESH_HOLDS(comm)
 MESH_COLD
-bool mesh_announcements_keep(struct mesh_comm *comm, const struct mesh_request *request);
+bool mesh_announcements_keep(struct mesh_request *request);
 
 /** From now on mesh_copies_send() sends all copies again that the receiver may lack. */
 MESH_HOLDS(comm)

@@ -11,8 +11,6 @@
 #include "neighbours/neighbours.h"
 #include "relay/relay.h"
 #include "transport/comm_end.h"
-#include "transport/path_relayed.h"
-#include "transport/path_state.h"
 #include "transport/route_wait.h"
 
 /* Lines about comms that have waited in vain, within MESH_LOG_LIMIT_PERIOD_MS. */

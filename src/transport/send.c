@@ -13,12 +13,8 @@
 #include "base/log.h"
 #include "control/process.h"
 #include "fabric/remote.h"
-#include "transport/message.h"
-#include "transport/path_state.h"
-#include "transport/place.h"
-#include "transport/request.h"
+#include "transport/data.h"
 #include "transport/resend.h"
-#include "transport/send.h"
 
 /* The result of one attempt to post a request. */
 enum send_result {
@@ -129,33 +125,10 @@ static bool request_cut(struct mesh_request *request)
 		request->send.num_segments = (uint32_t)((request->size + bytes - 1) / bytes);
 	mesh_request_state_set(request, MESH_REQUEST_MOVING);
 	/* Once a write has left it is too late: a loss that cannot be noted looks like success. */
-	if (mesh_segments_lost_prepare(comm) &&
-	    (!(comm->announces || request->send.flagged) || mesh_announcements_keep(comm, request)))
+	if (mesh_segments_lost_prepare(comm))
 		return true;
 	mesh_comm_fail(comm, -ENOMEM, false, "no memory to send segments again that may be lost");
 	return false;
-}
-
-void mesh_send_announces(const struct mesh_path *path)
-{
-	struct mesh_comm *comm = path->comm;
-	const struct mesh_request *request;
-	bool kept = true;
-	int i;
-
-	mesh_process_assert_locked(comm->process);
-	if (path->immediate_bits >= 64 || comm->announces)
-		return;
-	mesh_comm_lock(comm);
-	comm->announces = true;
-	for (i = 0; i < MESH_COMM_REQUESTS; i++) {
-		request = &comm->requests[i];
-		if (request->state == MESH_REQUEST_MOVING && request->size > comm->eager_limit)
-			kept &= mesh_announcements_keep(comm, request);
-	}
-	if (!kept)
-		mesh_comm_fail(comm, -ENOMEM, false, "no memory to announce segments again");
-	mesh_comm_unlock(comm);
 }
 
 /* Adds free segments. False if there are enough: a completion frees one; or the comm has failed. */
@@ -336,6 +309,23 @@ static int segment_write(struct mesh_comm *comm, struct mesh_request *request, u
 	return 0;
 }
 
+/*
+ * Adds what announces the write. That may be lost although the write has arrived: a message, or an
+ * immediate that is not tcp's. False without a buffer for it, or if the comm has failed.
+ */
+MESH_HOLDS(comm)
+static bool segment_announce(struct mesh_request *request, struct mesh_path *path,
+			     const struct mesh_announcement *announcement, struct mesh_write *write)
+{
+	if ((announcement->flag || path->immediate_bits < 64) && !request->send.kept &&
+	    !mesh_announcements_keep(request)) {
+		mesh_comm_fail(request->comm, -ENOMEM, false,
+			       "no memory to announce segments again");
+		return false;
+	}
+	return mesh_announce(request, path, announcement, write);
+}
+
 MESH_HOLDS(comm)
 static enum send_result segment_post(struct mesh_comm *comm, struct mesh_request *request,
 				     const struct mesh_grant *grant)
@@ -357,7 +347,10 @@ static enum send_result segment_post(struct mesh_comm *comm, struct mesh_request
 		return SEND_BLOCKED; /* until one is up */
 	if (comm->num_up > 1) {
 		now_ns = mesh_clock_ns();
-		path = mesh_comm_path_choose(comm, request->send.segment_bytes, now_ns);
+		/* It may be full: then waiting for it is faster than using another one. */
+		path = comm->up[mesh_pace_choose(comm->paces, comm->num_up,
+						 request->send.segment_bytes, comm->rotation++,
+						 now_ns)];
 	}
 	if (!path_has_room(path)) {
 		room_await(comm);
@@ -369,7 +362,7 @@ static enum send_result segment_post(struct mesh_comm *comm, struct mesh_request
 	announcement.flag = mesh_flag_to_follow(request, path);
 	if (announcement.flag && !mesh_write_unflag(path, comm->send.free_segments, &write))
 		return SEND_BUSY;
-	if (!mesh_announce(request, path, &announcement, &write)) {
+	if (!segment_announce(request, path, &announcement, &write)) {
 		mesh_segment_copy_put(comm->send.free_segments);
 		return SEND_BUSY;
 	}
@@ -463,11 +456,6 @@ void mesh_send_resume(struct mesh_waiter *waiter)
 	mesh_comm_lock(comm);
 	mesh_send_push(comm);
 	mesh_comm_unlock(comm);
-}
-
-uint32_t mesh_send_count(const struct mesh_comm *comm)
-{
-	return comm->send.first_pending;
 }
 
 bool mesh_send_is_complete(struct mesh_comm *comm, uint32_t seq)

@@ -27,13 +27,9 @@
 #include "control/peer_end.h"
 #include "relay/relay.h"
 #include "transport/comm_end.h"
-#include "transport/grants.h"
-#include "transport/path_state.h"
-#include "transport/receive.h"
+#include "transport/data.h"
 #include "transport/recovery.h"
-#include "transport/request.h"
 #include "transport/resend.h"
-#include "transport/send.h"
 #include "transport/stall.h"
 
 /* ---- a relay that does not answer ------------------------------------------------------------ */

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "control/peer_frames.h"
-#include "fabric/sink.h"
+#include "fabric/buffer.h"
 #include "wire/frame.h"
 
 #include "comm_run.h"

@@ -31,12 +31,9 @@
 #include "setup/setup.h"
 #include "setup/late_nics.h"
 #include "transport/comm_open.h"
-#include "transport/path_state.h"
-#include "transport/receive.h"
+#include "transport/data.h"
 #include "transport/recovery.h"
-#include "transport/registration.h"
 #include "transport/rejoin.h"
-#include "transport/request.h"
 #include "transport/stall.h"
 
 #include "comm_run.h"

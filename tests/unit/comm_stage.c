@@ -9,10 +9,7 @@
 #include "control/peer.h"
 #include "setup/setup.h"
 #include "transport/comm_open.h"
-#include "transport/path_state.h"
-#include "transport/receive.h"
-#include "transport/registration.h"
-#include "transport/request.h"
+#include "transport/data.h"
 #include "wire/stats.h"
 
 #include "check.h"

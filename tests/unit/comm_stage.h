@@ -13,7 +13,7 @@
 
 #include "transport/comm.h"
 #include "setup/setup.h"
-#include "transport/send.h"
+#include "transport/data.h"
 
 #include "comm_inside.h"
 #include "fake_fabric.h"

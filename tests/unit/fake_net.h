@@ -12,10 +12,7 @@
 #include "setup/listener.h"
 #include "setup/net.h"
 #include "transport/comm_open.h"
-#include "transport/receive.h"
-#include "transport/registration.h"
-#include "transport/request.h"
-#include "transport/send.h"
+#include "transport/data.h"
 
 #define FAKE_NICS 2
 

@@ -10,8 +10,6 @@
 
 #include "transport/recovery.h"
 #include "transport/comm_open.h"
-#include "transport/path_relayed.h"
-#include "transport/path_state.h"
 #include "wire/handle.h"
 
 #include "comm_fixture.h"

@@ -11,7 +11,7 @@
 #include "fabric/domain_open.h"
 #include "fabric/poll.h"
 #include "fabric/remote.h"
-#include "fabric/sink.h"
+#include "fabric/buffer.h"
 #include "wire/frame.h"
 
 #include "simulated_peers.h"

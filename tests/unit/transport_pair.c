@@ -4,10 +4,7 @@
 #include "setup/net.h"
 #include "setup/listener.h"
 #include "transport/comm_open.h"
-#include "transport/receive.h"
-#include "transport/registration.h"
-#include "transport/request.h"
-#include "transport/send.h"
+#include "transport/data.h"
 
 #include "transport_pair.h"
 

@@ -12,7 +12,7 @@
 #include "fabric/connector.h"
 #include "fabric/fence.h"
 #include "fabric/remote.h"
-#include "fabric/sink.h"
+#include "fabric/buffer.h"
 
 #include "domain_fixture.h"
 #include "provider_gate.h"

@@ -4,7 +4,7 @@
 
 #include "fabric/mr.h"
 #include "fabric/remote.h"
-#include "fabric/sink.h"
+#include "fabric/buffer.h"
 
 #include "domain_fixture.h"
 

@@ -10,10 +10,7 @@
 #include "setup/listener.h"
 #include "setup/net.h"
 #include "transport/comm_open.h"
-#include "transport/receive.h"
-#include "transport/registration.h"
-#include "transport/request.h"
-#include "transport/send.h"
+#include "transport/data.h"
 
 #include "transport_pair.h"
 

@@ -2,8 +2,7 @@
 /* test_announce.c - how a sending comm announces its writes: immediates, and messages behind. */
 #include <rdma/fi_errno.h>
 
-#include "transport/place.h"
-#include "transport/request.h"
+#include "transport/data.h"
 
 #include "comm_fixture.h"
 #include "log_capture.h"

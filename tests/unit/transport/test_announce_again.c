@@ -5,7 +5,6 @@
  */
 #include <rdma/fi_errno.h>
 
-#include "transport/path_state.h"
 #include "transport/recovery.h"
 #include "transport/resend.h"
 

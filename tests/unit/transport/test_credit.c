@@ -2,7 +2,7 @@
 /* test_credit.c - what a sending comm may send: small messages ahead, large ones by grants. */
 #include <rdma/fi_errno.h>
 
-#include "transport/request.h"
+#include "transport/data.h"
 
 #include "comm_fixture.h"
 #include "log_capture.h"
@@ -116,9 +116,9 @@ TEST(grant_of_the_next_message)
 	fixture_grant(comm, 1, 1, LARGE);
 	assert_int_equal(fake.writes.num, 1);
 	assert_int_equal(mesh_immediate_decode(fake.writes.posts[0].data).seq, 1);
-	assert_int_equal(mesh_send_count(comm), 0);
+	assert_int_equal(comm->send.first_pending, 0);
 	fixture_grant(comm, 0, 1, LARGE);
-	assert_int_equal(mesh_send_count(comm), 2);
+	assert_int_equal(comm->send.first_pending, 2);
 	fixture_poll();
 }
 
@@ -156,7 +156,7 @@ TEST(grants_of_an_earlier_life)
 	assert_int_equal(mesh_immediate_decode(fake.writes.posts[0].data).seq, 1);
 	fixture.lives = 1;
 	fixture_grant(comm, 0, 1, LARGE);
-	assert_int_equal(mesh_send_count(comm), 2);
+	assert_int_equal(comm->send.first_pending, 2);
 	fixture_writes_complete(fake.writes.num);
 	fixture_comm_close(comm);
 }

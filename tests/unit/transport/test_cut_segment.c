@@ -5,7 +5,7 @@
  */
 #include "fabric/mr.h"
 #include "transport/recovery.h"
-#include "transport/send.h"
+#include "transport/data.h"
 
 #include "log_capture.h"
 

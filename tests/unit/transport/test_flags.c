@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* test_flags.c - which messages have flags; lines without them, and the flags, make the whole. */
-#include "transport/place.h"
+#include "transport/data.h"
 
 #include "unit.h"
 

@@ -3,7 +3,7 @@
 #include <signal.h>
 #include <sys/mman.h>
 
-#include "transport/place.h"
+#include "transport/data.h"
 
 #include "unit.h"
 

@@ -2,8 +2,7 @@
 /*
  * test_receive.c - what a receiving comm accepts of arriving messages, and what it does with them.
  */
-#include "transport/receive.h"
-#include "transport/request.h"
+#include "transport/data.h"
 
 #include "comm_fixture.h"
 #include "log_capture.h"

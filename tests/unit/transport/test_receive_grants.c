@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* test_receive_grants.c - what a receiving comm sends to its sender, and when. */
 #include "fabric/mr.h"
-#include "transport/receive.h"
+#include "transport/data.h"
 #include "transport/stall.h"
 
 #include "comm_fixture.h"

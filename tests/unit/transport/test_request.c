@@ -4,8 +4,7 @@
 
 #include "control/peer_end.h"
 #include "transport/comm_end.h"
-#include "transport/receive.h"
-#include "transport/registration.h"
+#include "transport/data.h"
 
 #include "comm_fixture.h"
 #include "log_capture.h"

@@ -6,7 +6,6 @@
 
 #include "fabric/mr.h"
 #include "transport/comm_open.h"
-#include "transport/path_state.h"
 
 #include "comm_fixture.h"
 #include "fake_clock.h"

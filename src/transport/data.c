@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* request.c - NCCL's requests: isend and irecv take them, test reports and frees them. */
+/* data.c - NCCL's requests: isend and irecv take them, test reports and frees them. */
 #include <errno.h>
 #include <stdio.h>
-#include <string.h>
 
 #include "base/log.h"
 #include "control/process.h"
 #include "fabric/poll.h"
-#include "transport/request.h"
+#include "transport/data.h"
 
 /* The step from DONE to FREE is not here: request_reap() takes it. */
 const uint8_t mesh_request_may_follow[MESH_REQUEST_STATES] = {
