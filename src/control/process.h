@@ -172,7 +172,7 @@ struct mesh_process {
 	LIST_HEAD(, mesh_rejoin) rejoins MESH_GUARDED_BY(process); /* src/transport/rejoin.c */
 	struct mesh_relay *relay MESH_GUARDED_BY(process); /* src/relay; NULL: not started */
 	_Atomic(bool) late_nics; /* comms may get paths over NICs that have joined */
-	_Atomic(bool) routeless; /* a comm has lost a route: src/setup/reroutes.c */
+	_Atomic(bool) routeless; /* a comm has lost a route: src/setup/seeker.c */
 	_Atomic(bool) recover;	 /* a comm has lost something: src/transport/recovery.c */
 	/* For `fi_mesh watch`; counters is never NULL, and points into the page or to our own. */
 	struct mesh_stats_file stats;

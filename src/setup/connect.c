@@ -8,7 +8,7 @@
 #include "base/version.h"
 #include "setup/net.h"
 #include "setup/connecting.h"
-#include "setup/late_nics.h"
+#include "setup/seeker.h"
 #include "setup/setup.h"
 #include "transport/comm_open.h"
 #include "transport/rejoin.h"

@@ -23,7 +23,7 @@
 #include "setup/connecting.h"
 #include "setup/nic_watch.h"
 #include "setup/openings.h"
-#include "setup/reroutes.h"
+#include "setup/seeker.h"
 #include "setup/setup.h"
 #include "system/nic_table.h"
 #include "system/node.h"
@@ -245,7 +245,7 @@ static void carriers_check(struct mesh_process *process)
 			continue;
 		if (mesh_carrier_is_up(domain->nic)) {
 			mesh_rejoins_hasten(process, domain);
-			mesh_reroutes_hasten(process, domain);
+			mesh_seekers_hasten(process, domain);
 		} else {
 			links_lose(process, domain);
 		}

@@ -23,11 +23,10 @@
 #include "neighbours/neighbours.h"
 #include "relay/relay.h"
 #include "setup/connecting.h"
-#include "setup/late_nics.h"
+#include "setup/seeker.h"
 #include "setup/listener.h"
 #include "setup/nic_watch.h"
 #include "setup/openings.h"
-#include "setup/reroutes.h"
 #include "setup/setup.h"
 #include "system/this_process.h"
 #include "transport/attach.h"
@@ -52,10 +51,59 @@ static bool hello_is_admitted(struct mesh_process *process, const struct mesh_fr
 }
 
 MESH_HOLDS(process)
+static bool nic_is_known(const struct mesh_peer *peer, const struct mesh_endpoint_addr *nic)
+{
+	int i;
+
+	for (i = 0; i < peer->num_nics; i++) {
+		if (mesh_addr_equal(&peer->nics[i].addr, &nic->addr))
+			return true;
+	}
+	return false;
+}
+
+MESH_HOLDS(process)
+static void peer_nics_learn(struct mesh_peer *peer, const struct mesh_wire_nic *nics, int num_nics)
+{
+	struct mesh_endpoint_addr nic;
+	int i;
+
+	for (i = 0; peer->nics && i < num_nics; i++) {
+		if (mesh_wire_nic_decode(&nics[i], &nic) || nic_is_known(peer, &nic) ||
+		    peer->num_nics == MESH_NICS_MAX)
+			continue;
+		peer->nics[peer->num_nics++] = nic;
+		peer->late_nics |= 1u << nic.nic;
+	}
+}
+
+/* Only those that we connected to have a list: their comms send. */
+MESH_HOLDS(process)
+static void nics_learn(const struct mesh_peer *peer, const struct mesh_wire_nic *nics, int num_nics)
+{
+	struct mesh_peer *other = NULL;
+
+	while ((other = mesh_peer_of_process(peer, other))) {
+		mesh_peer_drained_learn(other, nics, num_nics);
+		peer_nics_learn(other, nics, num_nics);
+	}
+	atomic_store(&peer->process->late_nics, true);
+	mesh_engine_wake(&peer->process->engine);
+}
+
+MESH_HOLDS(process)
+static void nics_handle(struct mesh_peer *peer, const struct mesh_frame *frame)
+{
+	/* Its end may be up, and the greeting that tells us still on its way. */
+	if (peer->state == MESH_PEER_UP || peer->state == MESH_PEER_GREETING)
+		nics_learn(peer, frame->nics.nics, frame->nics.num_nics);
+}
+
+MESH_HOLDS(process)
 static void introduced(struct mesh_peer *peer, const struct mesh_frame_hello *hello)
 {
 	mesh_listener_introduced(peer, hello);
-	mesh_late_nics_introduced(peer, hello);
+	nics_learn(peer, hello->nics, hello->num_nics); /* it may have new ones, or addresses */
 }
 
 MESH_HOLDS(process)
@@ -141,7 +189,7 @@ const struct mesh_peer_events mesh_setup_events = {
 			[MESH_FRAME_OPEN] = mesh_circuit_open_came,
 			[MESH_FRAME_OPENED] = opened_handle,
 			[MESH_FRAME_CIRCUIT] = circuit_handle,
-			[MESH_FRAME_NICS] = mesh_late_nics_handle,
+			[MESH_FRAME_NICS] = nics_handle,
 		},
 };
 
@@ -242,8 +290,7 @@ static void setup_tick(void *owner)
 	mesh_comms_recover(process);
 	mesh_circuits_tick(process, now);
 	stalls_look_for(mesh_setup_of(process), now);
-	mesh_late_nics_tick(process);
-	mesh_reroutes_tick(process);
+	mesh_seekers_tick(process);
 }
 
 static const struct mesh_engine_work setup_work = {
@@ -432,7 +479,7 @@ void mesh_setup_stop(struct mesh_process *process)
 	mesh_nic_watch_close(process);
 	if (atomic_load(&process->started)) {
 		mesh_rejoins_close(process);
-		mesh_reroutes_close(process);
+		mesh_seekers_close(process);
 		mesh_circuits_close(process);
 		mesh_relay_close(process);
 		while ((peer = LIST_FIRST(&process->peers)))

@@ -3,7 +3,7 @@
  * attach.h - a path of a comm gets another life: docs/protocol/recovery.md.
  *
  * The sending end asks for it: over the link that the path had (rejoin.h), or over any way that
- * leads to its peer (src/setup/reroutes.h). All with process->lock held, and no comm's.
+ * leads to its peer (src/setup/seeker.h). All with process->lock held, and no comm's.
  */
 #ifndef MESH_TRANSPORT_ATTACH_H
 #define MESH_TRANSPORT_ATTACH_H

@@ -300,7 +300,7 @@ struct mesh_comm {
 	struct mesh_process *process;
 	const void *owner;		       /* the mesh_net that closes it; constant */
 	void *opener MESH_GUARDED_BY(process); /* the mesh_connect that makes it; else NULL */
-	/* Where src/setup/reroutes.c points to the comm: NULL is put there when it is freed. */
+	/* Where src/setup/seeker.c points to the comm: NULL is put there when it is freed. */
 	struct mesh_comm **seeker MESH_GUARDED_BY(process);
 	enum mesh_comm_use use MESH_GUARDED_BY(process);
 	bool sending; /* constant: isend, or else irecv */

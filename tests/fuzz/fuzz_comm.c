@@ -29,7 +29,7 @@
 #include "control/peer_life.h"
 #include "control/peer_send.h"
 #include "setup/setup.h"
-#include "setup/late_nics.h"
+#include "setup/seeker.h"
 #include "transport/comm_open.h"
 #include "transport/data.h"
 #include "transport/recovery.h"
@@ -154,7 +154,7 @@ static void step_engine(void)
 		if (run.comms[i])
 			mesh_stall_tick(run.comms[i], now_ms);
 	}
-	mesh_late_nics_tick(process);
+	mesh_seekers_tick(process);
 	mesh_timers_run(&process->engine.timers, mesh_clock_ms());
 	mesh_lock_release(&process->lock);
 }

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * reroutes.c - looks for routes for comms that send and have lost one, or may get a better one.
+ * seeker.c - further and better paths for comms that exist: over NICs that join, here or at a peer;
+ * over links and routes that let nothing through before; and over relays, for comms that send and
+ * have lost a route, or may get a better one.
  *
  * A comm that has lost its last one has a search of its own, as a connection has, until a circuit
  * is open, or the comm has ended. The comm itself waits (transport/attach.c), and may be freed
@@ -17,16 +19,139 @@
 
 #include "base/clock.h"
 #include "base/compiler.h"
+#include "base/random.h"
+#include "control/peer.h"
+#include "control/peer_life.h"
+#include "control/peer_send.h"
 #include "relay/relay.h"
-#include "setup/late_nics.h"
+#include "setup/candidates.h"
 #include "setup/relay_try.h"
-#include "setup/reroutes.h"
+#include "setup/seeker.h"
 #include "setup/setup.h"
 #include "transport/attach.h"
 #include "transport/comm.h"
 #include "transport/rejoin.h"
 #include "transport/route_wait.h"
 #include "wire/handle.h"
+
+/* ---- the links ------------------------------------------------------------------------------ */
+
+/* True for a link that did not exist when the process, or the peer's, started. */
+MESH_HOLDS(process)
+static bool pair_is_late(const struct mesh_peer *peer, const struct mesh_path_candidate *pair)
+{
+	const struct mesh_process *process = peer->process;
+
+	return process->endpoints[pair->local].nic >= process->num_lasting ||
+	       peer->late_nics >> peer->nics[pair->remote].nic & 1;
+}
+
+/*
+ * True if a way over the pair may be of use to a comm of this tier: it is better, or one more of
+ * them. Unless neighbours have answered, most pairs of link-local addresses share no link.
+ */
+MESH_HOLDS(process)
+static bool pair_is_of_use(const struct mesh_process *process, const struct mesh_handle *handle,
+			   const struct mesh_path_choice *choice,
+			   const struct mesh_path_candidate *pair, const struct mesh_way *way,
+			   enum mesh_path_tier tier)
+{
+	if (tier == MESH_TIER_DRAINED)
+		return true;
+	if (tier == MESH_TIER_LINK && !choice->proven &&
+	    mesh_addr_is_link_local(&handle->endpoints[pair->remote].addr))
+		return false;
+	return (pair->class == MESH_PATH_DIRECT || pair->class == MESH_PATH_ROUTED) &&
+	       mesh_link_tier(process, mesh_way_dev(way), &way->address, way->routed) <= tier;
+}
+
+MESH_HOLDS(process)
+static void pair_want(struct mesh_process *process, uint64_t process_id,
+		      const struct mesh_handle *handle, const struct mesh_path_choice *choice,
+		      int i, enum mesh_path_tier tier, struct mesh_comm *comm)
+{
+	const struct mesh_path_candidate *pair = &choice->candidates[i];
+	struct mesh_way way;
+
+	if (mesh_way_of_pair(process, handle, pair, &way) &&
+	    pair_is_of_use(process, handle, choice, pair, &way, tier))
+		mesh_rejoin_new(process, process_id, &way, comm);
+}
+
+void mesh_late_links_want(struct mesh_comm *comm, const struct mesh_handle *handle,
+			  const struct mesh_path_choice *choice)
+{
+	enum mesh_path_tier tier = mesh_comm_tier(comm);
+	int i;
+
+	mesh_process_assert_locked(comm->process);
+	if (handle->node_id == comm->process->node_id)
+		return; /* between two ranks of one node every path is the same memory */
+	for (i = 0; i < choice->num_candidates; i++)
+		pair_want(comm->process, mesh_process_id_of(handle->cookie), handle, choice, i,
+			  tier, comm);
+}
+
+/* The same over what leads there now. */
+MESH_HOLDS(process)
+static void links_find(struct mesh_comm *comm, const struct mesh_handle *handle)
+{
+	int dev = comm->paths[0].peer->domain->dev;
+	struct mesh_path_choice choice;
+
+	mesh_candidates_find(comm->process, dev, handle, &choice);
+	mesh_late_links_want(comm, handle, &choice);
+}
+
+/* Tries the links to the peer's process over which its comms may get a path. */
+MESH_HOLDS(process)
+static void links_try(const struct mesh_peer *peer)
+{
+	struct mesh_handle handle = {
+		.num_endpoints = peer->num_nics,
+		.total_nics = (uint8_t)peer->num_nics,
+		.control_port = peer->control_port,
+		.cookie = peer->process_id,
+	};
+	struct mesh_path_choice choice;
+	int i;
+
+	memcpy(handle.endpoints, peer->nics, (size_t)peer->num_nics * sizeof(*peer->nics));
+	mesh_candidates_find(peer->process, peer->domain->dev, &handle, &choice);
+	for (i = 0; i < choice.num_candidates; i++) {
+		if (pair_is_late(peer, &choice.candidates[i]))
+			pair_want(peer->process, peer->process_id, &handle, &choice, i,
+				  MESH_TIER_ROUTED_RDMA, NULL);
+	}
+}
+
+/* True if the peer's process, on another node, lives as far as we know, and links may be late. */
+MESH_HOLDS(process)
+static bool is_useful(const struct mesh_peer *peer)
+{
+	const struct mesh_process *process = peer->process;
+
+	return (peer->late_nics || process->num_devs > process->num_lasting) && peer->num_nics &&
+	       !peer->incoming && !peer->over && peer->node_id != process->node_id &&
+	       (peer->state == MESH_PEER_UP ||
+		(peer->state == MESH_PEER_LOST && !LIST_EMPTY(&peer->user_list)));
+}
+
+/* Tries links, if something has changed since the last call. */
+MESH_HOLDS(process)
+static void late_nics_tick(struct mesh_process *process)
+{
+	struct mesh_peer *peer;
+
+	if (!atomic_exchange(&process->late_nics, false))
+		return;
+	LIST_FOREACH(peer, &process->peers, entry) {
+		if (is_useful(peer))
+			links_try(peer);
+	}
+}
+
+/* ---- routes for a comm ---------------------------------------------------------------------- */
 
 struct mesh_reroute {
 	LIST_ENTRY(mesh_reroute) entry; /* setup->reroutes; all under process->lock */
@@ -40,8 +165,8 @@ struct mesh_reroute {
 	uint64_t asked_ms; /* when OPEN was sent; 0: a relay is looked for */
 	/* It goes on: since when this look does, or 0; when the last one has ended. */
 	uint64_t look_ms, looked_ms;
-	struct mesh_retry better; /* of looks while none of its routes is lost */
-	struct mesh_retry links;  /* cut: when the ways without a relay are wanted */
+	/* Of looks while none of its routes is lost; cut: of those for ways without a relay. */
+	struct mesh_retry better;
 };
 
 MESH_HOLDS(process)
@@ -113,16 +238,6 @@ static uint64_t due_ms(struct mesh_reroute *reroute, uint64_t now_ms)
 
 /* ---- attempts ------------------------------------------------------------------------------ */
 
-/* The relay has no way there, or is lost: another one may have. */
-MESH_HOLDS(process)
-static void attempt_end(struct mesh_reroute *reroute, enum mesh_refusal refusal)
-{
-	mesh_relay_try_refused(reroute->relay, 0, refusal);
-	mesh_relay_try_end(reroute->relay);
-	reroute->path = NULL;
-	reroute->asked_ms = 0;
-}
-
 /*
  * Begins with the first lost path that may be looked for, or with one that the comm did not have.
  * Returns as mesh_attach_begin() does.
@@ -166,7 +281,10 @@ static void attempt_fail(struct mesh_reroute *reroute, enum mesh_refusal refusal
 		reroute->look_ms = 0;
 		reroute->looked_ms = now_ms;
 	}
-	attempt_end(reroute, refusal);
+	mesh_relay_try_refused(reroute->relay, 0, refusal); /* another one may have a way there */
+	mesh_relay_try_end(reroute->relay);
+	reroute->path = NULL;
+	reroute->asked_ms = 0;
 }
 
 MESH_HOLDS(process)
@@ -191,11 +309,11 @@ static void attempt_begin(struct mesh_reroute *reroute, struct mesh_comm *comm, 
 MESH_HOLDS(process)
 static void links_want(struct mesh_reroute *reroute, struct mesh_comm *comm, uint64_t now_ms)
 {
-	if (now_ms < reroute->links.not_before_ms)
+	if (now_ms < reroute->better.not_before_ms)
 		return;
-	if (reroute->links.pause_ms)
-		mesh_late_links_find(comm, &reroute->handle);
-	mesh_retry_later(&reroute->links, now_ms);
+	if (reroute->better.pause_ms)
+		links_find(comm, &reroute->handle);
+	mesh_retry_later(&reroute->better, now_ms);
 }
 
 MESH_HOLDS(process)
@@ -291,7 +409,7 @@ static uint64_t beside_look(struct mesh_reroute *reroute, struct mesh_comm *comm
 		mesh_relay_try_again(reroute->relay);
 		reroute->look_ms = now_ms;
 		if (tier != MESH_TIER_DRAINED)
-			mesh_late_links_find(comm, &reroute->handle);
+			links_find(comm, &reroute->handle);
 	}
 	beside_learn(comm, beside);
 	beside->better = better_for(comm, tier);
@@ -315,7 +433,7 @@ static void search_set(struct mesh_reroute *reroute, bool goes_on)
 	mesh_relay_try_restart(reroute->relay);
 	memset(&reroute->relay->beside, 0, sizeof(reroute->relay->beside));
 	reroute->relay->beside.goes_on = goes_on;
-	reroute->links = (struct mesh_retry){0};
+	reroute->better = (struct mesh_retry){0};
 	reroute->look_ms = 0;
 }
 
@@ -376,7 +494,7 @@ static void reroute_make(struct mesh_setup *setup, struct mesh_comm *comm)
 	mesh_engine_timer_set(&comm->process->engine, &reroute->timer, mesh_clock_ms());
 }
 
-void mesh_reroutes_tick(struct mesh_process *process)
+void mesh_seekers_tick(struct mesh_process *process)
 {
 	struct mesh_setup *setup = mesh_setup_of(process);
 	uint64_t now_ms = mesh_clock_ms();
@@ -384,6 +502,7 @@ void mesh_reroutes_tick(struct mesh_process *process)
 	struct mesh_comm *comm;
 
 	mesh_process_assert_locked(process);
+	late_nics_tick(process);
 	if (!atomic_load_explicit(&process->routeless, memory_order_relaxed) ||
 	    !atomic_exchange(&process->routeless, false))
 		return;
@@ -415,7 +534,7 @@ static bool carrier_makes_due(const struct mesh_comm *comm, const struct mesh_do
 	return due;
 }
 
-void mesh_reroutes_hasten(struct mesh_process *process, const struct mesh_domain *domain)
+void mesh_seekers_hasten(struct mesh_process *process, const struct mesh_domain *domain)
 {
 	struct mesh_reroute *reroute;
 	struct mesh_comm *comm;
@@ -432,7 +551,7 @@ void mesh_reroutes_hasten(struct mesh_process *process, const struct mesh_domain
 	}
 }
 
-void mesh_reroutes_close(struct mesh_process *process)
+void mesh_seekers_close(struct mesh_process *process)
 {
 	struct mesh_reroute *reroute;
 
