@@ -96,7 +96,7 @@ struct mesh_process {
 	struct mesh_rails rails;
 	struct mesh_nic_table table;
 	int num_nics;	 /* NCCL's devices: table.nics[0 .. num_nics - 1], the first devs below */
-	int num_lasting; /* with the management network's, of src/setup/candidates.c */
+	int num_lasting; /* with the management network's, of src/setup/net.c */
 	uint64_t node_id;
 	uint64_t secret[2];  /* only HELLO carries it */
 	uint64_t cookie;     /* mesh_one_way() of it, in our handles */

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * candidates.c - which NICs of two nodes a connection tries, in which order, by what neighbours
- * have answered; and those that stand in for others.
+ * have answered.
  */
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"
@@ -259,7 +258,45 @@ static void likely_first(struct mesh_process *process, const struct mesh_handle 
 	mesh_path_order(process->endpoints, handle->endpoints, proofs, choice);
 }
 
-void mesh_candidates_find(struct mesh_process *process, int dev, const struct mesh_handle *handle,
+/* The NIC that has answered, as an endpoint; false if it has none that we could use. */
+static bool endpoint_of(const struct mesh_neighbour *about, struct mesh_endpoint_addr *endpoint)
+{
+	const bool tcp = about->providers & 1u << MESH_PROVIDER_TCP;
+
+	memset(endpoint, 0, sizeof(*endpoint));
+	if (!about->num_addrs)
+		return false;
+	mesh_neighbour_addr_get(&about->addrs[0], &endpoint->addr);
+	endpoint->nic = about->nic;
+	endpoint->speed_mbps = (int)about->speed_mbps;
+	if (about->providers & 1u << MESH_PROVIDER_VERBS_RXM)
+		endpoint->provider = MESH_PROVIDER_VERBS_RXM;
+	else if (about->providers & 1u << MESH_PROVIDER_TCP_RXM)
+		endpoint->provider = MESH_PROVIDER_TCP_RXM;
+	else if (tcp)
+		endpoint->provider = MESH_PROVIDER_TCP;
+	endpoint->also_tcp = tcp && endpoint->provider == MESH_PROVIDER_VERBS_RXM;
+	return endpoint->provider != MESH_PROVIDER_NONE && endpoint->nic < MESH_NICS_MAX;
+}
+
+/* Adds the NICs of the node that have answered, if the handle had no room for all of them. */
+MESH_HOLDS(process)
+static void handle_learn(struct mesh_process *process, struct mesh_handle *handle)
+{
+	const struct mesh_neighbours *neighbours = mesh_setup_of(process)->neighbours;
+	struct mesh_endpoint_addr endpoint;
+	const struct mesh_heard *heard;
+	struct mesh_heard_at at = {0};
+
+	if (!neighbours || !mesh_handle_lacks_nics(handle) || !handle->node_id)
+		return;
+	while ((heard = mesh_asking_heard_next(&neighbours->asking, handle->node_id, 0, &at))) {
+		if (endpoint_of(&heard->about, &endpoint))
+			mesh_handle_nic_add(handle, &endpoint);
+	}
+}
+
+void mesh_candidates_find(struct mesh_process *process, int dev, struct mesh_handle *handle,
 			  struct mesh_path_choice *choice)
 {
 	const struct mesh_path_hints hints = {
@@ -272,10 +309,12 @@ void mesh_candidates_find(struct mesh_process *process, int dev, const struct me
 		.rails = &process->rails,
 	};
 	struct mesh_endpoint_addr local[MESH_NICS_MAX], remote[MESH_NICS_MAX];
-	int num_local = process->num_endpoints, num_remote = handle->num_endpoints, i;
+	int num_local = process->num_endpoints, num_remote, i;
 	bool reserves;
 
 	mesh_process_assert_locked(process);
+	handle_learn(process, handle);
+	num_remote = handle->num_endpoints;
 	if (process->role == MESH_PROCESS_GUEST) {
 		memset(choice, 0, sizeof(*choice));
 		return;
@@ -344,43 +383,6 @@ static bool is_missing(const struct mesh_handle *handle, const struct mesh_path_
 	return !choice->num_candidates && mesh_handle_lacks_nics(handle);
 }
 
-/* The NIC that has answered, as an endpoint; false if it has none that we could use. */
-static bool endpoint_of(const struct mesh_neighbour *about, struct mesh_endpoint_addr *endpoint)
-{
-	const bool tcp = about->providers & 1u << MESH_PROVIDER_TCP;
-
-	memset(endpoint, 0, sizeof(*endpoint));
-	if (!about->num_addrs)
-		return false;
-	mesh_neighbour_addr_get(&about->addrs[0], &endpoint->addr);
-	endpoint->nic = about->nic;
-	endpoint->speed_mbps = (int)about->speed_mbps;
-	if (about->providers & 1u << MESH_PROVIDER_VERBS_RXM)
-		endpoint->provider = MESH_PROVIDER_VERBS_RXM;
-	else if (about->providers & 1u << MESH_PROVIDER_TCP_RXM)
-		endpoint->provider = MESH_PROVIDER_TCP_RXM;
-	else if (tcp)
-		endpoint->provider = MESH_PROVIDER_TCP;
-	endpoint->also_tcp = tcp && endpoint->provider == MESH_PROVIDER_VERBS_RXM;
-	return endpoint->provider != MESH_PROVIDER_NONE && endpoint->nic < MESH_NICS_MAX;
-}
-
-void mesh_candidates_learn(struct mesh_process *process, struct mesh_handle *handle)
-{
-	const struct mesh_neighbours *neighbours = mesh_setup_of(process)->neighbours;
-	struct mesh_endpoint_addr endpoint;
-	const struct mesh_heard *heard;
-	struct mesh_heard_at at = {0};
-
-	mesh_process_assert_locked(process);
-	if (!neighbours || !mesh_handle_lacks_nics(handle) || !handle->node_id)
-		return;
-	while ((heard = mesh_asking_heard_next(&neighbours->asking, handle->node_id, 0, &at))) {
-		if (endpoint_of(&heard->about, &endpoint))
-			mesh_handle_nic_add(handle, &endpoint);
-	}
-}
-
 bool mesh_candidates_ask(struct mesh_process *process, const struct mesh_handle *handle,
 			 const struct mesh_path_choice *choice)
 {
@@ -415,61 +417,4 @@ bool mesh_candidates_wait(struct mesh_process *process, const struct mesh_handle
 	waited_ms = mesh_neighbours_waited_ms(neighbours, now_ms);
 	return waited_ms < MESH_ASKING_SETTLE_MS ||
 	       (waited_ms < ANSWERS_MS && !is_found(process, handle, choice));
-}
-
-bool mesh_candidates_route_wait(struct mesh_process *process, const struct mesh_handle *handle,
-				bool *asked)
-{
-	struct mesh_neighbours *neighbours = mesh_setup_of(process)->neighbours;
-
-	mesh_process_assert_locked(process);
-	if (!neighbours || handle->node_id == process->node_id)
-		return false;
-	if (!*asked)
-		mesh_neighbours_search(neighbours);
-	*asked = true;
-	return mesh_neighbours_searches(neighbours, handle->node_id);
-}
-
-/* ---- spares ---------------------------------------------------------------------------------- */
-
-static bool management_allowed(const struct mesh_process *process)
-{
-	return !strcmp(process->config.routed, "management");
-}
-
-static void spare_add(struct mesh_process *process, const struct mesh_nic *spare)
-{
-	enum mesh_provider_id wanted = mesh_provider_id_parse(process->config.provider);
-	struct mesh_nic *nic = malloc(sizeof(*nic));
-	struct mesh_nic_table alone = {.nics = nic, .num_nics = 1, .num_taken = 1};
-	struct mesh_provider_verdict verdict;
-	int dev = process->num_devs;
-
-	if (!nic)
-		return;
-	*nic = *spare;
-	nic->source = spare->spare_source;
-	if (mesh_provider_assign(wanted, &alone, 0, &verdict)) {
-		mesh_info("%s cannot stand in for other NICs: %s", nic->netdev, verdict.note);
-		free(nic);
-		return;
-	}
-	mesh_info("NIC %d: %s, %s, for nodes that nothing else connects", dev, nic->netdev,
-		  nic->verdict == MESH_NIC_SPARE ? "of the management network" : "without RDMA");
-	process->nics[dev] = nic;
-	mesh_process_provider_set(process, dev, verdict.id);
-	process->dev_reserves[dev] = true;
-	process->num_devs = dev + 1;
-}
-
-void mesh_spares_add(struct mesh_process *process)
-{
-	const struct mesh_nic_table *table = &process->table;
-	int i;
-
-	for (i = 0; i < table->num_nics && process->num_devs < MESH_NICS_MAX; i++)
-		if (table->nics[i].verdict == MESH_NIC_SPARE_NO_RDMA ||
-		    (table->nics[i].verdict == MESH_NIC_SPARE && management_allowed(process)))
-			spare_add(process, &table->nics[i]);
 }

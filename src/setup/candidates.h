@@ -22,9 +22,10 @@ struct mesh_process;
  * handle has no node id.
  *
  * @dev: NCCL's device on this side
+ * @handle: gets the NICs of its node that have answered, if it had no room for all of them
  */
 MESH_HOLDS(process)
-void mesh_candidates_find(struct mesh_process *process, int dev, const struct mesh_handle *handle,
+void mesh_candidates_find(struct mesh_process *process, int dev, struct mesh_handle *handle,
 			  struct mesh_path_choice *choice);
 
 /**
@@ -48,30 +49,5 @@ MESH_HOLDS(process)
 bool mesh_candidates_wait(struct mesh_process *process, const struct mesh_handle *handle,
 			  const struct mesh_path_choice *choice, uint64_t since_ms,
 			  uint64_t now_ms);
-
-/**
- * Adds the NICs of the node of @handle that have answered, if the handle had no room for all of
- * them.
- */
-MESH_HOLDS(process)
-void mesh_candidates_learn(struct mesh_process *process, struct mesh_handle *handle);
-
-/**
- * Looks for the node of @handle in the whole mesh: no NIC of ours has a link to it. Returns true
- * while it looks: for a second at most.
- *
- * @asked: false at first
- */
-MESH_HOLDS(process)
-bool mesh_candidates_route_wait(struct mesh_process *process, const struct mesh_handle *handle,
-				bool *asked);
-
-/**
- * Adds NICs behind NCCL's devices, as reserves, that carry data only between nodes that no other
- * NICs connect: those without RDMA beside others that have it, and, if NCCL_MESH_ROUTED says so,
- * those of the management network. No other thread runs yet. Their memory is never freed, as that
- * of the table.
- */
-void mesh_spares_add(struct mesh_process *process);
 
 #endif

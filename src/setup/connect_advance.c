@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* connect_advance.c - makes a sending comm: finds candidates, dials them, asks for paths. */
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"
@@ -9,6 +8,7 @@
 #include "base/random.h"
 #include "control/peer.h"
 #include "control/peer_send.h"
+#include "neighbours/neighbours.h"
 #include "relay/relay.h"
 #include "setup/candidates.h"
 #include "setup/connecting.h"
@@ -317,7 +317,6 @@ bool mesh_connect_opened_handle(struct mesh_peer *peer, const struct mesh_frame 
 MESH_HOLDS(process)
 static void candidates_renew(struct mesh_connect *connect)
 {
-	mesh_candidates_learn(connect->net->process, &connect->handle);
 	mesh_candidates_find(connect->net->process, connect->dev, &connect->handle,
 			     &connect->choice);
 	connect->unopened = 0;
@@ -332,13 +331,19 @@ MESH_HOLDS(process)
 static int no_path(struct mesh_connect *connect)
 {
 	struct mesh_process *process = connect->net->process;
+	struct mesh_neighbours *neighbours = connect->net->setup->neighbours;
 
 	if (!relay_begin(connect)) {
 		connect_state_set(connect, MESH_CONNECT_PEERS);
 		return -EAGAIN;
 	}
-	if (mesh_candidates_route_wait(process, &connect->handle, &connect->route_asked))
-		return -EAGAIN;
+	if (neighbours && connect->handle.node_id != process->node_id) {
+		if (!connect->route_asked)
+			mesh_neighbours_search(neighbours);
+		connect->route_asked = true;
+		if (mesh_neighbours_searches(neighbours, connect->handle.node_id))
+			return -EAGAIN; /* for a second at most */
+	}
 	mesh_connect_log_no_path(connect);
 	return -ENETUNREACH;
 }

@@ -124,6 +124,44 @@ static const char *advice_text(const struct mesh_connect *connect, char *text, s
 	return text;
 }
 
+/* True if it is what is known last of its node. */
+static bool is_latest_of_node(const struct mesh_relay_try *relay,
+			      const struct mesh_relay_tried *tried)
+{
+	int i;
+
+	for (i = 0; i < relay->tried.num; i++) {
+		if (relay->tried.all[i].node_id == tried->node_id &&
+		    (relay->tried.all[i].not_before_ms > tried->not_before_ms ||
+		     (relay->tried.all[i].not_before_ms == tried->not_before_ms &&
+		      &relay->tried.all[i] < tried)))
+			return false;
+	}
+	return true;
+}
+
+/* What is known of the relays. */
+MESH_HOLDS(process)
+static const char *relay_try_text(const struct mesh_relay_try *relay, char *text, size_t size)
+{
+	const struct mesh_relay_tried *tried;
+	const char *separator = "";
+	size_t used;
+
+	used = (size_t)snprintf(text, size, "%s",
+				relay->tried.num ? "" : "no neighbour runs a process of this job");
+	for (tried = relay->tried.all; tried < relay->tried.all + relay->tried.num && used < size;
+	     tried++) {
+		if (!is_latest_of_node(relay, tried))
+			continue;
+		used += (size_t)snprintf(
+			text + used, size - used, "%snode %s: %s", separator, tried->node,
+			tried->refusal ? mesh_refusal_text(tried->refusal) : "no answer yet");
+		separator = "; ";
+	}
+	return text;
+}
+
 /* Why no relay helps; "" if none was asked. */
 MESH_HOLDS(process)
 static const char *relays_text(const struct mesh_connect *connect, char *text)
@@ -133,7 +171,7 @@ static const char *relays_text(const struct mesh_connect *connect, char *text)
 	*text = '\0';
 	if (connect->relay)
 		snprintf(text, RELAY_TEXT_MAX, "; no neighbour relays: %s",
-			 mesh_relay_try_text(connect->relay, why, sizeof(why)));
+			 relay_try_text(connect->relay, why, sizeof(why)));
 	return text;
 }
 
@@ -177,9 +215,8 @@ void mesh_connect_log_no_path(const struct mesh_connect *connect)
 	/* Its user has little room for it. */
 	if (process->role == MESH_PROCESS_GUEST) {
 		mesh_warn("no relay leads to node %s: %s", connect->handle.node,
-			  connect->relay
-				  ? mesh_relay_try_text(connect->relay, relays, sizeof(relays))
-				  : "none may be asked");
+			  connect->relay ? relay_try_text(connect->relay, relays, sizeof(relays))
+					 : "none may be asked");
 		return;
 	}
 	mesh_handle_node_text(&connect->handle, node);

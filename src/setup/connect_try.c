@@ -4,7 +4,6 @@
  * of them that is up becomes a path of the comm.
  */
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"

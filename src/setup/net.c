@@ -20,7 +20,6 @@
 #include "setup/nic_watch.h"
 #include "setup/openings.h"
 #include "setup/setup.h"
-#include "setup/candidates.h"
 #include "system/nic_table.h"
 #include "system/node.h"
 #include "system/tuner_plan.h"
@@ -67,6 +66,48 @@ static int providers_check(struct mesh_process *process)
 	return ret;
 }
 
+static void spare_add(struct mesh_process *process, const struct mesh_nic *spare)
+{
+	enum mesh_provider_id wanted = mesh_provider_id_parse(process->config.provider);
+	struct mesh_nic *nic = malloc(sizeof(*nic));
+	struct mesh_nic_table alone = {.nics = nic, .num_nics = 1, .num_taken = 1};
+	struct mesh_provider_verdict verdict;
+	int dev = process->num_devs;
+
+	if (!nic)
+		return;
+	*nic = *spare;
+	nic->source = spare->spare_source;
+	if (mesh_provider_assign(wanted, &alone, 0, &verdict)) {
+		mesh_info("%s cannot stand in for other NICs: %s", nic->netdev, verdict.note);
+		free(nic);
+		return;
+	}
+	mesh_info("NIC %d: %s, %s, for nodes that nothing else connects", dev, nic->netdev,
+		  nic->verdict == MESH_NIC_SPARE ? "of the management network" : "without RDMA");
+	process->nics[dev] = nic;
+	mesh_process_provider_set(process, dev, verdict.id);
+	process->dev_reserves[dev] = true;
+	process->num_devs = dev + 1;
+}
+
+/*
+ * Adds NICs behind NCCL's devices, as reserves, that carry data only between nodes that no other
+ * NICs connect: those without RDMA beside others that have it, and, if NCCL_MESH_ROUTED says so,
+ * those of the management network. Their memory is never freed, as that of the table.
+ */
+static void spares_add(struct mesh_process *process)
+{
+	const struct mesh_nic_table *table = &process->table;
+	bool management = !strcmp(process->config.routed, "management");
+	int i;
+
+	for (i = 0; i < table->num_nics && process->num_devs < MESH_NICS_MAX; i++)
+		if (table->nics[i].verdict == MESH_NIC_SPARE_NO_RDMA ||
+		    (table->nics[i].verdict == MESH_NIC_SPARE && management))
+			spare_add(process, &table->nics[i]);
+}
+
 static int nics_find(struct mesh_process *process)
 {
 	int dev, ret;
@@ -87,7 +128,7 @@ static int nics_find(struct mesh_process *process)
 	for (dev = 0; dev < process->num_nics; dev++)
 		process->nics[dev] = &process->table.nics[dev];
 	process->num_devs = process->num_nics;
-	mesh_spares_add(process);
+	spares_add(process);
 	process->num_lasting = process->num_devs;
 	return process->num_nics ? 0 : -ENODEV;
 }

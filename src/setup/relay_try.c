@@ -10,7 +10,6 @@
  * again.
  */
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -140,12 +139,6 @@ void mesh_relay_try_again(struct mesh_relay_try *relay)
 	relay->better = MESH_BETTER_NONE;
 	relay->vain = false;
 	relay->found_ms = 0;
-}
-
-void mesh_relay_try_restart(struct mesh_relay_try *relay)
-{
-	mesh_relay_try_again(relay);
-	relay->tried.num = 0;
 }
 
 void mesh_relay_try_close(struct mesh_relay_try *relay)
@@ -552,40 +545,4 @@ void mesh_relay_try_refused(struct mesh_relay_try *relay, int i, enum mesh_refus
 
 	tried->not_before_ms = mesh_clock_ms() + MESH_RETRY_MIN_MS;
 	tried->refusal = refusal;
-}
-
-/* True if it is what is known last of its node. */
-static bool is_latest_of_node(const struct mesh_relay_try *relay,
-			      const struct mesh_relay_tried *tried)
-{
-	int i;
-
-	for (i = 0; i < relay->tried.num; i++) {
-		if (relay->tried.all[i].node_id == tried->node_id &&
-		    (relay->tried.all[i].not_before_ms > tried->not_before_ms ||
-		     (relay->tried.all[i].not_before_ms == tried->not_before_ms &&
-		      &relay->tried.all[i] < tried)))
-			return false;
-	}
-	return true;
-}
-
-const char *mesh_relay_try_text(const struct mesh_relay_try *relay, char *text, size_t size)
-{
-	const struct mesh_relay_tried *tried;
-	const char *separator = "";
-	size_t used;
-
-	used = (size_t)snprintf(text, size, "%s",
-				relay->tried.num ? "" : "no neighbour runs a process of this job");
-	for (tried = relay->tried.all; tried < relay->tried.all + relay->tried.num && used < size;
-	     tried++) {
-		if (!is_latest_of_node(relay, tried))
-			continue;
-		used += (size_t)snprintf(
-			text + used, size - used, "%snode %s: %s", separator, tried->node,
-			tried->refusal ? mesh_refusal_text(tried->refusal) : "no answer yet");
-		separator = "; ";
-	}
-	return text;
 }

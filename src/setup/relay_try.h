@@ -4,7 +4,6 @@
 #define MESH_SETUP_RELAY_TRY_H
 
 #include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
 
 #include "base/lock.h"
@@ -106,10 +105,6 @@ void mesh_relay_try_end(struct mesh_relay_try *relay);
 MESH_HOLDS(process)
 void mesh_relay_try_again(struct mesh_relay_try *relay);
 
-/** Forgets that as well; the next search begins as the first one. */
-MESH_HOLDS(process)
-void mesh_relay_try_restart(struct mesh_relay_try *relay);
-
 /** Looks for relays, and connects to them. True when all of relay->dials are up, and there are. */
 MESH_HOLDS(process)
 bool mesh_relay_try_is_ready(struct mesh_relay_try *relay, uint64_t now_ms);
@@ -121,9 +116,5 @@ void mesh_relay_try_request(const struct mesh_relay_try *relay, int i, struct me
 /** Relay @i has refused, or is lost: it is not asked again for a while. */
 MESH_HOLDS(process)
 void mesh_relay_try_refused(struct mesh_relay_try *relay, int i, enum mesh_refusal refusal);
-
-/** Writes what is known of the relays into @text of @size bytes, for a message. Returns @text. */
-MESH_HOLDS(process)
-const char *mesh_relay_try_text(const struct mesh_relay_try *relay, char *text, size_t size);
 
 #endif

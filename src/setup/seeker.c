@@ -94,7 +94,7 @@ void mesh_late_links_want(struct mesh_comm *comm, const struct mesh_handle *hand
 
 /* The same over what leads there now. */
 MESH_HOLDS(process)
-static void links_find(struct mesh_comm *comm, const struct mesh_handle *handle)
+static void links_find(struct mesh_comm *comm, struct mesh_handle *handle)
 {
 	int dev = comm->paths[0].peer->domain->dev;
 	struct mesh_path_choice choice;
@@ -430,7 +430,7 @@ static void search_set(struct mesh_reroute *reroute, bool goes_on)
 {
 	if (reroute->relay->beside.goes_on == goes_on)
 		return;
-	mesh_relay_try_restart(reroute->relay);
+	mesh_relay_try_again(reroute->relay);
 	memset(&reroute->relay->beside, 0, sizeof(reroute->relay->beside));
 	reroute->relay->beside.goes_on = goes_on;
 	reroute->better = (struct mesh_retry){0};
