@@ -314,7 +314,8 @@ static void answer_enter(struct mesh_asking *asking, const struct mesh_datagram 
 				     .from = datagram->from,
 				     .error = datagram->error,
 				     .heard_ms = now_ms};
-	asked->answered = true;
+	/* The other half of our port, or a loop, answers before the node at the other end. */
+	asked->answered |= !mesh_heard_is_own(asking, heard);
 }
 
 void mesh_asking_take(struct mesh_asking *asking, int fd, uint64_t now_ms)

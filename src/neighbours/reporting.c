@@ -106,11 +106,14 @@ void mesh_forwarding_answer_own(struct mesh_forwarding *forwarding, uint64_t now
 
 /* ---- the survey ---------------------------------------------------------------------------- */
 
+/* The second half of a port answers right after the first one. */
 static bool is_settled(const struct mesh_reporting *reporting, uint64_t now_ms)
 {
-	return reporting->surveyed_ms &&
-	       (mesh_clock_elapsed_ms(reporting->surveyed_ms, now_ms) >= MESH_ASKING_SETTLE_MS ||
-		mesh_asking_all_answered(&reporting->survey));
+	uint64_t waited_ms = mesh_clock_elapsed_ms(reporting->surveyed_ms, now_ms);
+
+	return reporting->surveyed_ms && (waited_ms >= MESH_ASKING_SETTLE_MS ||
+					  (waited_ms >= MESH_FORWARDING_DELAY_MS &&
+					   mesh_asking_all_answered(&reporting->survey)));
 }
 
 MESH_HOLDS(process)
@@ -299,6 +302,7 @@ static void passing_due(struct mesh_timer *timer, uint64_t now_ms)
 {
 	struct mesh_reporting *reporting = mesh_container_of(timer, struct mesh_reporting, passing);
 
+	survey_stepped(&reporting->survey, now_ms);
 	if (mesh_forwarding_pass(&reporting->forwarding, now_ms))
 		mesh_engine_timer_set(reporting->survey.engine, timer,
 				      now_ms + MESH_FORWARDING_DELAY_MS);
