@@ -19,8 +19,10 @@ static void link_judge(const struct mesh_asking *asking, int index, struct check
 {
 	const struct mesh_asked *asked = &asking->asked[index];
 	const char *netdev = asking->links[index].about.netdev;
+	struct mesh_asked_cable cable;
 
-	if (asked->num_heard || asked->error) {
+	mesh_cable_find(asking, index, &cable);
+	if (asked->error || cable.far >= MESH_CABLE_LOOP) {
 		neighbours_judge(asking, index, result);
 		return;
 	}

@@ -14,6 +14,7 @@ struct judged {
 	const struct mesh_neighbour *ours;
 	const struct mesh_heard *heard;
 	struct check_result *result;
+	int half; /* our NIC that is the other half of the cable, or -1 */
 	const struct mesh_asking *asking;
 };
 
@@ -71,43 +72,6 @@ static void speed_judge(const struct judged *judged)
 }
 
 /* The first address of each is the one that its endpoint is bound to. */
-static bool subnet_shared(const struct mesh_neighbour *ours, const struct mesh_neighbour *theirs,
-			  struct mesh_addr *local, struct mesh_addr *remote)
-{
-	mesh_neighbour_addr_get(&ours->addrs[0], local);
-	mesh_neighbour_addr_get(&theirs->addrs[0], remote);
-	return mesh_addr_same_subnet(local, remote);
-}
-
-/*
- * A port may be several NICs, which all hear the other port's, with a subnet for each pair: ours
- * and theirs need none in common if each has a partner among our NICs and what they hear of that
- * node.
- */
-static bool halves_are_paired(const struct judged *judged)
-{
-	const struct mesh_neighbour *ours, *theirs = &judged->heard->about;
-	const struct mesh_asking *asking = judged->asking;
-	bool ours_paired = false, theirs_paired = false;
-	const struct mesh_neighbour *about;
-	struct mesh_addr local, remote;
-	int i, k;
-
-	for (i = 0; i < asking->num_links; i++) {
-		ours = &asking->links[i].about;
-		for (k = 0; k < asking->asked[i].num_heard; k++) {
-			about = &asking->asked[i].heard[k]->about;
-			if (asking->asked[i].heard[k]->error || about->node_id != theirs->node_id ||
-			    !about->num_addrs || !ours->num_addrs ||
-			    !subnet_shared(ours, about, &local, &remote))
-				continue;
-			ours_paired |= ours == judged->ours;
-			theirs_paired |= !strcmp(about->netdev, theirs->netdev);
-		}
-	}
-	return ours_paired && theirs_paired;
-}
-
 static void subnet_judge(const struct judged *judged)
 {
 	const struct mesh_neighbour *ours = judged->ours, *theirs = &judged->heard->about;
@@ -116,7 +80,9 @@ static void subnet_judge(const struct judged *judged)
 
 	if (!ours->num_addrs || !theirs->num_addrs)
 		return;
-	if (subnet_shared(ours, theirs, &local, &remote)) {
+	mesh_neighbour_addr_get(&ours->addrs[0], &local);
+	mesh_neighbour_addr_get(&theirs->addrs[0], &remote);
+	if (mesh_addr_same_subnet(&local, &remote)) {
 		if (!mesh_addr_equal(&local, &remote))
 			return;
 		check_say(judged->result, CHECK_FAIL,
@@ -127,8 +93,6 @@ static void subnet_judge(const struct judged *judged)
 			  "addresses for all nodes");
 		return;
 	}
-	if (halves_are_paired(judged))
-		return;
 	check_say(judged->result, CHECK_FAIL,
 		  "%s and %s of node %s are on one link, but %s and %s have no subnet in common",
 		  ours->netdev, theirs->netdev, theirs->node, mesh_addr_text_prefix(&local, here),
@@ -157,8 +121,10 @@ static void neighbour_judge(const struct judged *judged)
 
 	if (!version_judge(judged))
 		return;
-	check_say(judged->result, CHECK_PASS, "%s leads to %s of node %s", judged->ours->netdev,
-		  theirs->netdev, theirs->node);
+	check_say(judged->result, CHECK_PASS, "%s leads to %s of node %s%s%s", judged->ours->netdev,
+		  theirs->netdev, theirs->node,
+		  judged->half < 0 ? "" : "; the other half of this cable is ",
+		  judged->half < 0 ? "" : judged->asking->links[judged->half].about.netdev);
 	provider_judge(judged);
 	subnet_judge(judged);
 	mtu_judge(judged);
@@ -189,43 +155,55 @@ static void silence_judge(const struct mesh_asked *asked, const char *netdev,
 	}
 }
 
-/* The other NICs of this node that are heard here. Returns true if no other node is. */
-static bool own_judge(const struct mesh_asking *asking, int index, struct check_result *result)
+/* No other node answers, but another NIC of ours. */
+static void own_judge(const struct mesh_asking *asking, const struct mesh_asked_cable *cable,
+		      int index, struct check_result *result)
 {
-	int others;
-	const struct mesh_heard *own = mesh_asked_own(asking, index, &others);
+	const char *netdev = asking->links[index].about.netdev;
+	const char *other = asking->links[mesh_cable_other(asking, cable, index)].about.netdev;
 
-	if (!own)
-		return false;
-	if (others) {
-		check_say(result, CHECK_PASS, "%s and %s of this node are on one wire",
-			  asking->links[index].about.netdev, own->about.netdev);
-		return false;
+	if (cable->far == MESH_CABLE_LOOP) {
+		check_say(result, CHECK_FAIL, "both ends of this cable are on this node: %s and %s",
+			  netdev, other);
+		check_fix(result, "move one end to another node");
+		return;
 	}
-	check_say(result, CHECK_FAIL, "both ends of this cable are on this node: %s and %s",
-		  asking->links[index].about.netdev, own->about.netdev);
-	check_fix(result, "if they are two halves of one port, run `fi_mesh serve` on the node at "
-			  "its other end; if not, move one end to another node");
-	return true;
+	check_say(result, CHECK_WARN,
+		  "no node answers on %s: it and %s of this node hear each other", netdev, other);
+	check_fix(result,
+		  "if they are two halves of one port, run `fi_mesh serve` (or a job) on the node "
+		  "at its other end; if they are the ends of one cable, move one to another node");
 }
 
-/* Two of our NICs that hear one and the same NIC, and no other: a bridge, or a switch. */
-static void shared_judge(const struct mesh_asking *asking, int index, struct check_result *result)
+/* The node has fewer NICs there than we: a half of its port is missing, or there is a bridge. */
+static void left_over_judge(const struct mesh_asking *asking, const struct mesh_asked_cable *cable,
+			    int index, const struct mesh_neighbour *about,
+			    struct check_result *result)
 {
-	const struct mesh_neighbour *about;
-	int other = mesh_asked_shared(asking, index, &about);
+	int other = mesh_cable_other(asking, cable, index);
+	uint64_t port = mesh_neighbour_link_port(&asking->links[index]);
 
-	if (other < 0)
+	if (port && port == mesh_neighbour_link_port(&asking->links[other])) {
+		check_say(result, CHECK_WARN,
+			  "%s has no NIC at its other end: of the port of node %s only %s answers",
+			  asking->links[index].about.netdev, about->node, about->netdev);
+		check_fix(result,
+			  "on node %s: bring the other NIC of that port up, with an address in the "
+			  "subnet of %s",
+			  about->node, asking->links[index].about.netdev);
 		return;
-	check_say(result, CHECK_WARN,
-		  "%s and %s lead to one NIC, %s of node %s: two cables in one bridge, or "
-		  "both NICs on one switch",
-		  asking->links[index].about.netdev, asking->links[other].about.netdev,
-		  about->netdev, about->node);
-	check_fix(result,
-		  "on node %s: take the ports out of the bridge, so that each cable has a "
-		  "NIC and a subnet of its own",
-		  about->node);
+	}
+	check_say(
+		result, CHECK_WARN,
+		"%s and %s lead to one NIC, %s of node %s: two cables in one bridge, or both NICs "
+		"on one switch, or halves of one port, of which only one is up there",
+		asking->links[index].about.netdev, asking->links[other].about.netdev, about->netdev,
+		about->node);
+	check_fix(
+		result,
+		"on node %s: take the ports out of the bridge, so that each cable has a NIC and a "
+		"subnet of its own; bring up the other NIC of a port that has two",
+		about->node);
 }
 
 void neighbours_judge_down(const struct mesh_nic *nic, struct check_result *result)
@@ -236,21 +214,24 @@ void neighbours_judge_down(const struct mesh_nic *nic, struct check_result *resu
 
 void neighbours_judge(const struct mesh_asking *asking, int index, struct check_result *result)
 {
-	const struct mesh_asked *asked = &asking->asked[index];
-	int i;
+	const struct mesh_neighbour *ours = &asking->links[index].about;
+	const struct mesh_heard *node, *partner;
+	struct mesh_asked_cable cable;
+	int at = 0;
 
-	if (!asked->num_heard) {
-		silence_judge(asked, asking->links[index].about.netdev, result);
-		return;
-	}
-	if (own_judge(asking, index, result))
-		return;
-	for (i = 0; i < asked->num_heard; i++) {
-		struct judged judged = {&asking->links[index].about, asked->heard[i], result,
-					asking};
-
-		if (!mesh_heard_is_own(asking, asked->heard[i]))
-			neighbour_judge(&judged);
-	}
-	shared_judge(asking, index, result);
+	mesh_cable_find(asking, index, &cable);
+	if (!asking->asked[index].num_heard || cable.far == MESH_CABLE_SILENT)
+		silence_judge(&asking->asked[index], ours->netdev, result);
+	else if (!cable.num_heard)
+		own_judge(asking, &cable, index, result);
+	else
+		while ((node = mesh_cable_node_next(&cable, &at))) {
+			partner = mesh_cable_partner(asking, &cable, index, node);
+			if (!partner)
+				left_over_judge(asking, &cable, index, &node->about, result);
+			else
+				neighbour_judge(&(struct judged){
+					ours, partner, result,
+					mesh_cable_half(asking, &cable, index), asking});
+		}
 }

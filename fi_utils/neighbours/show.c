@@ -91,6 +91,44 @@ static void silent_row_add(struct output_table *rows, const char *netdev, const 
 		output_table_text(rows, "-");
 }
 
+/* A row for each node at the other end, with the NIC there that belongs to ours. */
+static void nic_rows_add(struct output_table *rows, const struct mesh_asking *asking, int index)
+{
+	const char *netdev = asking->links[index].about.netdev;
+	const struct mesh_asked *asked = &asking->asked[index];
+	const struct mesh_heard *node, *partner;
+	struct mesh_asked_cable cable;
+	int i, at = 0;
+
+	mesh_cable_find(asking, index, &cable);
+	if (!asked->num_heard || cable.far < MESH_CABLE_LOOP) {
+		silent_row_add(rows, netdev, "no answer");
+		return;
+	}
+	for (i = 0; i < asked->num_heard && cable.far == MESH_CABLE_LOOP; i++)
+		row_add(rows, netdev, asked->heard[i]);
+	while ((node = mesh_cable_node_next(&cable, &at))) {
+		partner = mesh_cable_partner(asking, &cable, index, node);
+		row_add(rows, netdev, partner ? partner : node);
+	}
+}
+
+static void halves_print(FILE *file, const struct mesh_asking *asking)
+{
+	struct mesh_asked_cable cable;
+	int i, k;
+
+	for (i = 0; i < asking->num_links; i++) {
+		mesh_cable_find(asking, i, &cable);
+		if (mesh_cable_half(asking, &cable, i) < 0 || cable.nics[0] != i)
+			continue;
+		for (k = 0; k < cable.num_nics; k++)
+			fprintf(file, "%s%s", k ? " and " : "",
+				asking->links[cable.nics[k]].about.netdev);
+		fprintf(file, ": the halves of one cable\n");
+	}
+}
+
 /* Prints what is wrong with the NICs whose link is down. */
 static void down_print(FILE *file, const struct mesh_nic_table *table)
 {
@@ -114,15 +152,10 @@ void neighbours_print(FILE *file, const struct mesh_asking *asking,
 						    "speed", "MTU",  "runs"};
 	struct output_table *rows = output_table_new(titles, COLUMNS);
 	bool wrong = false;
-	int i, k;
+	int i;
 
 	for (i = 0; i < asking->num_links; i++) {
-		const struct mesh_asked *asked = &asking->asked[i];
-
-		for (k = 0; k < asked->num_heard; k++)
-			row_add(rows, asking->links[i].about.netdev, asked->heard[k]);
-		if (!asked->num_heard)
-			silent_row_add(rows, asking->links[i].about.netdev, "no answer");
+		nic_rows_add(rows, asking, i);
 		wrong |= check_verdict_of(&results[i]) != CHECK_PASS;
 	}
 	for (i = 0; i < table->num_nics; i++) {
@@ -133,6 +166,7 @@ void neighbours_print(FILE *file, const struct mesh_asking *asking,
 		wrong = true;
 	}
 	output_table_end(rows, file, 0);
+	halves_print(file, asking);
 	if (wrong)
 		fprintf(file, "\n");
 	for (i = 0; i < asking->num_links; i++)
@@ -210,15 +244,18 @@ static json_t *nic_json(const struct mesh_asking *asking, int index,
 	const struct mesh_neighbour *about = &asking->links[index].about;
 	const struct mesh_asked *asked = &asking->asked[index];
 	json_t *list = json_array();
+	struct mesh_asked_cable cable;
 	int i;
 
+	mesh_cable_find(asking, index, &cable);
 	for (i = 0; i < asked->num_heard; i++)
 		list = output_json_append(list, neighbour_json(asked->heard[i]));
 	return output_json_join(check_json("link", about->netdev, result),
-				json_pack("{s:o, s:o, s:o, s:I, s:I, s:o}", "netdev",
-					  output_json_text(about->netdev), "addresses",
-					  addresses_json(about), "providers", providers_json(about),
-					  "mtu", (json_int_t)about->mtu, "speed_mbps",
+				json_pack("{s:o, s:i, s:o, s:o, s:I, s:I, s:o}", "netdev",
+					  output_json_text(about->netdev), "cable",
+					  cable.nics[0] + 1, "addresses", addresses_json(about),
+					  "providers", providers_json(about), "mtu",
+					  (json_int_t)about->mtu, "speed_mbps",
 					  (json_int_t)about->speed_mbps, "neighbours", list));
 }
 
@@ -229,9 +266,9 @@ static json_t *down_json(const struct mesh_nic *nic)
 
 	neighbours_judge_down(nic, &result);
 	json = output_json_join(check_json("link", nic->netdev, &result),
-				json_pack("{s:s, s:[], s:[], s:i, s:i, s:[]}", "netdev",
-					  nic->netdev, "addresses", "providers", "mtu", nic->mtu,
-					  "speed_mbps", 0, "neighbours"));
+				json_pack("{s:s, s:n, s:[], s:[], s:i, s:i, s:[]}", "netdev",
+					  nic->netdev, "cable", "addresses", "providers", "mtu",
+					  nic->mtu, "speed_mbps", 0, "neighbours"));
 	check_result_free(&result);
 	return json;
 }

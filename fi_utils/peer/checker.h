@@ -12,10 +12,10 @@
 #include <jansson.h>
 
 #include "common/finding.h"
+#include "neighbours/asking.h"
 #include "nic/addr.h"
 #include "nic/nic.h"
 #include "nic/path_choice.h"
-#include "peer/facing.h"
 #include "peer/self.h"
 #include "peer/stream.h"
 #include "peer/target.h"
@@ -64,7 +64,8 @@ struct peer_routes {
 struct peer_checker {
 	const struct peer_check_options *options;
 	struct peer_self self;
-	struct peer_facing facing[MESH_NICS_MAX]; /* beside self.table.nics */
+	struct mesh_neighbour_self about;
+	struct mesh_asking asking; /* what the neighbours have answered */
 	struct progress *progress;
 };
 
@@ -90,6 +91,19 @@ struct peer_link {
 	struct peer_stream stream;
 	struct peer_numbers numbers;
 };
+
+/** The cable of one of our NICs. Returns its index in checker->asking, or -1: it asked nobody. */
+int peer_cable_find(const struct peer_checker *checker, const struct mesh_nic *nic,
+		    struct mesh_asked_cable *cable);
+
+/** That node's NIC @netdev on the cable; NULL: the one that belongs to ours. NULL: there is none. */
+const struct mesh_heard *peer_cable_heard(const struct peer_checker *checker,
+					  const struct mesh_nic *nic, uint64_t node_id,
+					  const char *netdev);
+
+/** Any NIC at the other end, if possible the one that belongs to ours; NULL: nobody answers. */
+const struct mesh_heard *peer_cable_far(const struct peer_checker *checker,
+					const struct mesh_nic *nic);
 
 /** Checks one link: both ends, frames of full size, latency, bandwidth. */
 void peer_link_check(struct peer_link *link, struct check_result *result);

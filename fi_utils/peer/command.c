@@ -14,7 +14,7 @@
 #include "common/progress.h"
 #include "peer/checker.h"
 #include "peer/dial.h"
-#include "peer/facing.h"
+#include "peer/search.h"
 #include "peer/self.h"
 #include "peer/stream.h"
 #include "peer/wire.h"
@@ -301,7 +301,7 @@ static int peer_meet(struct peer_checker *checker, const struct peer_target *nam
 	int ret;
 
 	checker->progress = progress_begin("asking %s", target.text);
-	ret = peer_target_resolve(&target, checker->facing, checker->self.num_nics, &why);
+	ret = peer_target_resolve(&target, &checker->asking, &why);
 	if (ret) {
 		check_say(result, CHECK_FAIL,
 			  "%s is no neighbour that answers, and has no address: %s", target.text,
@@ -423,10 +423,11 @@ int command_check_peer(int argc, char **argv)
 	interrupt_catch();
 	checker->options = options;
 	totals.peers = options->json ? json_array() : NULL;
-	peer_facing_ask(&checker->self, checker->facing);
+	peer_neighbours_ask(&checker->self, &checker->about, &checker->asking);
 	for (i = 0; i < options->num_targets && !interrupt_happened(); i++)
 		peer_check(checker, &options->targets[i], &totals);
 	status = totals_end(checker, &totals);
+	mesh_asking_finish(&checker->asking);
 	peer_self_close(&checker->self);
 	free(checker);
 	return output_finish(who, status);

@@ -16,7 +16,6 @@
 #include "common/progress.h"
 #include "peer/checker.h"
 #include "peer/dial.h"
-#include "peer/facing.h"
 #include "peer/self.h"
 #include "peer/stream.h"
 #include "peer/wire.h"
@@ -161,22 +160,54 @@ static const struct mesh_nic *nic_of_subnet(const struct peer_checker *checker,
 	return NULL;
 }
 
-static const struct peer_facing *facing_of(const struct peer_checker *checker,
-					   const struct mesh_nic *nic)
+int peer_cable_find(const struct peer_checker *checker, const struct mesh_nic *nic,
+		    struct mesh_asked_cable *cable)
 {
-	int i;
+	int link = mesh_asking_link_find(&checker->asking, nic->ifindex);
 
-	for (i = 0; i < checker->self.num_nics; i++)
-		if (&checker->self.table.nics[i] == nic)
-			return &checker->facing[i];
+	if (link >= 0)
+		mesh_cable_find(&checker->asking, link, cable);
+	return link;
+}
+
+const struct mesh_heard *peer_cable_heard(const struct peer_checker *checker,
+					  const struct mesh_nic *nic, uint64_t node_id,
+					  const char *netdev)
+{
+	struct mesh_asked_cable cable;
+	int i, link = peer_cable_find(checker, nic, &cable);
+
+	for (i = 0; link >= 0 && i < cable.num_heard; i++) {
+		const struct mesh_heard *heard = cable.heard[i];
+
+		if (heard->error || heard->about.node_id != node_id)
+			continue;
+		if (!netdev)
+			return mesh_cable_partner(&checker->asking, &cable, link, heard);
+		if (!strcmp(heard->about.netdev, netdev))
+			return heard;
+	}
 	return NULL;
+}
+
+const struct mesh_heard *peer_cable_far(const struct peer_checker *checker,
+					const struct mesh_nic *nic)
+{
+	const struct mesh_heard *partner;
+	struct mesh_asked_cable cable;
+	int link = peer_cable_find(checker, nic, &cable);
+
+	if (link < 0 || !cable.num_heard)
+		return NULL;
+	partner = mesh_cable_partner(&checker->asking, &cable, link, cable.heard[0]);
+	return partner ? partner : cable.heard[0];
 }
 
 /* Adds to the error what the state of that NIC's cable shows. */
 static void cable_explain(const struct peer_checker *checker, const struct mesh_nic *nic,
 			  const char *addr, struct check_result *result)
 {
-	const struct peer_facing *facing = facing_of(checker, nic);
+	const struct mesh_heard *far = peer_cable_far(checker, nic);
 
 	if (!mesh_nic_has_carrier(nic)) {
 		check_seen(result, "%s has no carrier", nic->netdev);
@@ -188,7 +219,7 @@ static void cable_explain(const struct peer_checker *checker, const struct mesh_
 			  nic->netdev);
 		return;
 	}
-	if (!facing || !facing->num_heard) {
+	if (!far) {
 		check_seen(result,
 			   "%s has a carrier; the node at its far end does not identify itself",
 			   nic->netdev);
@@ -198,12 +229,12 @@ static void cable_explain(const struct peer_checker *checker, const struct mesh_
 			  addr, checker->options->port, MESH_NEIGHBOUR_PORT, nic->netdev);
 		return;
 	}
-	check_seen(result, "%s faces node %s (%s)", nic->netdev, facing->heard[0].peer,
-		   facing->heard[0].peer_netdev);
+	check_seen(result, "%s faces node %s (%s)", nic->netdev, far->about.node,
+		   far->about.netdev);
 	check_fix(result,
 		  "if %s is not node %s's, move the cable or change the address; if it is, let the "
 		  "firewall of node %s pass port %u",
-		  addr, facing->heard[0].peer, facing->heard[0].peer, checker->options->port);
+		  addr, far->about.node, far->about.node, checker->options->port);
 }
 
 void peer_explain(const struct peer_checker *checker, const struct mesh_addr *addr, int error,

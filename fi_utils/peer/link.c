@@ -20,7 +20,6 @@
 #include "common/subnet.h"
 #include "peer/checker.h"
 #include "peer/dial.h"
-#include "peer/facing.h"
 #include "peer/measure.h"
 #include "peer/stream.h"
 #include "peer/udp.h"
@@ -237,64 +236,16 @@ static void peer_mtu_check(struct peer_link *link, struct check_result *result)
 
 /* ---- who is at both ends ------------------------------------------------------------------ */
 
-static void wrong_cable_say(const struct peer_link *link, const struct peer_faced *heard,
-			    struct check_result *result)
-{
-	char remote[MESH_ADDR_TEXT_MAX];
-
-	check_say(result, CHECK_FAIL,
-		  "%s faces %s of node %s, not %s of node %s, which has the address of its subnet "
-		  "(%s)",
-		  link->nic->netdev, heard->peer_netdev, heard->peer, link->theirs->netdev,
-		  link->peer->name, mesh_addr_text(&link->remote, remote));
-	check_fix(result, "move the cable to the other port, or exchange the addresses");
-}
-
-static void cable_check(struct peer_link *link, struct check_result *result)
-{
-	long index = link->nic - link->checker->self.table.nics;
-	const struct peer_facing *facing = &link->checker->facing[index];
-
-	/* Its answer shows that the question was heard at the far end. */
-	if (peer_facing_find(facing, link->peer->hello.node_id, link->theirs->netdev))
-		check_say(result, CHECK_PASS, "cable %s - %s: %s faces node %s%s",
-			  link->nic->netdev, link->theirs->netdev, link->nic->netdev,
-			  link->peer->name,
-			  facing->num_heard > 1 ? " (a switch: others are there, too)" : "");
-	else if (facing->num_heard)
-		wrong_cable_say(link, &facing->heard[0], result);
-	else
-		check_say(
-			result, CHECK_UNKNOWN,
-			"which node %s faces could not be heard: %s; by its address it is node %s",
-			link->nic->netdev, facing->error ? strerror(-facing->error) : "no answer",
-			link->peer->name);
-}
-
-/* Another NIC of ours that hears the far NIC as well; NULL if there is none. */
-static const char *wire_sharer(const struct peer_link *link)
-{
-	const struct peer_self *self = &link->checker->self;
-	int i;
-
-	for (i = 0; i < self->num_nics; i++)
-		if (&self->table.nics[i] != link->nic &&
-		    peer_facing_find(&link->checker->facing[i], link->peer->hello.node_id,
-				     link->theirs->netdev))
-			return self->table.nics[i].netdev;
-	return NULL;
-}
-
 /*
  * Two NICs on one wire, such as the halves of a DGX Spark's port, with a subnet each: Linux answers
  * ARP for both addresses on either NIC, and the first answer attracts all traffic.
  */
-static void wire_check(const struct peer_link *link, struct check_result *result)
+static void wire_check(const struct peer_link *link, const char *other, struct check_result *result)
 {
-	const char *netdev = link->nic->netdev, *other = wire_sharer(link);
+	const char *netdev = link->nic->netdev;
 	struct mesh_sysfs files;
 
-	if (!other || link->local.family != MESH_FAMILY_IPV4 || mesh_sysfs_open("/", &files))
+	if (link->local.family != MESH_FAMILY_IPV4 || mesh_sysfs_open("/", &files))
 		return;
 	if (!check_ipv4_setting(&files, netdev, "arp_ignore")) {
 		check_say(result, CHECK_WARN,
@@ -307,6 +258,51 @@ static void wire_check(const struct peer_link *link, struct check_result *result
 				  "net.ipv4.conf.all.arp_announce=2");
 	}
 	mesh_sysfs_close(&files);
+}
+
+static void wrong_cable_say(const struct peer_link *link, const struct mesh_heard *far,
+			    struct check_result *result)
+{
+	char remote[MESH_ADDR_TEXT_MAX];
+
+	check_say(result, CHECK_FAIL,
+		  "%s faces %s of node %s, not %s of node %s, which has the address of its subnet "
+		  "(%s)",
+		  link->nic->netdev, far->about.netdev, far->about.node, link->theirs->netdev,
+		  link->peer->name, mesh_addr_text(&link->remote, remote));
+	check_fix(result, "move the cable to the other port, or exchange the addresses");
+}
+
+static void cable_check(struct peer_link *link, struct check_result *result)
+{
+	const struct mesh_asking *asking = &link->checker->asking;
+	struct mesh_asked_cable cable = {.far = MESH_CABLE_SILENT};
+	int index = peer_cable_find(link->checker, link->nic, &cable);
+	const char *netdev = link->nic->netdev;
+	int half = -1, error = index < 0 ? -EADDRNOTAVAIL : asking->asked[index].error;
+
+	if (index >= 0)
+		half = mesh_cable_half(asking, &cable, index);
+	/* Its answer shows that the question was heard at the far end. */
+	if (peer_cable_heard(link->checker, link->nic, link->peer->hello.node_id,
+			     link->theirs->netdev))
+		check_say(result, CHECK_PASS, "cable %s - %s: %s faces node %s%s%s%s", netdev,
+			  link->theirs->netdev, netdev, link->peer->name,
+			  half < 0 ? "" : "; the other half of this cable is ",
+			  half < 0 ? "" : asking->links[half].about.netdev,
+			  cable.far == MESH_CABLE_SWITCH ? " (a switch: others are there, too)"
+							 : "");
+	else if (cable.num_heard)
+		wrong_cable_say(link, peer_cable_far(link->checker, link->nic), result);
+	else
+		check_say(
+			result, CHECK_UNKNOWN,
+			"which node %s faces could not be heard: %s; by its address it is node %s",
+			netdev, error ? strerror(-error) : "no answer", link->peer->name);
+	if (cable.num_nics > 1)
+		wire_check(link,
+			   asking->links[mesh_cable_other(asking, &cable, index)].about.netdev,
+			   result);
 }
 
 static void speeds_check(const struct peer_link *link, struct check_result *result)
@@ -357,10 +353,8 @@ void peer_link_check(struct peer_link *link, struct check_result *result)
 		     link->nic->netdev);
 	if (link_open(link, result))
 		return;
-	if (!link->routed) {
+	if (!link->routed)
 		cable_check(link, result);
-		wire_check(link, result);
-	}
 	speeds_check(link, result);
 	progress_say(link->checker->progress, "node %s: frames of full size over %s",
 		     link->peer->name, link->nic->netdev);

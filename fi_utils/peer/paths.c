@@ -11,7 +11,6 @@
 #include "common/subnet.h"
 #include "nic/nic.h"
 #include "peer/checker.h"
-#include "peer/facing.h"
 #include "peer/self.h"
 #include "peer/wire.h"
 #include "system/node.h"
@@ -146,17 +145,17 @@ static const struct mesh_check_nic *their_nic(const struct peer *peer, const cha
 
 /* Reports why two NICs on one cable have no path. */
 static void unused_cable_say(const struct peer_checker *checker, const struct peer *peer, int index,
-			     const struct peer_faced *cable, struct check_result *result)
+			     const struct mesh_heard *far, struct check_result *result)
 {
 	const struct mesh_nic *nic = &checker->self.table.nics[index];
-	const struct mesh_check_nic *theirs = their_nic(peer, cable->peer_netdev);
+	const struct mesh_check_nic *theirs = their_nic(peer, far->about.netdev);
 	char local[MESH_ADDR_TEXT_MAX], remote[MESH_ADDR_TEXT_MAX];
 	struct mesh_addr addr;
 
 	if (!theirs) {
 		check_say(result, CHECK_FAIL,
 			  "%s faces %s of node %s, which does not carry the mesh there",
-			  nic->netdev, cable->peer_netdev, peer->name);
+			  nic->netdev, far->about.netdev, peer->name);
 		check_fix(result, "`fi_mesh nics` on node %s says why", peer->name);
 		return;
 	}
@@ -185,19 +184,19 @@ static void unused_cable_say(const struct peer_checker *checker, const struct pe
 static void nic_say(const struct peer_checker *checker, const struct peer *peer, int index,
 		    struct check_result *result)
 {
-	const struct peer_facing *facing = &checker->facing[index];
-	const struct peer_faced *cable = peer_facing_find(facing, peer->hello.node_id, NULL);
 	const struct mesh_nic *nic = &checker->self.table.nics[index];
+	const struct mesh_heard *far = peer_cable_heard(checker, nic, peer->hello.node_id, NULL);
 	struct mesh_addr subnet = mesh_subnet_of(&nic->source);
 	char text[MESH_ADDR_TEXT_MAX];
 
-	if (cable) {
-		unused_cable_say(checker, peer, index, cable, result);
+	if (far) {
+		unused_cable_say(checker, peer, index, far, result);
 		return;
 	}
-	if (facing->num_heard)
+	far = peer_cable_far(checker, nic);
+	if (far)
 		check_say(result, CHECK_PASS, "not %s: it faces node %s (%s)", nic->netdev,
-			  facing->heard[0].peer, facing->heard[0].peer_netdev);
+			  far->about.node, far->about.netdev);
 	else if (mesh_addr_is_link_local(&nic->source))
 		check_say(result, CHECK_PASS,
 			  "not %s: the node at its far end does not identify itself", nic->netdev);
@@ -245,6 +244,13 @@ static void none_say(const struct peer_checker *checker, const struct peer *peer
 		  "without one, ranks or `fi_mesh serve --relay` on the nodes between relay");
 }
 
+static bool can_ask(const struct peer_checker *checker, const struct mesh_nic *nic)
+{
+	int link = mesh_asking_link_find(&checker->asking, nic->ifindex);
+
+	return link >= 0 && !checker->asking.asked[link].error;
+}
+
 /*
  * Link-local addresses share one subnet on all cables. Of their pairs only those are paths whose
  * NICs are on one cable: the plugin finds these by trying, and here the neighbours have said it.
@@ -252,11 +258,11 @@ static void none_say(const struct peer_checker *checker, const struct peer *peer
 static bool pair_is_on_cable(const struct peer_checker *checker, const struct peer *peer,
 			     const struct mesh_path_candidate *pair)
 {
-	const struct peer_facing *facing = &checker->facing[pair->local];
+	const struct mesh_nic *nic = &checker->self.table.nics[pair->local];
 
-	return !mesh_addr_is_link_local(&checker->self.table.nics[pair->local].source) ||
-	       facing->error ||
-	       peer_facing_find(facing, peer->hello.node_id, peer->hello.nics[pair->remote].netdev);
+	return !mesh_addr_is_link_local(&nic->source) || !can_ask(checker, nic) ||
+	       peer_cable_heard(checker, nic, peer->hello.node_id,
+				peer->hello.nics[pair->remote].netdev);
 }
 
 static void pairs_keep(const struct peer_checker *checker, const struct peer *peer,
@@ -269,7 +275,8 @@ static void pairs_keep(const struct peer_checker *checker, const struct peer *pe
 		pair = choice->candidates[i];
 		if (!pair_is_on_cable(checker, peer, &pair))
 			continue;
-		if (pair.reason == MESH_PATH_WHY_LINK_LOCAL && !checker->facing[pair.local].error)
+		if (pair.reason == MESH_PATH_WHY_LINK_LOCAL &&
+		    can_ask(checker, &checker->self.table.nics[pair.local]))
 			pair.reason = MESH_PATH_WHY_CABLE;
 		choice->candidates[kept++] = pair;
 	}

@@ -76,25 +76,26 @@ int peer_target_parse(const char *text, struct peer_target *target, const char *
 
 /* ---- names -------------------------------------------------------------------------------- */
 
-static bool neighbour_find(struct peer_target *target, const struct peer_facing *facing, int num)
+static bool neighbour_find(struct peer_target *target, const struct mesh_asking *asking)
 {
-	int i, k;
+	const struct mesh_heard *heard;
+	struct mesh_heard_at at = {0};
 
-	for (i = 0; i < num; i++)
-		for (k = 0; k < facing[i].num_heard; k++)
-			if (!strcmp(facing[i].heard[k].peer, target->text) &&
-			    target->num_addrs < PEER_TARGET_ADDRS_MAX)
-				target->addrs[target->num_addrs++] = facing[i].heard[k].from;
+	while (target->num_addrs < PEER_TARGET_ADDRS_MAX &&
+	       (heard = mesh_asking_heard_next(asking, 0, 0, &at))) {
+		if (!strcmp(heard->about.node, target->text))
+			target->addrs[target->num_addrs++] = heard->from;
+	}
 	return target->num_addrs > 0;
 }
 
-int peer_target_resolve(struct peer_target *target, const struct peer_facing *facing, int num,
+int peer_target_resolve(struct peer_target *target, const struct mesh_asking *asking,
 			const char **why)
 {
 	struct addrinfo hints = {.ai_socktype = SOCK_STREAM}, *found, *entry;
 	int ret;
 
-	if (target->num_addrs || neighbour_find(target, facing, num))
+	if (target->num_addrs || neighbour_find(target, asking))
 		return 0;
 	ret = getaddrinfo(target->text, NULL, &hints, &found);
 	if (ret) {

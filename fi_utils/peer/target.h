@@ -6,7 +6,7 @@
 #include <stdint.h>
 
 #include "nic/addr.h"
-#include "peer/facing.h"
+#include "neighbours/asking.h"
 
 /* A host name (RFC 1035) fits. */
 #define PEER_TARGET_TEXT_MAX 256
@@ -32,12 +32,12 @@ int peer_target_parse(const char *text, struct peer_target *target, const char *
  * Finds the addresses of a name: that of the neighbour which calls itself so, or else what the
  * resolver says. Does nothing for an address. May wait for the resolver.
  *
- * @facing: @num of them, as heard
+ * @asking: what the neighbours have answered
  * @why: what the resolver says; written on an error only
  *
  * Returns 0 or -ENOENT.
  */
-int peer_target_resolve(struct peer_target *target, const struct peer_facing *facing, int num,
+int peer_target_resolve(struct peer_target *target, const struct mesh_asking *asking,
 			const char **why);
 
 #endif

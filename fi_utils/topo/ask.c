@@ -173,8 +173,8 @@ static bool shares_subnet(const struct topo_nic *nic, const struct topo_nic *oth
 }
 
 /*
- * No end of a cable that is down answers the other one: if two NICs without link are all that is on
- * a subnet, they are its ends.
+ * A NIC that is down answers nobody: if one other NIC is all that is on its subnet, the two are the
+ * ends of a cable, or of a half of one.
  */
 static void down_wire(struct topo_map *map)
 {
@@ -191,7 +191,7 @@ static void down_wire(struct topo_map *map)
 			num++;
 			found = k;
 		}
-		if (num == 1 && map->nics[found].state == TOPO_DOWN)
+		if (num == 1)
 			topo_map_wire(map, i, found);
 	}
 }

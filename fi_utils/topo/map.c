@@ -267,58 +267,56 @@ static int wires_locate(const struct topo_map *map, struct located_nic *located)
 	return num;
 }
 
-/*
- * Puts the NICs of a wire in pairs of one half each, if equally many of just two nodes share it.
- * Those of the first node come first, and a node's are in order. Returns true if they are halves.
- */
-static bool wire_pair(const struct topo_map *map, struct located_nic *wire, int num)
+/* The other end of its cable has fewer NICs. */
+static void left_over_note(struct topo_map *map, int nic, int far)
 {
-	struct located_nic ordered[2 * MESH_NICS_MAX];
-	int i, k, half = num / 2;
-
-	if (num % 2 || num < 4 || num > 2 * MESH_NICS_MAX)
-		return false;
-	for (i = 1; i < num; i++) {
-		if (map->nics[wire[i].nic].node != map->nics[wire[i < half ? 0 : half].nic].node)
-			return false;
-	}
-	if (map->nics[wire[0].nic].node == map->nics[wire[half].nic].node)
-		return false;
-	for (i = 0; i < half; i++) {
-		for (k = half;
-		     k < num && (wire[k].nic < 0 || !same_subnet(map, &wire[i], &wire[k])); k++)
-			;
-		ordered[2 * i] = wire[i];
-		ordered[2 * i + 1] = (struct located_nic){.nic = -1};
-		if (k < num && !mesh_addr_is_link_local(&wire[k].subnet)) {
-			ordered[2 * i + 1] = wire[k];
-			wire[k].nic = -1;
-		}
-	}
-	for (i = 0, k = half; i < half; i++) {
-		for (; k < num && wire[k].nic < 0; k++)
-			;
-		if (ordered[2 * i + 1].nic < 0)
-			ordered[2 * i + 1] = wire[k++];
-	}
-	memcpy(wire, ordered, (size_t)num * sizeof(*wire));
-	return true;
+	if (!*map->nics[nic].note)
+		snprintf(map->nics[nic].note, sizeof(map->nics[nic].note), "%s, no NIC of its own",
+			 map->nodes[map->nics[far].node].name);
 }
 
-/* Adds the links of the wire located[first] .. located[last - 1]: one, or its halves. */
-static int wire_add(struct topo_map *map, struct located_nic *located, int first, int last,
-		    int *num_members)
+/* Adds the halves of a cable: @ours NICs of one node, which come first, and @theirs of another. */
+static int halves_add(struct topo_map *map, struct located_nic *nics, int ours, int theirs,
+		      int *num_members)
 {
-	int i, ret = 0, cable = map->num_links;
+	struct mesh_addr addrs[2 * MESH_NICS_MAX];
+	int partners[MESH_NICS_MAX], i, ret = 0, cable = map->num_links;
+	struct located_nic pair[2];
 
-	if (!wire_pair(map, located + first, last - first))
-		return link_add(map, located, first, last, num_members);
-	for (i = first; i < last && !ret; i += 2) {
-		ret = link_add(map, located, i, i + 2, num_members);
+	for (i = 0; i < ours + theirs; i++)
+		addrs[i] = map->nics[nics[i].nic].addr;
+	mesh_addr_pair(addrs, ours, addrs + ours, theirs, partners);
+	for (i = 0; i < ours && !ret; i++) {
+		if (partners[i] < 0) {
+			left_over_note(map, nics[i].nic, nics[ours].nic);
+			continue;
+		}
+		pair[0] = nics[i];
+		pair[1] = nics[ours + partners[i]];
+		ret = link_add(map, pair, 0, 2, num_members);
 		if (!ret)
 			map->links[map->num_links - 1].cable = cable;
 	}
+	for (i = ours; i < ours + theirs; i++) {
+		if (map->nics[nics[i].nic].link < 0)
+			left_over_note(map, nics[i].nic, nics[0].nic);
+	}
 	return ret;
+}
+
+/* Adds the links of the wire located[first] .. located[last - 1]: halves if it joins two nodes. */
+static int wire_add(struct topo_map *map, struct located_nic *located, int first, int last,
+		    int *num_members)
+{
+	const struct topo_nic *nics = map->nics;
+	int mid = first;
+
+	while (mid < last && nics[located[mid].nic].node == nics[located[first].nic].node)
+		mid++;
+	if (mid == last || mid - first > MESH_NICS_MAX || last - mid > MESH_NICS_MAX ||
+	    nics[located[mid].nic].node != nics[located[last - 1].nic].node)
+		return link_add(map, located, first, last, num_members);
+	return halves_add(map, located + first, mid - first, last - mid, num_members);
 }
 
 static bool same_wire(const struct topo_map *map, const struct located_nic *a,

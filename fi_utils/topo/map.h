@@ -97,9 +97,8 @@ int topo_map_join(struct topo_map *map);
 void topo_map_wire(struct topo_map *map, int a, int b);
 
 /**
- * Joins NICs on the same wire, after all were noted. Where equally many of just two nodes share
- * one, they are the halves of a cable: those on one subnet belong to each other, the others in
- * their order.
+ * Joins NICs on the same wire, after all were noted. Where just two nodes share one, they are the
+ * halves of a cable: those on one subnet belong to each other, the others in their order.
  *
  * Returns as topo_map_join() does.
  */

@@ -202,7 +202,8 @@ static bool reason_none(const struct topo_map *map, const struct side *local,
 			 mesh_addr_text_prefix(&map->links[link].subnet, text));
 	else
 		snprintf(path->reason, sizeof(path->reason),
-			 NO_PATH "no common subnet; ranks on nodes between may relay");
+			 NO_PATH "no %scommon subnet; ranks on nodes between may relay",
+			 map->asked ? "cable with a " : "");
 	return true;
 }
 
@@ -329,6 +330,21 @@ static bool routed_find(const struct topo_map *map, struct topo_path *path)
 	return true;
 }
 
+/* Two NICs may share a subnet, and no cable. */
+static void cabled_keep(const struct topo_map *map, const struct side *local,
+			const struct side *remote, struct mesh_path_choice *choice)
+{
+	int i, a, b, kept = 0;
+
+	for (i = 0; i < choice->num_candidates; i++) {
+		a = map->nics[local->nics[choice->candidates[i].local]].link;
+		b = map->nics[remote->nics[choice->candidates[i].remote]].link;
+		if (a >= 0 && b >= 0 && topo_link_is_half_of(map, a, b))
+			choice->candidates[kept++] = choice->candidates[i];
+	}
+	choice->num_candidates = kept;
+}
+
 /*
  * Finds the direct path, a route of the kernel, or the reason why there is none. Returns false if
  * relays may help, or replace that route.
@@ -345,6 +361,8 @@ static bool direct_find(const struct topo_map *map, int from, int to, struct top
 	side_fill(map, from, &local);
 	side_fill(map, to, &remote);
 	mesh_path_choose(local.endpoints, local.num, remote.endpoints, remote.num, &hints, &choice);
+	if (map->asked)
+		cabled_keep(map, &local, &remote, &choice);
 	if (!choice.num_candidates && (wire_find(map, path) || routed_find(map, path)))
 		return !path->replaceable;
 	if (!choice.num_candidates)

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* asking.c - asks on each of our NICs which node is there; what the answers say. */
 #include <errno.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,8 +22,6 @@ static const uint64_t due_ms[] = {0, 50, 200, 1000};
 #define QUESTIONS ((int)(sizeof(due_ms) / sizeof(due_ms[0])) - 1)
 /* Datagrams taken in one call. */
 #define TAKE_MAX 64
-/* Neighbours that are named for each of our NICs; a switch may have many more. */
-#define NAMED_MAX 3
 
 /* ---- sockets ------------------------------------------------------------------------------- */
 
@@ -287,26 +284,28 @@ static struct mesh_heard *heard_place(struct mesh_asked *asked,
 	return asked->heard[i];
 }
 
-static struct mesh_asked *asked_find(struct mesh_asking *asking, unsigned int ifindex)
+int mesh_asking_link_find(const struct mesh_asking *asking, unsigned int ifindex)
 {
 	int i;
 
 	for (i = 0; i < asking->num_links; i++) {
 		if (asking->asked[i].ifindex == ifindex)
-			return &asking->asked[i];
+			return i;
 	}
-	return NULL;
+	return -1;
 }
 
 static void answer_enter(struct mesh_asking *asking, const struct mesh_datagram *datagram,
 			 uint64_t now_ms)
 {
-	struct mesh_asked *asked = asked_find(asking, datagram->ifindex);
+	int link = mesh_asking_link_find(asking, datagram->ifindex);
+	struct mesh_asked *asked;
 	struct mesh_heard *heard;
 
-	if (!asked || (!datagram->error && (datagram->about.type != MESH_NEIGHBOUR_ANSWER ||
-					    datagram->about.token != asking->token)))
+	if (link < 0 || (!datagram->error && (datagram->about.type != MESH_NEIGHBOUR_ANSWER ||
+					      datagram->about.token != asking->token)))
 		return;
+	asked = &asking->asked[link];
 	heard = heard_place(asked, datagram);
 	if (!heard)
 		return;
@@ -395,146 +394,162 @@ bool mesh_heard_is_own(const struct mesh_asking *asking, const struct mesh_heard
 	return !heard->error && heard->about.node_id == asking->self->node_id;
 }
 
-const struct mesh_heard *mesh_asked_own(const struct mesh_asking *asking, int index, int *others)
+/* Two of our NICs share a wire if one hears the other, or both hear one NIC of another node. */
+static bool share_wire(const struct mesh_asking *asking, int a, int b)
 {
-	const struct mesh_asked *asked = &asking->asked[index];
-	const struct mesh_heard *own = NULL;
+	const struct mesh_asked *asked = &asking->asked[a];
 	int i;
 
-	*others = 0;
+	if (is_heard(asked, asking->self->node_id, asking->links[b].about.netdev) ||
+	    is_heard(&asking->asked[b], asking->self->node_id, asking->links[a].about.netdev))
+		return true;
 	for (i = 0; i < asked->num_heard; i++) {
-		if (mesh_heard_is_own(asking, asked->heard[i]))
-			own = asked->heard[i];
-		else
-			++*others;
-	}
-	return own;
-}
+		const struct mesh_heard *heard = asked->heard[i];
 
-/* The only NIC of another node that is heard here, or NULL. */
-static const struct mesh_neighbour *only_neighbour(const struct mesh_asking *asking, int index)
-{
-	const struct mesh_asked *asked = &asking->asked[index];
-	const struct mesh_heard *only = NULL;
-	int i;
-
-	for (i = 0; i < asked->num_heard; i++) {
-		if (mesh_heard_is_own(asking, asked->heard[i]))
-			continue;
-		if (only || asked->heard[i]->error)
-			return NULL;
-		only = asked->heard[i];
-	}
-	return only ? &only->about : NULL;
-}
-
-int mesh_asked_shared(const struct mesh_asking *asking, int index,
-		      const struct mesh_neighbour **about)
-{
-	int i;
-
-	*about = only_neighbour(asking, index);
-	for (i = 0; *about && i < asking->num_links; i++) {
-		if (i != index && is_heard(&asking->asked[i], (*about)->node_id, (*about)->netdev))
-			return i;
-	}
-	return -1;
-}
-
-/* ---- words --------------------------------------------------------------------------------- */
-
-struct words {
-	char *text;
-	size_t size, used;
-};
-
-__attribute__((format(printf, 2, 3))) static void words_add(struct words *words, const char *format,
-							    ...)
-{
-	va_list args;
-	int n;
-
-	if (words->used >= words->size)
-		return;
-	va_start(args, format);
-	n = vsnprintf(words->text + words->used, words->size - words->used, format, args);
-	va_end(args);
-	if (n > 0)
-		words->used += (size_t)n;
-}
-
-static void clause_begin(struct words *words)
-{
-	words_add(words, "%s", words->used ? "; " : "Neighbours: ");
-}
-
-static void neighbour_add(struct words *words, const struct mesh_neighbour *ours,
-			  const struct mesh_heard *heard)
-{
-	const struct mesh_neighbour *theirs = &heard->about;
-
-	clause_begin(words);
-	words_add(words, "%s leads to node %s", ours->netdev, theirs->node);
-	if (!heard->error)
-		words_add(words, " (%s)", theirs->netdev);
-	if (heard->error || theirs->protocol != ours->protocol) {
-		words_add(words, ", which has another version, nccl-net-mesh %s", theirs->product);
-		return;
-	}
-	if (theirs->mtu && ours->mtu && theirs->mtu != ours->mtu)
-		words_add(words, ", whose MTU is %u, that of %s is %u", theirs->mtu, ours->netdev,
-			  ours->mtu);
-}
-
-/* A NIC before @index is the other end of its cable, and has heard it. */
-static bool is_said(const struct mesh_asking *asking, int index, const char *netdev)
-{
-	int i;
-
-	for (i = 0; i < index; i++) {
-		if (!strcmp(asking->links[i].about.netdev, netdev))
-			return is_heard(&asking->asked[i], asking->self->node_id,
-					asking->links[index].about.netdev);
+		if (!heard->error && !mesh_heard_is_own(asking, heard) &&
+		    is_heard(&asking->asked[b], heard->about.node_id, heard->about.netdev))
+			return true;
 	}
 	return false;
 }
 
-static void nic_add(struct words *words, const struct mesh_asking *asking, int index)
+/* Of another version only the name is known. */
+static bool is_same_node(const struct mesh_heard *a, const struct mesh_heard *b)
 {
-	const struct mesh_asked *asked = &asking->asked[index];
-	const struct mesh_neighbour *ours = &asking->links[index].about, *about;
-	int others, other, i, named = 0;
-	const struct mesh_heard *own = mesh_asked_own(asking, index, &others);
-
-	if (!asked->num_heard) {
-		clause_begin(words);
-		words_add(words, "%s has no answer", ours->netdev);
-	} else if (own && !others && !is_said(asking, index, own->about.netdev)) {
-		clause_begin(words);
-		words_add(words, "both ends of one cable are on this node: %s and %s", ours->netdev,
-			  own->about.netdev);
-	}
-	for (i = 0; i < asked->num_heard && named < NAMED_MAX; i++) {
-		if (mesh_heard_is_own(asking, asked->heard[i]))
-			continue;
-		neighbour_add(words, ours, asked->heard[i]);
-		named++;
-	}
-	if (others > named)
-		words_add(words, " and %d more", others - named);
-	other = mesh_asked_shared(asking, index, &about);
-	if (other > index)
-		words_add(words, ", and so does %s: two cables lead to one NIC",
-			  asking->links[other].about.netdev);
+	if (a->error || b->error)
+		return !strcmp(a->about.node, b->about.node);
+	return a->about.node_id == b->about.node_id;
 }
 
-const char *mesh_asking_words(const struct mesh_asking *asking, char *text, size_t size)
+/* In the order of the NICs, which is that of the cable's halves at either end. */
+static void cable_hear(struct mesh_asked_cable *cable, const struct mesh_heard *heard)
 {
-	struct words words = {text, size, 0};
 	int i;
 
-	*text = '\0';
-	for (i = 0; i < asking->num_links; i++)
-		nic_add(&words, asking, i);
-	return text;
+	for (i = 0; i < cable->num_heard; i++) {
+		if (is_same_node(cable->heard[i], heard) &&
+		    !strcmp(cable->heard[i]->about.netdev, heard->about.netdev))
+			return;
+	}
+	if (i == MESH_HEARD_MAX)
+		return;
+	for (cable->num_heard++; i && cable->heard[i - 1]->about.nic > heard->about.nic; i--)
+		cable->heard[i] = cable->heard[i - 1];
+	cable->heard[i] = heard;
+}
+
+static uint64_t port_of(const struct mesh_asking *asking, int index)
+{
+	return mesh_neighbour_link_port(&asking->links[index]);
+}
+
+static enum mesh_cable_far far_of(const struct mesh_asking *asking,
+				  const struct mesh_asked_cable *cable)
+{
+	uint64_t port, first = port_of(asking, cable->nics[0]);
+	int i, at = 0;
+	enum mesh_cable_far far = MESH_CABLE_SILENT;
+
+	if (mesh_cable_node_next(cable, &at))
+		return mesh_cable_node_next(cable, &at) ? MESH_CABLE_SWITCH : MESH_CABLE_LEADS;
+	for (i = 1; i < cable->num_nics; i++) {
+		port = port_of(asking, cable->nics[i]);
+		if (!first || !port)
+			far = MESH_CABLE_UNSURE;
+		else if (first != port)
+			return MESH_CABLE_LOOP;
+	}
+	return far;
+}
+
+void mesh_cable_find(const struct mesh_asking *asking, int index, struct mesh_asked_cable *cable)
+{
+	uint32_t nics = 1u << index, before;
+	int i, k;
+
+	do {
+		before = nics;
+		for (i = 0; i < asking->num_links; i++) {
+			for (k = 0; k < asking->num_links; k++) {
+				if (nics >> i & 1 && share_wire(asking, i, k))
+					nics |= 1u << k;
+			}
+		}
+	} while (nics != before);
+	cable->num_nics = cable->num_heard = 0;
+	for (i = 0; i < asking->num_links; i++) {
+		if (!(nics >> i & 1))
+			continue;
+		cable->nics[cable->num_nics++] = i;
+		for (k = 0; k < asking->asked[i].num_heard; k++) {
+			if (!mesh_heard_is_own(asking, asking->asked[i].heard[k]))
+				cable_hear(cable, asking->asked[i].heard[k]);
+		}
+	}
+	cable->far = far_of(asking, cable);
+}
+
+int mesh_cable_other(const struct mesh_asking *asking, const struct mesh_asked_cable *cable,
+		     int index)
+{
+	int i, other = -1;
+
+	for (i = 0; i < cable->num_nics; i++) {
+		if (cable->nics[i] != index &&
+		    (other < 0 || port_of(asking, other) == port_of(asking, index)))
+			other = cable->nics[i];
+	}
+	return other;
+}
+
+int mesh_cable_half(const struct mesh_asking *asking, const struct mesh_asked_cable *cable,
+		    int index)
+{
+	return cable->far == MESH_CABLE_LEADS && cable->num_heard >= cable->num_nics
+		       ? mesh_cable_other(asking, cable, index)
+		       : -1;
+}
+
+const struct mesh_heard *mesh_cable_node_next(const struct mesh_asked_cable *cable, int *at)
+{
+	int i;
+
+	for (; *at < cable->num_heard; ++*at) {
+		for (i = 0; i < *at && !is_same_node(cable->heard[i], cable->heard[*at]); i++)
+			continue;
+		if (i == *at)
+			return cable->heard[(*at)++];
+	}
+	return NULL;
+}
+
+static struct mesh_addr addr_of(const struct mesh_neighbour *about)
+{
+	struct mesh_addr addr = {.family = MESH_FAMILY_NONE};
+
+	if (about->num_addrs)
+		mesh_neighbour_addr_get(&about->addrs[0], &addr);
+	return addr;
+}
+
+const struct mesh_heard *mesh_cable_partner(const struct mesh_asking *asking,
+					    const struct mesh_asked_cable *cable, int index,
+					    const struct mesh_heard *node)
+{
+	struct mesh_addr ours[MESH_NICS_MAX], theirs[MESH_HEARD_MAX];
+	const struct mesh_heard *of_node[MESH_HEARD_MAX] = {NULL};
+	int partners[MESH_NICS_MAX], i, num = 0;
+
+	for (i = 0; i < cable->num_nics; i++)
+		ours[i] = addr_of(&asking->links[cable->nics[i]].about);
+	for (i = 0; i < cable->num_heard; i++) {
+		if (!is_same_node(cable->heard[i], node))
+			continue;
+		theirs[num] = addr_of(&cable->heard[i]->about);
+		of_node[num++] = cable->heard[i];
+	}
+	mesh_addr_pair(ours, cable->num_nics, theirs, num, partners);
+	for (i = 0; cable->nics[i] != index; i++)
+		continue;
+	return partners[i] < 0 ? NULL : of_node[partners[i]];
 }

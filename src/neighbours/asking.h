@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * asking.h - asks on each of our NICs which node is there, keeps the answers, and says what they
- * mean for our cables, also in words. It runs in an engine. Without one, the caller waits on the
+ * mean for our cables. It runs in an engine. Without one, the caller waits on the
  * sockets and until the next question is due.
  */
 #ifndef MESH_NEIGHBOURS_ASKING_H
@@ -127,31 +127,54 @@ void mesh_asking_send_all(struct mesh_asking *asking, const void *datagram, size
 /** True if the answer is one of this node: a cable, or a switch, leads back. */
 bool mesh_heard_is_own(const struct mesh_asking *asking, const struct mesh_heard *heard);
 
-/**
- * Both ends of the cable of our NIC @index are on this node: another of our NICs has answered, and
- * no other node.
- *
- * @others: receives the number of other nodes' NICs that have answered
- *
- * Returns what our other NIC has answered, or NULL. If *@others is not 0, the two NICs share a wire
- * with other nodes.
+/** The index of our NIC with this ifindex, or -1. */
+int mesh_asking_link_find(const struct mesh_asking *asking, unsigned int ifindex);
+
+enum mesh_cable_far {
+	MESH_CABLE_SILENT, /* no other node answers */
+	MESH_CABLE_UNSURE, /* only NICs of ours: both ends, or halves whose other end is silent */
+	MESH_CABLE_LOOP,   /* both ends are ports of this node */
+	MESH_CABLE_LEADS,  /* to one other node */
+	MESH_CABLE_SWITCH, /* to several */
+};
+
+/*
+ * A cable, or a switch, as this node sees it. Its end may be several NICs, which hear each other
+ * and all NICs of the other end: a port of a DGX Spark is two, the halves of the cable.
  */
-const struct mesh_heard *mesh_asked_own(const struct mesh_asking *asking, int index, int *others);
+struct mesh_asked_cable {
+	enum mesh_cable_far far;
+	int nics[MESH_NICS_MAX]; /* ours, as indices; num_nics */
+	int num_nics;
+	const struct mesh_heard
+		*heard[MESH_HEARD_MAX]; /* other nodes' NICs, each once; num_heard */
+	int num_heard;
+};
+
+/** Finds the cable of our NIC @index. */
+void mesh_cable_find(const struct mesh_asking *asking, int index, struct mesh_asked_cable *cable);
+
+/** Another of our NICs on the cable, of another port if that is known; -1: there is none. */
+int mesh_cable_other(const struct mesh_asking *asking, const struct mesh_asked_cable *cable,
+		     int index);
+
+/** The other half of a cable whose ends have several NICs each; -1: it has no halves. */
+int mesh_cable_half(const struct mesh_asking *asking, const struct mesh_asked_cable *cable,
+		    int index);
 
 /**
- * Two of our cables lead to one NIC, because their far ends are in one bridge, or on one switch.
+ * The NIC of the other end that belongs to ours: one on its subnet, or else one that belongs to
+ * none of ours.
  *
- * @about: receives that NIC
+ * @node: any NIC of the node that is meant
  *
- * Returns the index of our other NIC that hears it, or -1.
+ * Returns NULL if the node has fewer NICs there than we.
  */
-int mesh_asked_shared(const struct mesh_asking *asking, int index,
-		      const struct mesh_neighbour **about);
+const struct mesh_heard *mesh_cable_partner(const struct mesh_asking *asking,
+					    const struct mesh_asked_cable *cable, int index,
+					    const struct mesh_heard *node);
 
-/**
- * Writes where our cables lead, and what is wrong there, into @text of @size bytes: "Neighbours: ab
- * leads to node c (ca); ac has no answer". "" if there are no NICs. Returns @text.
- */
-const char *mesh_asking_words(const struct mesh_asking *asking, char *text, size_t size);
+/** The next node at the other end: a NIC of it. @at: 0 at first. NULL behind the last one. */
+const struct mesh_heard *mesh_cable_node_next(const struct mesh_asked_cable *cable, int *at);
 
 #endif

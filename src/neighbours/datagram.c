@@ -45,6 +45,14 @@ uint32_t mesh_neighbour_site_number(const char *site)
 	return *site ? mesh_checksum(site, strlen(site)) : 0;
 }
 
+static uint64_t port_of(const struct mesh_nic *nic)
+{
+	if (nic->port_id || nic->kind != MESH_NIC_PHYSICAL || !*nic->pci_path)
+		return nic->port_id;
+	/* A card whose functions share a port has ids for its ports. */
+	return mesh_hash_add(MESH_HASH_START, nic->pci_path, strlen(nic->pci_path));
+}
+
 void mesh_neighbour_link_describe(const struct mesh_neighbour_self *self,
 				  const struct mesh_nic *nic, int index, uint8_t providers,
 				  struct mesh_neighbour_link *link)
@@ -64,6 +72,7 @@ void mesh_neighbour_link_describe(const struct mesh_neighbour_self *self,
 	about->nic = (uint8_t)index;
 	about->providers = providers;
 	about->node_id = self->node_id;
+	about->token = port_of(nic);
 	about->mtu = (uint32_t)nic->mtu;
 	about->speed_mbps = (uint32_t)nic->speed_mbps;
 	memcpy(about->netdev, nic->netdev, sizeof(about->netdev));

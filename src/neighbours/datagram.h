@@ -18,8 +18,17 @@
 struct mesh_neighbour_link {
 	unsigned int ifindex;
 	struct mesh_addr ask_from;   /* IPv6 link-local, or IPv4 where it has none; else NONE */
-	struct mesh_neighbour about; /* all but type, token, job and processes */
+	struct mesh_neighbour about; /* all but type, job and processes; token: below */
 };
+
+/**
+ * The port of the NIC: the same for all NICs of one; 0: not known. Each datagram has a token of its
+ * own, so this has its place in what the processes of a node send each other.
+ */
+static inline uint64_t mesh_neighbour_link_port(const struct mesh_neighbour_link *link)
+{
+	return link->about.token;
+}
 
 struct mesh_neighbour_self {
 	uint64_t node_id;

@@ -4,6 +4,8 @@
  * question, and its own questions.
  */
 #include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -21,6 +23,8 @@
 #define TAKE_BURST 4096
 /* In one call, which has the engine's lock. */
 #define TAKE_MAX 64
+/* Nodes that are named for each of our NICs; a switch may have many more. */
+#define NAMED_MAX 3
 
 /* ---- answers ------------------------------------------------------------------------------- */
 
@@ -257,6 +261,114 @@ static void answering_close(struct mesh_answering *answering)
 	for (i = 0; i < MESH_ANSWERING_SOCKETS; i++)
 		mesh_engine_unwatch(answering->engine, &answering->sockets[i].watch);
 	mesh_reporting_finish(&answering->reporting);
+}
+
+/* ---- words --------------------------------------------------------------------------------- */
+
+struct words {
+	char *text;
+	size_t size, used;
+};
+
+__attribute__((format(printf, 2, 3))) static void words_add(struct words *words, const char *format,
+							    ...)
+{
+	va_list args;
+	int n;
+
+	if (words->used >= words->size)
+		return;
+	va_start(args, format);
+	n = vsnprintf(words->text + words->used, words->size - words->used, format, args);
+	va_end(args);
+	if (n > 0)
+		words->used += (size_t)n;
+}
+
+static void clause_begin(struct words *words)
+{
+	words_add(words, "%s", words->used ? "; " : "Neighbours: ");
+}
+
+static void neighbour_add(struct words *words, const struct mesh_neighbour *ours,
+			  const struct mesh_heard *heard)
+{
+	const struct mesh_neighbour *theirs = &heard->about;
+
+	clause_begin(words);
+	words_add(words, "%s leads to node %s", ours->netdev, theirs->node);
+	if (!heard->error)
+		words_add(words, " (%s)", theirs->netdev);
+	if (heard->error || theirs->protocol != ours->protocol) {
+		words_add(words, ", which has another version, nccl-net-mesh %s", theirs->product);
+		return;
+	}
+	if (theirs->mtu && ours->mtu && theirs->mtu != ours->mtu)
+		words_add(words, ", whose MTU is %u, that of %s is %u", theirs->mtu, ours->netdev,
+			  ours->mtu);
+}
+
+static void node_add(struct words *words, const struct mesh_asking *asking,
+		     const struct mesh_asked_cable *cable, int index, const struct mesh_heard *node)
+{
+	const struct mesh_heard *partner = mesh_cable_partner(asking, cable, index, node);
+	int first = cable->nics[0];
+
+	neighbour_add(words, &asking->links[index].about, partner ? partner : node);
+	if (mesh_cable_half(asking, cable, index) >= 0 && index != first)
+		words_add(words, ", a half of the same cable as %s",
+			  asking->links[first].about.netdev);
+	else if (cable->num_heard < cable->num_nics && index == first)
+		words_add(words, ", and so does %s: two cables lead to one NIC",
+			  asking->links[mesh_cable_other(asking, cable, index)].about.netdev);
+}
+
+static void own_add(struct words *words, const struct mesh_asking *asking,
+		    const struct mesh_asked_cable *cable, int index)
+{
+	int other = mesh_cable_other(asking, cable, index);
+
+	if (index != cable->nics[0])
+		return; /* it is said */
+	clause_begin(words);
+	words_add(words,
+		  cable->far == MESH_CABLE_LOOP
+			  ? "both ends of one cable are on this node: %s and %s"
+			  : "%s and %s hear each other, and no other node",
+		  asking->links[index].about.netdev, asking->links[other].about.netdev);
+}
+
+static void nic_add(struct words *words, const struct mesh_asking *asking, int index)
+{
+	const struct mesh_heard *node;
+	struct mesh_asked_cable cable;
+	int at = 0, num = 0;
+
+	mesh_cable_find(asking, index, &cable);
+	if (!asking->asked[index].num_heard || cable.far == MESH_CABLE_SILENT) {
+		clause_begin(words);
+		words_add(words, "%s has no answer", asking->links[index].about.netdev);
+		return;
+	}
+	if (!cable.num_heard)
+		own_add(words, asking, &cable, index);
+	for (; (node = mesh_cable_node_next(&cable, &at)); num++) {
+		if (num < NAMED_MAX)
+			node_add(words, asking, &cable, index, node);
+	}
+	if (num > NAMED_MAX)
+		words_add(words, " and %d more", num - NAMED_MAX);
+}
+
+const char *mesh_asking_words(const struct mesh_asking *asking, char *text, size_t size)
+{
+	struct words words = {text, size, 0};
+	int i;
+
+	*text = '\0';
+	for (i = 0; i < asking->num_links; i++)
+		nic_add(&words, asking, i);
+	return text;
 }
 
 /* ---- searching ----------------------------------------------------------------------------- */

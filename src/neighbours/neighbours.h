@@ -122,4 +122,10 @@ MESH_HOLDS(process)
 void mesh_neighbours_doubt(struct mesh_neighbours *neighbours, uint64_t a, uint64_t b,
 			   uint64_t for_ms);
 
+/**
+ * Writes where our cables lead, and what is wrong there, into @text of @size bytes: "Neighbours: ab
+ * leads to node c (ca); ac has no answer". "" if there are no NICs. Returns @text.
+ */
+const char *mesh_asking_words(const struct mesh_asking *asking, char *text, size_t size);
+
 #endif

@@ -83,6 +83,27 @@ bool mesh_addr_same_subnet(const struct mesh_addr *a, const struct mesh_addr *b)
 	       (b_reaches && peer_is_possible(a, b));
 }
 
+void mesh_addr_pair(const struct mesh_addr *ours, int num_ours, const struct mesh_addr *theirs,
+		    int num_theirs, int *partners)
+{
+	uint64_t taken = 0;
+	int any, i, k;
+
+	for (i = 0; i < num_ours; i++)
+		partners[i] = -1;
+	for (any = 0; any <= 1; any++) {
+		for (i = 0; i < num_ours; i++) {
+			for (k = 0; k < num_theirs && partners[i] < 0; k++) {
+				if (taken >> k & 1 ||
+				    !(any || mesh_addr_same_subnet(&ours[i], &theirs[k])))
+					continue;
+				taken |= (uint64_t)1 << k;
+				partners[i] = k;
+			}
+		}
+	}
+}
+
 /* Reads a prefix length of at most @max bits. */
 static int prefix_len_parse(const char *text, size_t max, uint8_t *prefix_len)
 {

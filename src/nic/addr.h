@@ -57,6 +57,16 @@ bool mesh_addr_equal(const struct mesh_addr *a, const struct mesh_addr *b);
 bool mesh_addr_same_subnet(const struct mesh_addr *a, const struct mesh_addr *b);
 
 /**
+ * Finds which NICs at the two ends of a cable belong to each other: those that share a subnet, and
+ * then the others, in their order.
+ *
+ * @theirs: 64 at most
+ * @partners: receives the index of the partner of each of ours, or -1
+ */
+void mesh_addr_pair(const struct mesh_addr *ours, int num_ours, const struct mesh_addr *theirs,
+		    int num_theirs, int *partners);
+
+/**
  * True when @addr lies in the subnet behind the NIC that has @subnet (by @subnet's prefix length
  * only), or is @subnet's own address.
  */

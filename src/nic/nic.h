@@ -114,6 +114,7 @@ struct mesh_nic {
 	char link_kind[MESH_LINK_KIND_MAX]; /* IFLA_INFO_KIND: "veth", "bond"; "" for hardware */
 	unsigned int master;		    /* ifindex of its bridge, bond or VRF; 0: none */
 	unsigned int lower; /* ifindex of the interface below a VLAN or macvlan; 0: none */
+	uint64_t port_id;   /* the same for all NICs of a port; 0: the kernel has none */
 	enum mesh_nic_management management;
 	uint8_t mac[8]; /* the last 8 bytes of a longer one (IPoIB) */
 	enum mesh_nic_state state;

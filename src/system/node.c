@@ -18,9 +18,9 @@
 #include <netlink/msg.h>
 #include <netlink/netlink.h>
 
-#include "base/random.h"
 #include "base/log.h"
 #include "base/memory.h"
+#include "base/random.h"
 #include "system/node.h"
 
 const char *mesh_node_name(const char *setting, char *name, size_t size)
@@ -132,6 +132,27 @@ static unsigned int lower_of(const struct mesh_nic *nic, const struct nlattr *li
 	return lower == nic->ifindex ? 0 : lower;
 }
 
+static uint64_t attr_hash(uint64_t hash, const struct nlattr *attr)
+{
+	return mesh_hash_add(hash, nla_data(attr), (size_t)nla_len(attr));
+}
+
+/*
+ * A port of a DGX Spark is two PCI functions of one card: they have the same switch id, which is
+ * the card's, and port name. Both ends of a veth pair in this namespace are ports.
+ */
+static uint64_t port_id_of(const struct mesh_nic *nic, struct nlattr *const *attrs)
+{
+	if (attrs[IFLA_PHYS_PORT_ID])
+		return attr_hash(MESH_HASH_START, attrs[IFLA_PHYS_PORT_ID]);
+	if (attrs[IFLA_PHYS_SWITCH_ID] && attrs[IFLA_PHYS_PORT_NAME])
+		return attr_hash(attr_hash(MESH_HASH_START, attrs[IFLA_PHYS_SWITCH_ID]),
+				 attrs[IFLA_PHYS_PORT_NAME]);
+	if (!strcmp(nic->link_kind, "veth") && attrs[IFLA_LINK] && !attrs[IFLA_LINK_NETNSID])
+		return nic->ifindex;
+	return 0;
+}
+
 static enum mesh_nic_state state_of(unsigned int flags, const struct nlattr *carrier)
 {
 	if (!(flags & IFF_UP))
@@ -178,6 +199,7 @@ static int link_read(struct nl_msg *msg, void *arg)
 		mac_store(nic, attrs[IFLA_ADDRESS]);
 	if (attrs[IFLA_LINKINFO])
 		link_kind_store(nic, attrs[IFLA_LINKINFO]);
+	nic->port_id = port_id_of(nic, attrs);
 	nic->lower = lower_of(nic, attrs[IFLA_LINK], attrs[IFLA_LINK_NETNSID]);
 	return NL_OK;
 }

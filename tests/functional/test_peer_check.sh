@@ -405,26 +405,6 @@ ctrl_c() {
 	well a 10.77.1.2
 }
 
-# Two NICs of a and of b on one wire, with a subnet for each pair, as the halves of a port.
-one_wire() {
-	local fix
-
-	mesh_switch wire a a0 10.77.11.1/24 a a1 10.77.12.1/24 b b0 10.77.11.2/24 b b1 10.77.12.2/24
-	serve b
-	check a 10.77.11.2
-	expect_status 1
-	expect "a0 and a1 are on one wire, and a0 answers for the address of either" \
-		"a1 and a0 are on one wire"
-	fix=$(sed -n 's/^ *do: *\(sysctl.*arp_ignore.*\)/\1/p' "$WORK/out" | head -1)
-	on a bash -c "$fix" >/dev/null || fail "the command does not work: $fix"
-	check a 10.77.11.2
-	! grep -q 'on one wire' "$WORK/out" || fail "$(cat "$WORK/out")"
-	end_serving
-	uncable a a0
-	uncable a a1
-	note "one wire: $fix"
-}
-
 main() {
 	mesh_up triangle patched
 	serve b
@@ -450,7 +430,6 @@ main() {
 	end_serving
 	wrong_subnet
 	providers_differ
-	one_wire
 	routed
 	rm -rf "$WORK"
 }

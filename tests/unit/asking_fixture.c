@@ -50,3 +50,9 @@ struct mesh_heard *asking_heard_add(struct mesh_asking *asking, int index, uint6
 	asking->asked[index].heard[asking->asked[index].num_heard++] = heard;
 	return heard;
 }
+
+void asking_ports_set(struct mesh_asking *asking, uint64_t first, uint64_t second)
+{
+	asking->links[0].about.token = first;
+	asking->links[1].about.token = second;
+}

@@ -15,4 +15,7 @@ void asking_fixture_open(struct mesh_asking *asking, struct mesh_neighbour_self 
 struct mesh_heard *asking_heard_add(struct mesh_asking *asking, int index, uint64_t node_id,
 				    const char *netdev, const char *addr);
 
+/** Sets the ports of the two NICs; 0: not known. */
+void asking_ports_set(struct mesh_asking *asking, uint64_t first, uint64_t second);
+
 #endif

@@ -35,18 +35,23 @@ void tests_teardown(void)
 	mesh_asking_finish(&asking);
 }
 
-/* The verdict about our first NIC, which has a finding with @text. */
-static void judged(enum check_verdict verdict, const char *text)
+/* The verdict about that NIC of ours, which has a finding with @text. */
+static void judged_at(int index, enum check_verdict verdict, const char *text)
 {
 	check_result_free(&result);
 	memset(&result, 0, sizeof(result));
-	neighbours_judge(&asking, 0, &result);
+	neighbours_judge(&asking, index, &result);
 	assert_int_equal(check_verdict_of(&result), verdict);
 	for (int i = 0; i < result.num_findings; i++) {
 		if (strstr(result.findings[i].text, text))
 			return;
 	}
 	fail_msg("no \"%s\", but \"%s\"", text, result.findings[result.num_findings - 1].text);
+}
+
+static void judged(enum check_verdict verdict, const char *text)
+{
+	judged_at(0, verdict, text);
 }
 
 TEST(silence)
@@ -95,15 +100,27 @@ TEST(versions)
 TEST(cables)
 {
 	heard_add(0, OWN_ID, "ab1", "10.2.0.1/24");
+	judged(CHECK_WARN, "no node answers on ab0: it and ab1 of this node hear each other");
+	asking_ports_set(&asking, 7, 7);
+	judged(CHECK_WARN, "no node answers on ab0");
+	assert_lacks(result.findings[0].text, "ab1");
+	asking_ports_set(&asking, 7, 8);
 	judged(CHECK_FAIL, "both ends of this cable are on this node: ab0 and ab1");
-	/* A switch, with both NICs of this node and one of the other. */
+	/* Both NICs of this node, and one of the other. */
 	heard_add(0, THEIR_ID, "ba0", "10.1.0.2/24");
-	judged(CHECK_PASS, "ab0 and ab1 of this node are on one wire");
+	judged(CHECK_PASS, "ab0 leads to ba0 of node b");
 	heard_add(1, THEIR_ID, "ba0", "10.1.0.2/24");
-	judged(CHECK_WARN, "ab0 and ab1 lead to one NIC, ba0 of node b");
+	judged_at(1, CHECK_WARN, "ab1 and ab0 lead to one NIC, ba0 of node b");
+	asking_ports_set(&asking, 7, 7);
+	judged_at(1, CHECK_WARN, "of the port of node b only ba0 answers");
 	/* As many NICs on each side: two halves of one port. */
-	heard_add(0, THEIR_ID, "ba1", "10.1.0.3/24");
-	judged(CHECK_PASS, "ab0 leads to ba1 of node b");
+	heard_add(0, THEIR_ID, "ba1", "10.2.0.3/24");
+	judged(CHECK_PASS, "ab0 leads to ba0 of node b; the other half of this cable is ab1");
+	judged_at(1, CHECK_PASS, "ab1 leads to ba1 of node b");
+	/* A switch, where each node has a NIC in each of our subnets. */
+	heard_add(0, 3, "ca0", "10.1.0.4/24");
+	heard_add(1, 3, "ca1", "10.2.0.4/24");
+	judged_at(1, CHECK_PASS, "ab1 leads to ca1 of node b");
 }
 
 /* Each of two halves hears both of the other port, with a subnet for each pair. */
@@ -116,10 +133,11 @@ TEST(halves)
 		far[2 * i] = heard_add(i, THEIR_ID, "ba0", "10.1.0.2/24");
 		far[2 * i + 1] = heard_add(i, THEIR_ID, "ba1", "10.2.0.2/24");
 	}
-	judged(CHECK_PASS, "ab0 leads to ba1 of node b");
+	judged(CHECK_PASS, "ab0 leads to ba0 of node b");
 	/* One half has a subnet of its own. */
 	far[1]->about.addrs[0].addr[1] = far[3]->about.addrs[0].addr[1] = 7;
-	judged(CHECK_FAIL, "10.1.0.1/24 and 10.7.0.2/24 have no subnet in common");
+	judged(CHECK_PASS, "ab0 leads to ba0 of node b");
+	judged_at(1, CHECK_FAIL, "10.2.0.1/24 and 10.7.0.2/24 have no subnet in common");
 }
 
 TEST(same_address)

@@ -373,12 +373,13 @@ TEST(asked_halves)
 	assert_false(topo_link_is_half_of(&map, map.nics[0].link, map.nics[2].link));
 	DRAWN(topo_print_text, NULL, "mesh: 3 nodes, 2 cables of 2 halves each\n",
 	      "one of 2 halves of the cable; each message is spread");
-	/* One NIC of one node and two of another are no cable. */
+	/* A half without a partner. */
 	asked_map(addrs, 3);
 	wire(first, 4);
 	wire(odd, 3);
 	assert_int_equal(topo_map_wires_join(&map), 0);
-	DRAWN(topo_print_text, NULL, "1 cable of 2 halves each, 1 switched subnet\n");
+	DRAWN(topo_print_text, NULL, "mesh: 3 nodes, 2 cables (3 halves)\n",
+	      "up     n1, no NIC of its own");
 }
 
 #define WATCHED(netdev, tx, rx, rdma)                                                              \

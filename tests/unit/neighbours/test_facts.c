@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* test_facts.c - where the cables lead, in the words of the plugin's errors. */
-#include "neighbours/asking.h"
+#include "neighbours/neighbours.h"
 
 #include "asking_fixture.h"
 #include "unit.h"
@@ -53,13 +53,17 @@ TEST(mtu_and_version)
 TEST(loop)
 {
 	asking_heard_add(&asking, 0, ASKING_OWN_ID, "ab1", "10.2.0.1/24");
-	says("Neighbours: both ends of one cable are on this node: ab0 and ab1; ab1 has no answer");
+	says("Neighbours: ab0 and ab1 hear each other, and no other node; ab1 has no answer");
 	asking_heard_add(&asking, 1, ASKING_OWN_ID, "ab0", "10.1.0.1/24");
+	asking_ports_set(&asking, 7, 8);
 	says("Neighbours: both ends of one cable are on this node: ab0 and ab1");
-	/* A switch: the other NIC of this node does not explain anything. */
+	asking_ports_set(&asking, 7, 7);
+	says("Neighbours: ab0 has no answer; ab1 has no answer");
+	/* The other end answers. */
 	asking_heard_add(&asking, 0, ASKING_THEIR_ID, "ba0", "10.1.0.2/24");
-	asking_heard_add(&asking, 1, ASKING_THEIR_ID, "ba1", "10.1.0.3/24");
-	says("Neighbours: ab0 leads to node b (ba0); ab1 leads to node b (ba1)");
+	asking_heard_add(&asking, 1, ASKING_THEIR_ID, "ba1", "10.2.0.2/24");
+	says("Neighbours: ab0 leads to node b (ba0); ab1 leads to node b (ba1), a half of the same "
+	     "cable as ab0");
 }
 
 TEST(bridge)
@@ -78,7 +82,7 @@ TEST(switch)
 	asking.num_links = 1;
 	for (int i = 0; i < 20; i++) {
 		snprintf(name, sizeof(name), "ba%d", i);
-		asking_heard_add(&asking, 0, ASKING_THEIR_ID, name, "10.1.0.2/24");
+		asking_heard_add(&asking, 0, ASKING_THEIR_ID + i, name, "10.1.0.2/24");
 	}
 	says("Neighbours: ab0 leads to node b (ba0); ab0 leads to node b (ba1); ab0 leads to node "
 	     "b (ba2) and 17 more");

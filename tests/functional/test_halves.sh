@@ -1,0 +1,149 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# test_halves.sh - ports of two NICs each, as those of DGX Sparks: all commands and the log count
+# cables with two halves, and both halves carry data.
+# seconds: 40
+. "$(dirname "${BASH_SOURCE[0]}")/expect.sh"
+. "$(dirname "${BASH_SOURCE[0]}")/serving.sh"
+
+# port X Y N M A B C D: a cable between x and y. The halves of x's end have the addresses A of
+# subnet N and B of subnet M, those of y's C of N and D of M.
+port() {
+	local x=$1 y=$2
+
+	mesh_switch "$x$y" "$x" "$x${y}0" "10.78.$3.$5/24" "$x" "$x${y}1" "10.78.$4.$6/24" \
+		"$y" "$y${x}0" "10.78.$3.$7/24" "$y" "$y${x}1" "10.78.$4.$8/24"
+}
+
+# typed STATUS NODE ARGUMENT...: fi_mesh ends with this status; its output is in $OUT/out.
+typed() {
+	local status=0
+
+	on "$2" timeout 60 "$MESH_BUILD/fi_mesh" "${@:3}" >"$OUT/out" 2>&1 || status=$?
+	((status == $1)) || fail "fi_mesh ${*:3} on $2: status $status, not $1: $(cat "$OUT/out")"
+}
+
+# has TEXT...: each stands in the output; blanks count as one.
+has() {
+	local text
+
+	for text; do
+		tr -s ' ' <"$OUT/out" | grep -qF -- "$text" ||
+			fail "no \"$text\" in: $(cat "$OUT/out")"
+	done
+}
+
+lacks() { ! grep -E -- "$1" "$OUT/out" || fail "\"$1\" in: $(cat "$OUT/out")"; }
+
+# halves_carry NODE NIC...: while a pair of ranks runs, each NIC carries a fifth of the bytes.
+halves_carry() {
+	local before after i sum=0 run=$1 node=$2 nics=("${@:3}")
+
+	read -ra before <<<"$(bytes_sent "$node" "${nics[@]}")"
+	ranks_pass "$run" "${RANKS[@]}" -- --timeout 60 --no-check --sizes 1M --iters 100 \
+		--repeat 1 --pairs 0-$((${#RANKS[@]} / 2))
+	read -ra after <<<"$(bytes_sent "$node" "${nics[@]}")"
+	for i in "${!nics[@]}"; do sum=$((sum + after[i] - before[i])); done
+	note "$run: ${nics[*]} of node $node carry $(for i in "${!nics[@]}"; do
+		printf '%d ' $((100 * (after[i] - before[i]) / sum)); done)% of $sum bytes"
+	for i in "${!nics[@]}"; do
+		((5 * (after[i] - before[i]) >= sum)) || fail "$run: ${nics[i]} carries too little"
+	done
+}
+
+silence() {
+	serve a
+	typed 1 a neighbours
+	has "ab0 no answer" "no node answers on ab0: it and ab1 of this node hear each other"
+	lacks "both ends of this cable|ab0 +a "
+	typed 1 a check
+	has "unknown neighbours no node answers on ab0: its other end is not checked"
+}
+
+nothing_to_mend() {
+	local node fix
+
+	typed 0 a neighbours
+	has "ab0 b ba0 10.78.1.2/24" "ab1 b ba1 10.78.2.2/24" "ac0 c ca0" "ac1 c ca1" \
+		"ab0 and ab1: the halves of one cable" "ac0 and ac1: the halves of one cable"
+	(($(wc -l <"$OUT/out") == 7)) || fail "more than 4 rows: $(cat "$OUT/out")"
+	typed 1 a check # NCCL is not told of the plugin
+	has "pass neighbours ab1 leads to ba1 of node b; the other half of this cable is ab0"
+	lacks "(warn|fail|unknown) +neighbours|wire"
+	for node in a b c a b c; do
+		typed 0 "$node" topo
+		has "mesh: 3 nodes, 3 cables of 2 halves each" "one of 2 halves of the cable"
+		lacks "nothing|switch|one of 2 cables"
+	done
+	typed 1 a check --ms 50 --quiet --peer b
+	has "ab0 and ab1 are on one wire, and ab0 answers for the address of either"
+	fix=$(sed -n 's/^ *do: *\(sysctl.*arp_ignore.*\)/\1/p' "$OUT/out" | head -1)
+	for node in a b c; do
+		on "$node" bash -c "$fix" >/dev/null || fail "the command does not work: $fix"
+	done
+	on a "$MESH_BUILD/fi_mesh" check --ms 50 --peer b >"$OUT/out" 2>&1
+	has "cable ab0 - ba0: ab0 faces node b; the other half of this cable is ab1" \
+		"not ac1: it faces node c (ca1)"
+	lacks "wire|switch|faces node a"
+}
+
+# One NIC of b's port is down.
+half_down() {
+	ip -n "$(mesh_ns b)" link set ba1 down
+	wait_for "typed 1 a neighbours; grep -q 'of which only one is up there' $OUT/out" 30 ||
+		fail "$(cat "$OUT/out")"
+	lacks "^fail|no subnet in common|halves of one cable.*ab"
+	typed 1 a topo
+	has "3 cables of 2 halves each, 1 down" "ba1 10.78.2.2/24 - down a ab1 (its link is down)"
+	lacks "switch"
+	ip -n "$(mesh_ns b)" link set ba1 up
+}
+
+# A job's log, and all paths of each pair.
+ranks_of_triangle() {
+	RANKS_ENV=(NCCL_DEBUG=INFO)
+	run_ranks "$OUT/triangle" a b c -- -v --timeout 60 --check-every 9 --sizes 64K --iters 9 ||
+		{ ranks_show "$OUT/triangle"; fail "a job over halves"; }
+	said triangle "Neighbours: ab0 leads to node b \(ba0\); ab1 leads to node b \(ba1\), a half \
+of the same cable as ab0; ac0 leads to node c \(ca0\); ac1 leads to node c \(ca1\), a half"
+	RANKS_ENV=()
+}
+
+# Both halves of each port in one subnet: `check` says which rule makes them carry data.
+one_subnet() {
+	local node
+
+	mesh_node p q
+	port p q 11 11 1 2 3 4
+	for node in p q; do
+		on "$node" sysctl -qw net.ipv4.conf.all.arp_ignore=1 net.ipv4.conf.all.arp_announce=2
+		typed 1 "$node" check
+		has "two NICs share the subnet, and no source route separates them"
+		on "$node" bash -ec "$(sed -n 's/^ *do: *\(ip rule .*\)/\1/p' "$OUT/out")" ||
+			fail "the command does not work: $(cat "$OUT/out")"
+	done
+	serve p q
+	typed 0 p neighbours
+	has "pq0 q qp0" "pq1 q qp1" "pq0 and pq1: the halves of one cable"
+	typed 1 p check
+	lacks "(warn|fail) +(shared-subnet|neighbours)"
+	end_serving
+	RANKS=(p q)
+	halves_carry one-subnet p pq0 pq1
+}
+
+mesh_init
+mesh_node a b c
+port a b 1 2 1 1 2 2
+port b c 3 4 1 1 2 2
+port c a 5 6 1 1 2 2
+silence
+serve b c
+nothing_to_mend
+half_down
+end_serving
+ranks_of_triangle
+RANKS=(a b)
+halves_carry direct a ab0 ab1
+note "a triangle of ports"
+one_subnet
