@@ -96,7 +96,7 @@ struct peer_link {
 int peer_cable_find(const struct peer_checker *checker, const struct mesh_nic *nic,
 		    struct mesh_asked_cable *cable);
 
-/** That node's NIC @netdev on the cable; NULL: the one that belongs to ours. NULL: there is none. */
+/** That node's NIC @netdev (NULL: the one that belongs to ours) on the cable, or NULL. */
 const struct mesh_heard *peer_cable_heard(const struct peer_checker *checker,
 					  const struct mesh_nic *nic, uint64_t node_id,
 					  const char *netdev);

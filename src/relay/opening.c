@@ -284,7 +284,7 @@ static enum mesh_refusal ways_find(struct mesh_circuit *circuit)
 	if (circuit->down.is_relay)
 		opening->num_nexts = mesh_nexts_of_node(
 			relay->process, relay->neighbours, request->route[request->at + 1],
-			request->job, opening->nexts, MESH_NEXTS_MAX);
+			request->job, circuit->listen_id, opening->nexts, MESH_NEXTS_MAX);
 	else
 		opening->num_nexts = mesh_nexts_of_handle(relay->process, relay->neighbours,
 							  &opening->handle, opening->nexts,

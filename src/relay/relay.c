@@ -478,8 +478,28 @@ static void nexts_sort(struct mesh_next *nexts, int num)
 	}
 }
 
+/*
+ * Has each of the first ones, which are alike, come first for some @spread. Backwards, because the
+ * ways over one of our NICs are side by side.
+ */
+static void nexts_spread(struct mesh_next *nexts, int num, uint32_t spread)
+{
+	struct mesh_next last;
+	int alike = 1, turns;
+
+	while (alike < num && nexts[alike].node_id == nexts[0].node_id &&
+	       !is_before(&nexts[0], &nexts[alike]))
+		alike++;
+	for (turns = (int)(spread % (uint32_t)alike); turns && num; turns--) {
+		last = nexts[alike - 1];
+		memmove(nexts + 1, nexts, (size_t)(alike - 1) * sizeof(*nexts));
+		nexts[0] = last;
+	}
+}
+
 int mesh_nexts_of_node(const struct mesh_process *process, const struct mesh_neighbours *neighbours,
-		       uint64_t node_id, uint64_t job, struct mesh_next *nexts, int max)
+		       uint64_t node_id, uint64_t job, uint32_t spread, struct mesh_next *nexts,
+		       int max)
 {
 	bool any = !strcmp(process->config.relay, "any");
 	const struct mesh_neighbour_process *found;
@@ -500,6 +520,7 @@ int mesh_nexts_of_node(const struct mesh_process *process, const struct mesh_nei
 		}
 	}
 	nexts_sort(nexts, num);
+	nexts_spread(nexts, num, spread);
 	return num;
 }
 
@@ -571,5 +592,6 @@ int mesh_nexts_of_handle(const struct mesh_process *process,
 	for (i = 0; i < num; i++)
 		listener_name(handle, &nexts[i]);
 	nexts_sort(nexts, num);
+	nexts_spread(nexts, num, handle->listen_id);
 	return num;
 }

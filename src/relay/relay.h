@@ -157,17 +157,19 @@ struct mesh_next {
  * @neighbours: NULL: there are none
  * @node_id: of the node; 0: all but our own
  * @job: of this job, or services that relay for it; with NCCL_MESH_RELAY=any all, these first
+ * @spread: of several links that are alike each comes first for some of these numbers
  *
  * Returns how many, at most @max.
  */
 MESH_HOLDS(process)
 int mesh_nexts_of_node(const struct mesh_process *process, const struct mesh_neighbours *neighbours,
-		       uint64_t node_id, uint64_t job, struct mesh_next *nexts, int max);
+		       uint64_t node_id, uint64_t job, uint32_t spread, struct mesh_next *nexts,
+		       int max);
 
 /**
  * The same for the listener of @handle: first the NICs of its node that have answered as
  * neighbours, then those of the handle that share a subnet with one of ours; of each kind, those
- * with RDMA at both ends first.
+ * with RDMA at both ends first. The listener's id spreads connections over links that are alike.
  */
 MESH_HOLDS(process)
 int mesh_nexts_of_handle(const struct mesh_process *process,

@@ -222,7 +222,8 @@ static void first_hop_dial(struct mesh_relay_try *relay, const struct mesh_route
 	if (now_ms < refused_ms(&relay->tried, route))
 		return; /* a moment ago: other nodes come first */
 	num = mesh_nexts_of_node(process, process->relay->neighbours, route->hops[0],
-				 process->relay->job, nexts, MESH_NEXTS_MAX);
+				 process->relay->job, relay->handle->listen_id, nexts,
+				 MESH_NEXTS_MAX);
 	drained = !is_early(relay, now_ms); /* the others have not answered */
 	if (route->rdma && (only || is_early(relay, now_ms)))
 		later = without_rdma(nexts, num);
@@ -333,8 +334,8 @@ static int neighbours_list(const struct mesh_relay_try *relay, struct mesh_route
 	struct mesh_next nexts[MESH_NEXTS_MAX];
 	int i, num, listed = 0;
 
-	num = mesh_nexts_of_node(process, process->relay->neighbours, 0, process->relay->job, nexts,
-				 MESH_NEXTS_MAX);
+	num = mesh_nexts_of_node(process, process->relay->neighbours, 0, process->relay->job, 0,
+				 nexts, MESH_NEXTS_MAX);
 	for (i = 0; i < num && listed < max; i++) {
 		if (nexts[i].node_id != target)
 			routes[listed++] = (struct mesh_route){
