@@ -199,6 +199,16 @@ static int listen_on_nic(struct serve *serve, const struct mesh_nic *nic)
 	return ret;
 }
 
+/* On those that it does not listen on yet: a new address is tentative for a while. */
+static int nics_listen(struct serve *serve)
+{
+	int i, ret = 0;
+
+	for (i = 0; !ret && i < serve->self.num_nics; i++)
+		ret = listen_on_nic(serve, &serve->self.table.nics[i]);
+	return ret;
+}
+
 static int serve_open(struct serve *serve, const struct options *options)
 {
 	int i, ret;
@@ -212,8 +222,8 @@ static int serve_open(struct serve *serve, const struct options *options)
 		return ret;
 	for (i = 0; !ret && i < options->num_listen; i++)
 		ret = listen_on(serve, &options->listen[i], NULL);
-	for (i = 0; !ret && i < serve->self.num_nics; i++)
-		ret = listen_on_nic(serve, &serve->self.table.nics[i]);
+	if (!ret)
+		ret = nics_listen(serve);
 	if (ret)
 		return ret; /* half a server would mislead */
 	if (!serve->num_sockets) {
@@ -334,8 +344,11 @@ static void nics_follow(struct serve *serve)
 	if (!serve->nics_changed)
 		return;
 	serve->nics_changed = false;
-	if (!peer_self_refresh(&serve->self))
-		serve_neighbours_refresh(serve->neighbours, &serve->self);
+	if (peer_self_refresh(&serve->self))
+		return;
+	serve_neighbours_refresh(serve->neighbours, &serve->self);
+	nics_listen(serve);
+	fflush(stdout);
 }
 
 static void serve_run(struct serve *serve)

@@ -112,8 +112,8 @@ ranks_of_triangle() {
 	RANKS_ENV=(NCCL_DEBUG=INFO)
 	run_ranks "$OUT/triangle" a b c -- -v --timeout 60 --no-check --sizes 64K ||
 		{ ranks_show "$OUT/triangle"; fail "a job over halves"; }
-	said triangle "Neighbours: ab0 leads to node b \(ba0\); ab1 leads to node b \(ba1\), a half \
-of the same cable as ab0; ac0 leads to node c \(ca0\); ac1 leads to node c \(ca1\), a half"
+	said triangle "Neighbours: ab0 leads to node b \(ba0\); ab1 leads to node b \(ba1\), a \
+half of the same cable as ab0; ac0 leads to node c \(ca0\); ac1 leads to node c \(ca1\), a half"
 	RANKS_ENV=()
 }
 

@@ -96,6 +96,11 @@ kill -CONT "${SERVED[c]}"
 serve d
 expect_found a "${RING[@]}"
 end_serving b c d e f
+# Two hosts with one name.
+serve b c -- NCCL_MESH_NODE_NAME=localhost
+wait_for "topo a; grep -q 'the name localhost: set NCCL_MESH_NODE_NAME on one' $FAULTS/err" 30 ||
+	fail "$(cat "$FAULTS/out" "$FAULTS/err")"
+end_serving b c
 note "ring of 6"
 
 # A torus of 3x3, with addresses; from its middle.

@@ -182,6 +182,24 @@ same_address() {
 	end_serving
 }
 
+# A service that starts while its only address is tentative answers once it is valid.
+tentative() {
+	local option
+
+	mesh_node m n
+	mesh_link m mn - n nm -
+	for option in "" --relay; do
+		ip -n "$(mesh_ns n)" link set nm down
+		on n sysctl -qw net.ipv6.conf.nm.accept_dad=2 net.ipv6.conf.nm.dad_transmits=2
+		ip -n "$(mesh_ns n)" link set nm up
+		serve n -- $option
+		settled m "^mn +n +nm .*fi_mesh serve"
+		wait_for "on m $MESH check -q --ms 50 --peer n >$FAULTS/out; ((\$? < 2)) &&
+			! grep '^fail' $FAULTS/out" 30 || fail "$(cat "$FAULTS/out")"
+		end_serving n
+	done
+}
+
 # Two ranks without IPv6: their bytes, both ways.
 transfer_ipv4() {
 	play q ipv4-q <<-END
@@ -363,6 +381,7 @@ no_answers
 note "differences and silence"
 strange_cables
 same_address
+tentative
 ipv4_only
 note "strange cables, one address, IPv4"
 ranks
