@@ -320,11 +320,8 @@ void mesh_reporting_take(struct mesh_reporting *reporting, const struct mesh_dat
 		return;
 	}
 	survey_refresh(reporting, now_ms);
-	for (link = 0; link < reporting->survey.num_links; link++) {
-		if (reporting->survey.links[link].ifindex == datagram->ifindex)
-			break;
-	}
-	if (link == reporting->survey.num_links)
+	link = mesh_asking_link_find(&reporting->survey, datagram->ifindex);
+	if (link < 0)
 		return;
 	mesh_forwarding_question(&reporting->forwarding, link, &from, &datagram->links.question,
 				 now_ms);

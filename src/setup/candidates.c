@@ -200,18 +200,12 @@ MESH_HOLDS(process)
 static const struct mesh_asked *asked_of(struct mesh_process *process, int dev)
 {
 	const struct mesh_neighbours *neighbours = mesh_setup_of(process)->neighbours;
-	const struct mesh_asked *asked;
-	int i;
+	int link = -1;
 
 	mesh_process_assert_locked(process);
-	if (!neighbours)
-		return NULL;
-	for (i = 0; i < neighbours->asking.num_links; i++) {
-		asked = &neighbours->asking.asked[i];
-		if (asked->ifindex == process->nics[dev]->ifindex)
-			return asked;
-	}
-	return NULL;
+	if (neighbours)
+		link = mesh_asking_link_find(&neighbours->asking, process->nics[dev]->ifindex);
+	return link < 0 ? NULL : &neighbours->asking.asked[link];
 }
 
 MESH_HOLDS(process)

@@ -23,7 +23,7 @@ arp_apart() {
 typed() {
 	local status=0
 
-	on "$2" timeout 60 "$MESH_BUILD/fi_mesh" "${@:3}" 2>&1 >"$OUT/out" || status=$?
+	on "$2" timeout 60 "$MESH_BUILD/fi_mesh" "${@:3}" >"$OUT/out" 2>&1 || status=$?
 	((status == $1)) || fail "fi_mesh ${*:3} on $2: status $status, not $1: $(cat "$OUT/out")"
 }
 
@@ -32,7 +32,8 @@ has() {
 	local text
 
 	for text; do
-		tr -s ' ' <"$OUT/out" | grep -qF -- "$text" || fail "no \"$text\": $(cat "$OUT/out")"
+		tr -s ' ' <"$OUT/out" | grep -qF -- "$text" ||
+			fail "no \"$text\" in: $(cat "$OUT/out")"
 	done
 }
 
