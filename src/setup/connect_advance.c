@@ -216,9 +216,21 @@ static void path_request(struct mesh_connect *connect)
 	connect_request(connect);
 }
 
+/* Finds the candidates among all NICs that are known now, also from neighbours. */
+MESH_HOLDS(process)
+static void candidates_renew(struct mesh_connect *connect)
+{
+	mesh_candidates_find(connect->net->process, connect->dev, &connect->handle,
+			     &connect->choice);
+	connect->unopened = 0;
+}
+
 MESH_HOLDS(process)
 static void connect_done(struct mesh_connect *connect)
 {
+	/* Some of what the attempt left out, or did not know, may work later. */
+	if (mesh_comm_tier(connect->comm) > MESH_TIER_ROUTED_RDMA)
+		candidates_renew(connect);
 	connect_state_set(connect, MESH_CONNECT_DONE);
 	dials_end(connect); /* the comm's paths keep what they use */
 }
@@ -312,15 +324,6 @@ bool mesh_connect_opened_handle(struct mesh_peer *peer, const struct mesh_frame 
 }
 
 /* ---- advancing -------------------------------------------------------------------------- */
-
-/* Finds the candidates among all NICs that are known now, also from neighbours. */
-MESH_HOLDS(process)
-static void candidates_renew(struct mesh_connect *connect)
-{
-	mesh_candidates_find(connect->net->process, connect->dev, &connect->handle,
-			     &connect->choice);
-	connect->unopened = 0;
-}
 
 /*
  * There is no path. Relays may lead there: then returns -EAGAIN. Else looks for a route first, so
