@@ -6,6 +6,7 @@
 #include <sys/epoll.h>
 #include <sys/socket.h>
 #include <sys/un.h>
+#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/compiler.h"
@@ -32,6 +33,21 @@ static int socket_open(void)
 		socket(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
 
 	return fd < 0 ? -errno : fd;
+}
+
+/* The user whose process is at the other end. */
+static uid_t user_of(int fd)
+{
+	struct ucred peer = {.uid = (uid_t)-1};
+	socklen_t len = sizeof(peer);
+
+	getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &len);
+	return peer.uid;
+}
+
+static bool is_foreign(uid_t user)
+{
+	return user && user != geteuid();
 }
 
 /*
@@ -114,23 +130,23 @@ static void member_ready(struct mesh_watch *watch, uint32_t events)
 	member->num_links = 0;
 }
 
-/* A free slot, or NULL. Slots are never freed while the engine runs. */
+/* A free slot for a process of @user, or NULL. Slots are never freed while the engine runs. */
 MESH_HOLDS(process)
-static struct mesh_member *member_slot(struct mesh_members *members)
+static struct mesh_member *member_slot(struct mesh_members *members, uid_t user)
 {
-	struct mesh_member *member;
-	int i;
+	int i, at = MESH_MEMBERS_MAX, theirs = 0;
 
-	for (i = 0; i < MESH_MEMBERS_MAX; i++) {
-		member = members->all[i];
-		if (!member)
-			break;
-		if (member->watch.fd < 0)
-			return member;
+	for (i = 0; i < MESH_MEMBERS_MAX && members->all[i]; i++) {
+		if (members->all[i]->watch.fd < 0)
+			at = i;
+		else
+			theirs += members->all[i]->user == user;
 	}
-	if (i < MESH_MEMBERS_MAX)
-		members->all[i] = malloc(sizeof(*members->all[i]));
-	return i < MESH_MEMBERS_MAX ? members->all[i] : NULL;
+	if (is_foreign(user) && theirs >= MESH_MEMBERS_MAX / 2)
+		return NULL;
+	if (at == MESH_MEMBERS_MAX && i < MESH_MEMBERS_MAX)
+		members->all[at = i] = malloc(sizeof(*members->all[i]));
+	return at < MESH_MEMBERS_MAX ? members->all[at] : NULL;
 }
 
 /* Without a free descriptor the socket would stay ready. */
@@ -147,6 +163,7 @@ static void listener_ready(struct mesh_watch *watch, uint32_t events)
 {
 	struct mesh_members *members = mesh_container_of(watch, struct mesh_members, listener);
 	struct mesh_member *member;
+	uid_t user;
 	int fd;
 
 	(void)events;
@@ -156,7 +173,8 @@ static void listener_ready(struct mesh_watch *watch, uint32_t events)
 			listener_pause(members);
 		return;
 	}
-	member = member_slot(members);
+	user = user_of(fd);
+	member = member_slot(members, user);
 	if (!member) {
 		mesh_descriptor_close(fd);
 		return;
@@ -164,6 +182,7 @@ static void listener_ready(struct mesh_watch *watch, uint32_t events)
 	memset(member, 0, sizeof(*member));
 	member->watch.ready = member_ready;
 	member->members = members;
+	member->user = user;
 	socket_watch(members, &member->watch, fd, 0); /* if it fails, the slot is free again */
 }
 
@@ -196,6 +215,10 @@ static int member_become(struct mesh_members *members)
 	if (fd < 0)
 		return fd;
 	ret = connect(fd, (struct sockaddr *)&address, len) ? -errno : 0;
+	if (!ret && is_foreign(user_of(fd)))
+		mesh_info("a process of user %u answers other nodes for this one: if they do not "
+			  "see this node, end it (ss -xp)",
+			  user_of(fd));
 	if (!ret)
 		ret = report_send(members, fd);
 	return socket_watch(members, &members->uplink, fd, ret);

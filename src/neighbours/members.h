@@ -14,6 +14,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #include "base/lock.h"
 #include "base/retry.h"
@@ -22,7 +23,10 @@
 
 /* Without a free descriptor, or in a flood, sockets are not read for so long. */
 #define MESH_MEMBERS_PAUSE_MS 100
-/* More processes of a node are not listed, and NICs that only these have do not answer. */
+/*
+ * More processes of a node are not listed, and NICs that only these have do not answer. Half of the
+ * places at most are one other user's.
+ */
 #define MESH_MEMBERS_MAX 128
 
 struct mesh_members;
@@ -42,6 +46,7 @@ struct mesh_member_report {
 struct mesh_member {
 	struct mesh_watch watch; /* fd -1: this slot is free */
 	struct mesh_members *members;
+	uid_t user;
 	struct mesh_neighbour_process process;
 	int num_links;
 	struct mesh_neighbour_link links[MESH_NICS_MAX];

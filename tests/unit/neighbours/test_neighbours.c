@@ -9,6 +9,8 @@
 #include <net/if.h>
 #include <poll.h>
 #include <sched.h>
+#include <sys/un.h>
+#include <sys/wait.h>
 
 #include "base/clock.h"
 #include "base/descriptors.h"
@@ -233,6 +235,71 @@ TEST(members)
 	rank_stop(&near);
 	rank_stop(&others[0]);
 	rank_stop(&others[2]);
+}
+
+/* A process of another user: answers for the node, then takes all places of the one that does. */
+static void foreigner_run(int parent)
+{
+	struct sockaddr_un address = {AF_UNIX, "\0nccl-net-mesh neighbours 3"};
+	socklen_t len = offsetof(struct sockaddr_un, sun_path) + 1 + strlen(address.sun_path + 1);
+	int fd = socket(AF_UNIX, SOCK_SEQPACKET, 0), i;
+	char byte = 0;
+
+	if (setuid(65534) || bind(fd, (struct sockaddr *)&address, len) || listen(fd, 8))
+		_exit(1);
+	if (write(parent, &byte, 1) != 1 || read(parent, &byte, 1) != 1)
+		_exit(2);
+	close(fd);
+	if (read(parent, &byte, 1) != 1)
+		_exit(3);
+	for (i = 0; i < 2 * MESH_MEMBERS_MAX; i++) {
+		fd = socket(AF_UNIX, SOCK_SEQPACKET, 0);
+		if (connect(fd, (struct sockaddr *)&address, len))
+			_exit(4);
+	}
+	/* All of them were accepted, or closed. */
+	_exit(read(fd, &byte, 1) || write(parent, &byte, 1) != 1 || read(parent, &byte, 1));
+}
+
+/* One that answers for us is named, and as many as there are leave places for ours. */
+TEST(other_user)
+{
+	struct mesh_links_answer links = {.num_ranks = 0};
+	struct rank ours;
+	int pair[2], status;
+	char byte = 0;
+	pid_t pid;
+
+	enter(far_ns);
+	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair), 0);
+	pid = fork();
+	if (!pid) {
+		close(pair[0]);
+		foreigner_run(pair[1]);
+	}
+	close(pair[1]);
+	assert_int_equal(read(pair[0], &byte, 1), 1);
+	rank_start(&far, far_ns, "far", "ba", 20, false);
+	assert_true(log_captured(MESH_LOG_INFO, "a process of user 65534 answers other nodes"));
+	assert_int_equal(write(pair[0], &byte, 1), 1);
+	for (int i = 0; i < 1000 && !speaks(&far); i++)
+		poll(NULL, 0, 20);
+	assert_int_equal(write(pair[0], &byte, 1), 1);
+	assert_int_equal(read(pair[0], &byte, 1), 1);
+	rank_start(&ours, far_ns, "far", "ba", 21, false);
+	for (int i = 0; i < 1000 && links.num_ranks < 2; i++) {
+		links = (struct mesh_links_answer){.num_ranks = 0};
+		mesh_lock_take(&far.lock);
+		mesh_members_count(&far.neighbours->members, 77, &links);
+		mesh_lock_release(&far.lock);
+		poll(NULL, 0, 20);
+	}
+	assert_int_equal(links.num_ranks, 2);
+	close(pair[0]);
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_int_equal(status, 0);
+	rank_stop(&far);
+	rank_stop(&ours);
 }
 
 /* When the last cable goes, the round ends at once, and so does a search. */
