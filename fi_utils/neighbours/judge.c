@@ -72,6 +72,24 @@ static void speed_judge(const struct judged *judged)
 }
 
 /* The first address of each is the one that its endpoint is bound to. */
+static void address_judge(const struct mesh_neighbour *ours, const struct mesh_neighbour *theirs,
+			  struct check_result *result)
+{
+	struct mesh_addr local, remote;
+	char text[MESH_ADDR_TEXT_MAX];
+
+	if (!ours->num_addrs || !theirs->num_addrs)
+		return;
+	mesh_neighbour_addr_get(&ours->addrs[0], &local);
+	mesh_neighbour_addr_get(&theirs->addrs[0], &remote);
+	if (!mesh_addr_equal(&local, &remote))
+		return;
+	check_say(result, CHECK_FAIL, "%s and %s of node %s have the same address, %s",
+		  ours->netdev, theirs->netdev, theirs->node, mesh_addr_text_prefix(&local, text));
+	check_fix(result, "give one of them another address of this subnet; `fi_mesh plan` writes "
+			  "addresses for all nodes");
+}
+
 static void subnet_judge(const struct judged *judged)
 {
 	const struct mesh_neighbour *ours = judged->ours, *theirs = &judged->heard->about;
@@ -82,17 +100,8 @@ static void subnet_judge(const struct judged *judged)
 		return;
 	mesh_neighbour_addr_get(&ours->addrs[0], &local);
 	mesh_neighbour_addr_get(&theirs->addrs[0], &remote);
-	if (mesh_addr_same_subnet(&local, &remote)) {
-		if (!mesh_addr_equal(&local, &remote))
-			return;
-		check_say(judged->result, CHECK_FAIL,
-			  "%s and %s of node %s have the same address, %s", ours->netdev,
-			  theirs->netdev, theirs->node, mesh_addr_text_prefix(&local, here));
-		check_fix(judged->result,
-			  "give one of them another address of this subnet; `fi_mesh plan` writes "
-			  "addresses for all nodes");
+	if (mesh_addr_same_subnet(&local, &remote))
 		return;
-	}
 	check_say(judged->result, CHECK_FAIL,
 		  "%s and %s of node %s are on one link, but %s and %s have no subnet in common",
 		  ours->netdev, theirs->netdev, theirs->node, mesh_addr_text_prefix(&local, here),
@@ -217,7 +226,7 @@ void neighbours_judge(const struct mesh_asking *asking, int index, struct check_
 	const struct mesh_neighbour *ours = &asking->links[index].about;
 	const struct mesh_heard *node, *partner;
 	struct mesh_asked_cable cable;
-	int at = 0;
+	int at = 0, i;
 
 	mesh_cable_find(asking, index, &cable);
 	if (!asking->asked[index].num_heard || cable.far == MESH_CABLE_SILENT)
@@ -227,11 +236,15 @@ void neighbours_judge(const struct mesh_asking *asking, int index, struct check_
 	else
 		while ((node = mesh_cable_node_next(&cable, &at))) {
 			partner = mesh_cable_partner(asking, &cable, index, node);
-			if (!partner)
+			if (!partner && cable.far == MESH_CABLE_LEADS)
 				left_over_judge(asking, &cable, index, &node->about, result);
-			else
+			else if (partner)
 				neighbour_judge(&(struct judged){
 					ours, partner, result,
 					mesh_cable_half(asking, &cable, index), asking});
 		}
+	for (i = 0; i < cable.num_heard; i++) {
+		if (!cable.heard[i]->error)
+			address_judge(ours, &cable.heard[i]->about, result);
+	}
 }

@@ -195,12 +195,15 @@ const struct mesh_heard *peer_cable_far(const struct peer_checker *checker,
 {
 	const struct mesh_heard *partner;
 	struct mesh_asked_cable cable;
-	int link = peer_cable_find(checker, nic, &cable);
+	int i, link = peer_cable_find(checker, nic, &cable);
 
-	if (link < 0 || !cable.num_heard)
-		return NULL;
-	partner = mesh_cable_partner(&checker->asking, &cable, link, cable.heard[0]);
-	return partner ? partner : cable.heard[0];
+	for (i = 0; link >= 0 && i < cable.num_heard; i++) {
+		if (cable.heard[i]->error)
+			continue; /* another version */
+		partner = mesh_cable_partner(&checker->asking, &cable, link, cable.heard[i]);
+		return partner ? partner : cable.heard[i];
+	}
+	return NULL;
 }
 
 /* Adds to the error what the state of that NIC's cable shows. */

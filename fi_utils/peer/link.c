@@ -276,6 +276,7 @@ static void wrong_cable_say(const struct peer_link *link, const struct mesh_hear
 static void cable_check(struct peer_link *link, struct check_result *result)
 {
 	const struct mesh_asking *asking = &link->checker->asking;
+	const struct mesh_heard *far = peer_cable_far(link->checker, link->nic);
 	struct mesh_asked_cable cable = {.far = MESH_CABLE_SILENT};
 	int index = peer_cable_find(link->checker, link->nic, &cable);
 	const char *netdev = link->nic->netdev;
@@ -292,8 +293,8 @@ static void cable_check(struct peer_link *link, struct check_result *result)
 			  half < 0 ? "" : asking->links[half].about.netdev,
 			  cable.far == MESH_CABLE_SWITCH ? " (a switch: others are there, too)"
 							 : "");
-	else if (cable.num_heard)
-		wrong_cable_say(link, peer_cable_far(link->checker, link->nic), result);
+	else if (far)
+		wrong_cable_say(link, far, result);
 	else
 		check_say(
 			result, CHECK_UNKNOWN,

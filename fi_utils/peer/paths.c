@@ -194,7 +194,15 @@ static void nic_say(const struct peer_checker *checker, const struct peer *peer,
 		return;
 	}
 	far = peer_cable_far(checker, nic);
-	if (far)
+	if (far && far->about.node_id == peer->hello.node_id) {
+		check_say(result, CHECK_WARN,
+			  "%s has no NIC at its other end: node %s has only %s there", nic->netdev,
+			  peer->name, far->about.netdev);
+		check_fix(result,
+			  "on node %s: bring the other NIC of that port up, with an address in the "
+			  "subnet of %s; or take its ports out of one bridge",
+			  peer->name, nic->netdev);
+	} else if (far)
 		check_say(result, CHECK_PASS, "not %s: it faces node %s (%s)", nic->netdev,
 			  far->about.node, far->about.netdev);
 	else if (mesh_addr_is_link_local(&nic->source))

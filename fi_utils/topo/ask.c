@@ -172,9 +172,21 @@ static bool shares_subnet(const struct topo_nic *nic, const struct topo_nic *oth
 	return a.prefix_len == b.prefix_len && mesh_addr_equal(&a, &b);
 }
 
+/* How many NICs a node has on the wire of @nic. */
+static int num_on_wire(const struct topo_map *map, int nic, int node)
+{
+	int i, num = 0;
+
+	for (i = 0; i < map->num_nics; i++)
+		num += map->nics[i].node == node &&
+		       topo_map_wire_of(map, i) == topo_map_wire_of(map, nic);
+	return num;
+}
+
 /*
  * A NIC that is down answers nobody: if one other NIC is all that is on its subnet, the two are the
- * ends of a cable, or of a half of one.
+ * ends of a cable, or of a half of one. Not if the other is up on a wire where no NIC of this node
+ * is missing: a cable is in another port then.
  */
 static void down_wire(struct topo_map *map)
 {
@@ -191,7 +203,9 @@ static void down_wire(struct topo_map *map)
 			num++;
 			found = k;
 		}
-		if (num == 1)
+		if (num == 1 && (map->nics[found].state == TOPO_DOWN ||
+				 num_on_wire(map, found, map->nics[found].node) >
+					 num_on_wire(map, found, map->nics[i].node)))
 			topo_map_wire(map, i, found);
 	}
 }

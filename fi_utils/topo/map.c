@@ -232,8 +232,7 @@ int topo_map_join(struct topo_map *map)
 
 /* ---- wires ------------------------------------------------------------------------------ */
 
-/* The first NIC of the wire: the one that stands for itself. */
-static int wire_of(const struct topo_map *map, int nic)
+int topo_map_wire_of(const struct topo_map *map, int nic)
 {
 	while (map->nics[nic].wire != nic)
 		nic = map->nics[nic].wire;
@@ -242,8 +241,8 @@ static int wire_of(const struct topo_map *map, int nic)
 
 void topo_map_wire(struct topo_map *map, int a, int b)
 {
-	a = wire_of(map, a);
-	b = wire_of(map, b);
+	a = topo_map_wire_of(map, a);
+	b = topo_map_wire_of(map, b);
 	if (a < b)
 		map->nics[b].wire = a;
 	else
@@ -256,10 +255,10 @@ static int wires_locate(const struct topo_map *map, struct located_nic *located)
 	int i, k, num = 0;
 
 	for (i = 0; i < map->num_nics; i++) {
-		if (wire_of(map, i) != i)
+		if (topo_map_wire_of(map, i) != i)
 			continue;
 		for (k = i; k < map->num_nics; k++) {
-			if (wire_of(map, k) == i)
+			if (topo_map_wire_of(map, k) == i)
 				located[num++] =
 					(struct located_nic){mesh_subnet_of(&map->nics[k].addr), k};
 		}
@@ -322,7 +321,7 @@ static int wire_add(struct topo_map *map, struct located_nic *located, int first
 static bool same_wire(const struct topo_map *map, const struct located_nic *a,
 		      const struct located_nic *b)
 {
-	return wire_of(map, a->nic) == wire_of(map, b->nic);
+	return topo_map_wire_of(map, a->nic) == topo_map_wire_of(map, b->nic);
 }
 
 int topo_map_wires_join(struct topo_map *map)

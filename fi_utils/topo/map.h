@@ -93,12 +93,16 @@ int topo_map_nic_add(struct topo_map *map, const struct topo_nic *nic);
  */
 int topo_map_join(struct topo_map *map);
 
-/** Notes that two NICs, of different nodes, share a wire. */
+/** Notes that two NICs share a wire. */
 void topo_map_wire(struct topo_map *map, int a, int b);
 
+/** The first NIC of the wire: the one that stands for itself. */
+int topo_map_wire_of(const struct topo_map *map, int nic);
+
 /**
- * Joins NICs on the same wire, after all were noted. Where just two nodes share one, they are the
- * halves of a cable: those on one subnet belong to each other, the others in their order.
+ * Joins NICs on the same wire, after all were noted. Where just two nodes share one, they count as
+ * the halves of a cable (a switch looks the same): those on one subnet belong to each other, the
+ * others in their order.
  *
  * Returns as topo_map_join() does.
  */

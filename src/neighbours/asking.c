@@ -505,9 +505,13 @@ int mesh_cable_other(const struct mesh_asking *asking, const struct mesh_asked_c
 int mesh_cable_half(const struct mesh_asking *asking, const struct mesh_asked_cable *cable,
 		    int index)
 {
-	return cable->far == MESH_CABLE_LEADS && cable->num_heard >= cable->num_nics
-		       ? mesh_cable_other(asking, cable, index)
-		       : -1;
+	int other = mesh_cable_other(asking, cable, index);
+
+	if (cable->far != MESH_CABLE_LEADS || cable->num_heard < cable->num_nics || other < 0 ||
+	    (port_of(asking, index) && port_of(asking, other) &&
+	     port_of(asking, index) != port_of(asking, other)))
+		return -1;
+	return other;
 }
 
 const struct mesh_heard *mesh_cable_node_next(const struct mesh_asked_cable *cable, int *at)
@@ -540,6 +544,8 @@ const struct mesh_heard *mesh_cable_partner(const struct mesh_asking *asking,
 	const struct mesh_heard *of_node[MESH_HEARD_MAX] = {NULL};
 	int partners[MESH_NICS_MAX], i, num = 0;
 
+	if (node->error)
+		return node; /* its NICs are not known */
 	for (i = 0; i < cable->num_nics; i++)
 		ours[i] = addr_of(&asking->links[cable->nics[i]].about);
 	for (i = 0; i < cable->num_heard; i++) {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * asking.h - asks on each of our NICs which node is there, keeps the answers, and says what they
- * mean for our cables. It runs in an engine. Without one, the caller waits on the
- * sockets and until the next question is due.
+ * mean for our cables. It runs in an engine. Without one, the caller waits on the sockets and until
+ * the next question is due.
  */
 #ifndef MESH_NEIGHBOURS_ASKING_H
 #define MESH_NEIGHBOURS_ASKING_H
@@ -158,7 +158,10 @@ void mesh_cable_find(const struct mesh_asking *asking, int index, struct mesh_as
 int mesh_cable_other(const struct mesh_asking *asking, const struct mesh_asked_cable *cable,
 		     int index);
 
-/** The other half of a cable whose ends have several NICs each; -1: it has no halves. */
+/**
+ * The other half of a cable whose ends have several NICs each; -1: it has no halves. Two ports on
+ * one switch with those of one other node look the same where the kernel does not know the ports.
+ */
 int mesh_cable_half(const struct mesh_asking *asking, const struct mesh_asked_cable *cable,
 		    int index);
 
@@ -168,7 +171,7 @@ int mesh_cable_half(const struct mesh_asking *asking, const struct mesh_asked_ca
  *
  * @node: any NIC of the node that is meant
  *
- * Returns NULL if the node has fewer NICs there than we.
+ * Returns NULL if the node has fewer NICs there than we; @node itself if it has another version.
  */
 const struct mesh_heard *mesh_cable_partner(const struct mesh_asking *asking,
 					    const struct mesh_asked_cable *cable, int index,

@@ -47,9 +47,11 @@ uint32_t mesh_neighbour_site_number(const char *site)
 
 static uint64_t port_of(const struct mesh_nic *nic)
 {
+	if (nic->port_id == MESH_NIC_PORT_UNSURE)
+		return 0;
 	if (nic->port_id || nic->kind != MESH_NIC_PHYSICAL || !*nic->pci_path)
 		return nic->port_id;
-	/* A card whose functions share a port has ids for its ports. */
+	/* A card whose functions share a port has names for its ports. */
 	return mesh_hash_add(MESH_HASH_START, nic->pci_path, strlen(nic->pci_path));
 }
 

@@ -312,15 +312,19 @@ static void node_add(struct words *words, const struct mesh_asking *asking,
 		     const struct mesh_asked_cable *cable, int index, const struct mesh_heard *node)
 {
 	const struct mesh_heard *partner = mesh_cable_partner(asking, cable, index, node);
-	int first = cable->nics[0];
+	uint64_t port = mesh_neighbour_link_port(&asking->links[index]);
+	int first = cable->nics[0], other = mesh_cable_other(asking, cable, index);
 
 	neighbour_add(words, &asking->links[index].about, partner ? partner : node);
 	if (mesh_cable_half(asking, cable, index) >= 0 && index != first)
 		words_add(words, ", a half of the same cable as %s",
 			  asking->links[first].about.netdev);
-	else if (cable->num_heard < cable->num_nics && index == first)
-		words_add(words, ", and so does %s: two cables lead to one NIC",
-			  asking->links[mesh_cable_other(asking, cable, index)].about.netdev);
+	else if (cable->far == MESH_CABLE_LEADS && cable->num_heard < cable->num_nics &&
+		 index == first)
+		words_add(words, ", and so does %s: %s", asking->links[other].about.netdev,
+			  port && port == mesh_neighbour_link_port(&asking->links[other])
+				  ? "the other half of the port there is missing"
+				  : "two cables lead to one NIC");
 }
 
 static void own_add(struct words *words, const struct mesh_asking *asking,

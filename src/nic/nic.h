@@ -83,6 +83,10 @@ static inline bool mesh_rdma_port_is_active(const struct mesh_rdma_port *port)
 	return port->state[0] == '4' && port->state[1] == ':';
 }
 
+/* Ports of NICs that the kernel does not tell apart; UNSURE: it names them, but not their card. */
+#define MESH_NIC_PORT_NONE 0
+#define MESH_NIC_PORT_UNSURE UINT64_MAX
+
 enum mesh_nic_state {
 	MESH_NIC_DOWN, /* by an administrator */
 	MESH_NIC_NO_CARRIER,
@@ -114,7 +118,7 @@ struct mesh_nic {
 	char link_kind[MESH_LINK_KIND_MAX]; /* IFLA_INFO_KIND: "veth", "bond"; "" for hardware */
 	unsigned int master;		    /* ifindex of its bridge, bond or VRF; 0: none */
 	unsigned int lower; /* ifindex of the interface below a VLAN or macvlan; 0: none */
-	uint64_t port_id;   /* the same for all NICs of a port; 0: the kernel has none */
+	uint64_t port_id;   /* the same for all NICs of a port, or MESH_NIC_PORT_... */
 	enum mesh_nic_management management;
 	uint8_t mac[8]; /* the last 8 bytes of a longer one (IPoIB) */
 	enum mesh_nic_state state;

@@ -150,7 +150,7 @@ static uint64_t port_id_of(const struct mesh_nic *nic, struct nlattr *const *att
 				 attrs[IFLA_PHYS_PORT_NAME]);
 	if (!strcmp(nic->link_kind, "veth") && attrs[IFLA_LINK] && !attrs[IFLA_LINK_NETNSID])
 		return nic->ifindex;
-	return 0;
+	return attrs[IFLA_PHYS_PORT_NAME] ? MESH_NIC_PORT_UNSURE : MESH_NIC_PORT_NONE;
 }
 
 static enum mesh_nic_state state_of(unsigned int flags, const struct nlattr *carrier)

@@ -108,6 +108,8 @@ peer_and_half() {
 	wait_for "typed 1 a neighbours; grep -q 'of which only one is up there' $OUT/out" 30 ||
 		fail "$(cat "$OUT/out")"
 	lacks "^fail|no subnet in common|^ab.*halves"
+	on a "$MESH_BUILD/fi_mesh" check --ms 50 --peer b >"$OUT/out" 2>&1
+	has "ab1 has no NIC at its other end: node b has only ba0 there"
 	typed 1 a topo
 	has "3 cables of 2 halves each, 1 down" "ba1 10.78.2.2/24 - down a ab1 (its link is down)"
 	lacks "switch"

@@ -117,9 +117,16 @@ TEST(cables)
 	heard_add(0, THEIR_ID, "ba1", "10.2.0.3/24");
 	judged(CHECK_PASS, "ab0 leads to ba0 of node b; the other half of this cable is ab1");
 	judged_at(1, CHECK_PASS, "ab1 leads to ba1 of node b");
+	/* Two ports on one switch with those of one other node. */
+	asking_ports_set(&asking, 7, 8);
+	judged(CHECK_PASS, "ab0 leads to ba0 of node b");
+	assert_lacks(result.findings[0].text, "half");
 	/* A switch, where each node has a NIC in each of our subnets. */
 	heard_add(0, 3, "ca0", "10.1.0.4/24");
 	heard_add(1, 3, "ca1", "10.2.0.4/24");
+	judged_at(1, CHECK_PASS, "ab1 leads to ca1 of node b");
+	/* One with fewer NICs than we have is nothing wrong there. */
+	heard_add(0, 4, "da0", "10.1.0.5/24");
 	judged_at(1, CHECK_PASS, "ab1 leads to ca1 of node b");
 }
 
@@ -144,6 +151,15 @@ TEST(same_address)
 {
 	heard_add(0, THEIR_ID, "ba0", "10.1.0.1/24");
 	judged(CHECK_FAIL, "ab0 and ba0 of node b have the same address, 10.1.0.1/24");
+}
+
+/* Also the NIC that is the other half's partner. */
+TEST(same_address_of_other_half)
+{
+	heard_add(0, OWN_ID, "ab1", "10.2.0.1/24");
+	heard_add(0, THEIR_ID, "ba0", "10.1.0.3/24");
+	heard_add(0, THEIR_ID, "ba1", "10.1.0.1/24");
+	judged(CHECK_FAIL, "ab0 and ba1 of node b have the same address, 10.1.0.1/24");
 }
 
 /* Judges both NICs, and prints them as a table or as JSON. */
