@@ -317,7 +317,6 @@ carrier_returns() {
 
 	play c alone <<-END
 		listen 0 $FAULTS/alone
-		limit 300000
 		await $FAULTS/go
 		close-listen 0
 	END
