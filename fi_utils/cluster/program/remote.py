@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """remote.py - runs shell scripts on the nodes, with the system's ssh."""
+import base64
 import concurrent.futures
 import os
 import re
@@ -57,6 +58,25 @@ def script(template, *values):
     Script is inserted as it is.
     """
     return Script(template % tuple(map(words_of, values)))
+
+
+FILE = """
+folder=$(mktemp -d) || exit 1
+trap 'rm -rf "$folder"' EXIT
+chmod 755 "$folder"
+file=$folder/%s
+echo %s | base64 -d >"$file" || exit 1
+%s"""
+
+
+def with_file(path, commands):
+    """The Script @commands, for which $file is a copy of the file @path of this machine."""
+    try:
+        with open(path, "rb") as file:
+            data = base64.encodebytes(file.read()).decode()
+    except OSError as error:
+        raise Failure("cannot read %s: %s" % (path, error.strerror))
+    return script(FILE, os.path.basename(path), data, commands)
 
 
 # Behind what the server gives: a session without login often lacks the folders of administrators.

@@ -1,9 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """verify.py - checks each link end to end, and drives the plugin and NCCL over all nodes."""
-import base64
-
 import answer
-from remote import Failure, Result, on_all, output_read, process_end, script
+from remote import Failure, Result, on_all, output_read, process_end, script, with_file
 
 # Runs until its input ends: then the connection is closed, or this command has ended.
 SERVE = """
@@ -141,13 +139,7 @@ def pingpong(nodes, order, port, arguments):
 
 
 GPU = script("python3 -c 'import sys, torch; sys.exit(not torch.cuda.is_available())'\n")
-ALL_REDUCE = """
-export %s
-folder=$(mktemp -d) || exit 1
-trap 'rm -rf "$folder"' EXIT
-echo %s | base64 -d >"$folder/all_reduce.py"
-python3 "$folder/all_reduce.py" --max-mib 64
-"""
+ALL_REDUCE = script("python3 \"$file\" --max-mib 64\n")
 
 
 def without_gpu(nodes):
@@ -162,7 +154,6 @@ def all_reduce(nodes, order, port, environment, path):
 
     @environment: {name: value} of the plan; @path: of the example
     """
-    with open(path, "rb") as file:
-        program = base64.encodebytes(file.read()).decode()
     variables = ["%s=%s" % pair for pair in environment.items()]
-    return ranks_run(nodes, order, port, script(ALL_REDUCE, variables, program))
+    commands = script("export %s\n%s", variables, with_file(path, ALL_REDUCE))
+    return ranks_run(nodes, order, port, commands)
