@@ -6,13 +6,12 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/version.h"
-#include "setup/net.h"
 #include "setup/connecting.h"
+#include "setup/net.h"
 #include "setup/seeker.h"
 #include "setup/setup.h"
 #include "transport/comm_open.h"
-#include "transport/rejoin.h"
-#include "transport/route_wait.h"
+#include "transport/path_life.h"
 #include "wire/protocol.h"
 
 /*

@@ -13,8 +13,8 @@
 #include "setup/candidates.h"
 #include "setup/connecting.h"
 #include "setup/relay_try.h"
-#include "transport/attach.h"
 #include "transport/comm_open.h"
+#include "transport/path_life.h"
 
 static const uint8_t connect_may_follow[MESH_CONNECT_STATES] = {
 	[MESH_CONNECT_ASKING] = 1 << MESH_CONNECT_NEW,

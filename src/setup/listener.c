@@ -14,10 +14,10 @@
 #include "setup/listener.h"
 #include "setup/openings.h"
 #include "setup/setup.h"
-#include "transport/attach.h"
 #include "transport/comm_end.h"
 #include "transport/comm_open.h"
 #include "transport/data.h"
+#include "transport/path_life.h"
 #include "wire/handle.h"
 
 /* If accept() waits for this long, one WARN reports it. */

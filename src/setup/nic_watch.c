@@ -29,7 +29,7 @@
 #include "system/node.h"
 #include "system/stats_file.h"
 #include "transport/comm_open.h"
-#include "transport/rejoin.h"
+#include "transport/path_life.h"
 
 /* From the start of one reading to the next. */
 #define PAUSE_MS 100

@@ -24,7 +24,7 @@
 #include "setup/relay_try.h"
 #include "setup/setup.h"
 #include "transport/comm.h"
-#include "transport/route_wait.h"
+#include "transport/path_life.h"
 
 /*
  * What a search has found that begins sooner after the start of this process is not enough: another

@@ -28,10 +28,8 @@
 #include "setup/relay_try.h"
 #include "setup/seeker.h"
 #include "setup/setup.h"
-#include "transport/attach.h"
 #include "transport/comm.h"
-#include "transport/rejoin.h"
-#include "transport/route_wait.h"
+#include "transport/path_life.h"
 #include "wire/handle.h"
 
 /* ---- the links ------------------------------------------------------------------------------ */

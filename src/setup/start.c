@@ -23,19 +23,15 @@
 #include "neighbours/neighbours.h"
 #include "relay/relay.h"
 #include "setup/connecting.h"
-#include "setup/seeker.h"
 #include "setup/listener.h"
 #include "setup/nic_watch.h"
 #include "setup/openings.h"
+#include "setup/seeker.h"
 #include "setup/setup.h"
 #include "system/this_process.h"
-#include "transport/attach.h"
 #include "transport/comm_end.h"
 #include "transport/comm_open.h"
-#include "transport/recovery.h"
-#include "transport/rejoin.h"
-#include "transport/route_wait.h"
-#include "transport/stall.h"
+#include "transport/path_life.h"
 
 /* A process that relays ends so much later, at most. */
 #define RELAY_END_MS 2000

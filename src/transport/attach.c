@@ -25,11 +25,9 @@
 #include "control/peer.h"
 #include "control/peer_send.h"
 #include "control/process.h"
-#include "transport/attach.h"
-#include "transport/recovery.h"
 #include "transport/comm_end.h"
-#include "transport/questions.h"
 #include "transport/data.h"
+#include "transport/path_life.h"
 
 /* Lines about comms that have another route, within MESH_LOG_LIMIT_PERIOD_MS. */
 #define ROUTE_LINES 4

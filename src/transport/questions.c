@@ -13,8 +13,8 @@
 #include "control/peer_send.h"
 #include "control/process.h"
 #include "fabric/poll.h"
-#include "transport/questions.h"
 #include "transport/data.h"
+#include "transport/path_life.h"
 #include "wire/stats.h"
 
 /* Between two looks at a fence that is in progress. */

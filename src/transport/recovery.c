@@ -22,10 +22,8 @@
 #include "transport/comm.h"
 #include "transport/comm_end.h"
 #include "transport/data.h"
-#include "transport/questions.h"
-#include "transport/recovery.h"
+#include "transport/path_life.h"
 #include "transport/resend.h"
-#include "transport/route_wait.h"
 #include "wire/stats.h"
 
 /* Lines about circuits that broke, within MESH_LOG_LIMIT_PERIOD_MS. */

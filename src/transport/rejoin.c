@@ -4,7 +4,7 @@
  *
  * One end of each comm connects: the sending one. It tries the links that its comms have lost, one
  * attempt after the other, until one succeeds. When the new peer is up, it is asked for each comm's
- * path (attach.h). How nothing of the path's earlier life is on the way: control/peer_end.h.
+ * path (attach.c). How nothing of the path's earlier life is on the way: control/peer_end.h.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -22,10 +22,8 @@
 #include "control/peer_life.h"
 #include "control/process.h"
 #include "fabric/flow.h"
-#include "transport/attach.h"
 #include "transport/comm_end.h"
-#include "transport/rejoin.h"
-#include "transport/route_wait.h"
+#include "transport/path_life.h"
 
 /* Between two looks at an attempt: this part of the time that the link is away, within bounds. */
 #define LOOK_PART 64

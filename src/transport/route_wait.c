@@ -11,7 +11,7 @@
 #include "neighbours/neighbours.h"
 #include "relay/relay.h"
 #include "transport/comm_end.h"
-#include "transport/route_wait.h"
+#include "transport/path_life.h"
 
 /* Lines about comms that have waited in vain, within MESH_LOG_LIMIT_PERIOD_MS. */
 #define ROUTE_LINES 4

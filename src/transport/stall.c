@@ -28,9 +28,8 @@
 #include "relay/relay.h"
 #include "transport/comm_end.h"
 #include "transport/data.h"
-#include "transport/recovery.h"
+#include "transport/path_life.h"
 #include "transport/resend.h"
-#include "transport/stall.h"
 
 /* ---- a relay that does not answer ------------------------------------------------------------ */
 

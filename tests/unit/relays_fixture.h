@@ -8,8 +8,8 @@
 
 #include <sys/socket.h>
 
-#include "transport/recovery.h"
 #include "transport/comm_open.h"
+#include "transport/path_life.h"
 #include "wire/handle.h"
 
 #include "comm_fixture.h"

@@ -10,7 +10,7 @@
 #include "control/peer_life.h"
 #include "control/peer_send.h"
 #include "transport/comm_open.h"
-#include "transport/rejoin.h"
+#include "transport/path_life.h"
 
 #include "comm_fixture.h"
 #include "tcp_pair.h"

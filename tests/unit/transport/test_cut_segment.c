@@ -4,8 +4,8 @@
  * relays in pieces, of which the receiver learns the last one only, when it has all others.
  */
 #include "fabric/mr.h"
-#include "transport/recovery.h"
 #include "transport/data.h"
+#include "transport/path_life.h"
 
 #include "log_capture.h"
 

@@ -5,8 +5,7 @@
  */
 #include "control/peer_end.h"
 #include "transport/comm_open.h"
-#include "transport/recovery.h"
-#include "transport/rejoin.h"
+#include "transport/path_life.h"
 
 #include "comm_fixture.h"
 #include "log_capture.h"

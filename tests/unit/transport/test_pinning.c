@@ -12,8 +12,7 @@
 #include "base/threads.h"
 #include "fabric/mr.h"
 #include "setup/setup.h"
-#include "transport/attach.h"
-#include "transport/route_wait.h"
+#include "transport/path_life.h"
 
 #define RELAYS_PROVIDER MESH_PROVIDER_VERBS_RXM
 #include "log_capture.h"
