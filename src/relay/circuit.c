@@ -1,46 +1,34 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* circuit.c - makes and frees circuits. */
+/*
+ * circuit.c - the circuits of a relay: what each is to its peers, frames about those that are open,
+ * what breaks them, and how they end, and are freed when nothing of them is in flight.
+ */
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/random.h"
+#include "control/link.h"
 #include "control/peer_send.h"
-#include "fabric/poll.h"
+#include "fabric/fence.h"
 #include "fabric/buffer.h"
+#include "fabric/poll.h"
 #include "relay/circuit.h"
 #include "relay/relay.h"
 
-/* The largest granule of a circuit, in bytes. */
-#define GRANULE_MAX ((size_t)64 << 10)
-/* A circuit takes this part of what is left at most, or the least: others shall find room, too. */
-#define MEMORY_PART 16
-/* This part of all memory is for circuits with the least: 2,048 of them by default. */
-#define LEAST_PART 4
+/* Lines about circuits that broke here, within MESH_LOG_LIMIT_PERIOD_MS. */
+#define BROKEN_LINES 8
+/* Bytes of the text of what has failed. */
+#define WHY_MAX (MESH_PEER_TEXT_MAX + MESH_PEER_REASON_MAX + 32)
 
 /* ---- a side as the user of a peer ---------------------------------------------------------- */
 
 static struct mesh_circuit_side *side_of_user(struct mesh_peer_user *user)
 {
 	return mesh_container_of(user, struct mesh_circuit_side, user);
-}
-
-MESH_HOLDS(process)
-static bool side_misses(struct mesh_peer_user *user)
-{
-	const struct mesh_circuit_side *side = side_of_user(user);
-
-	return !side->circuit->opening && side->circuit->up.state < MESH_SIDE_SHUT &&
-	       side->state == MESH_SIDE_CARRIES;
-}
-
-static bool side_is_known(struct mesh_peer_user *user)
-{
-	(void)user;
-	return true;
 }
 
 MESH_HOLDS(process)
@@ -65,6 +53,15 @@ static void side_lost(struct mesh_peer_user *user)
 	mesh_relay_wake(side->circuit->relay);
 }
 
+/* Moves a side on: not back. */
+MESH_HOLDS(process)
+static void side_set(struct mesh_circuit_side *side, enum mesh_side_state state)
+{
+	mesh_process_assert_locked(side->circuit->relay->process);
+	if (state > side->state)
+		side->state = state;
+}
+
 /* What the connecting end has written may arrive in our memory. */
 MESH_HOLDS(process)
 static bool side_is_open(struct mesh_peer_user *user)
@@ -80,51 +77,19 @@ static void side_fenced(struct mesh_peer_user *user)
 {
 	struct mesh_circuit_side *side = side_of_user(user);
 
-	mesh_circuit_side_set(side, MESH_SIDE_FENCED);
+	side_set(side, MESH_SIDE_FENCED);
 	mesh_relay_wake(side->circuit->relay);
 }
 
 static const struct mesh_peer_user_ops side_ops = {
 	.answers =
 		{
-			[MESH_USER_MISSES] = side_misses,
-			[MESH_USER_IS_KNOWN] = side_is_known,
 			[MESH_USER_IS_QUIET] = side_is_quiet,
 			[MESH_USER_IS_OPEN] = side_is_open,
 		},
 	.lost = side_lost,
 	.fenced = side_fenced,
 };
-
-void mesh_circuit_side_set(struct mesh_circuit_side *side, enum mesh_side_state state)
-{
-	mesh_process_assert_locked(side->circuit->relay->process);
-	if (state > side->state)
-		side->state = state;
-}
-
-void mesh_circuit_withdraw_send(const struct mesh_circuit *circuit)
-{
-	struct mesh_frame frame;
-
-	memset(&frame, 0, sizeof(frame));
-	frame.withdraw.cookie = circuit->cookie;
-	frame.withdraw.listen_id = circuit->listen_id;
-	frame.withdraw.comm_key = circuit->comm_key;
-	mesh_peer_send(circuit->down.peer, &frame, MESH_FRAME_WITHDRAW);
-}
-
-void mesh_circuit_event_send(struct mesh_peer *peer, uint32_t to, struct mesh_frame_circuit event)
-{
-	struct mesh_frame frame;
-
-	memset(&frame, 0, sizeof(frame));
-	frame.circuit = event;
-	frame.circuit.to_comm = to;
-	mesh_peer_send(peer, &frame, MESH_FRAME_CIRCUIT);
-}
-
-/* ---- making -------------------------------------------------------------------------------- */
 
 int mesh_circuit_side_open(struct mesh_circuit_side *side, struct mesh_peer *peer)
 {
@@ -157,122 +122,110 @@ void mesh_circuit_side_close(struct mesh_circuit_side *side)
 	side->peer = NULL;
 }
 
-/* Reserves a part of the memory that NCCL_MESH_RELAY_MEMORY leaves: the larger the more is left. */
-MESH_HOLDS(process)
-static int memory_reserve(struct mesh_circuit *circuit)
+/* ---- breaking ------------------------------------------------------------------------------ */
+
+void mesh_circuit_event_send(struct mesh_peer *peer, uint32_t to, struct mesh_frame_circuit event)
 {
-	struct mesh_relay *relay = circuit->relay;
-	uint64_t all = relay->process->config.relay_memory_bytes, taken = relay->memory;
-	uint64_t most = all - all / LEAST_PART;
-	size_t granule = GRANULE_MAX;
+	struct mesh_frame frame;
 
-	most = most > taken ? (most - taken) / MEMORY_PART : 0;
-	while (granule > MESH_GRANULE_MIN && granule * MESH_GRANULES > most)
-		granule /= 2;
-	if (taken + granule * MESH_GRANULES > all)
-		return -ENOSPC;
-	circuit->bytes = granule * MESH_GRANULES;
-	relay->memory += circuit->bytes;
-	return 0;
-}
-
-/* Nothing is longer than the memory of the next relay: more than that is given back. */
-MESH_HOLDS(process)
-static int memory_map(struct mesh_circuit *circuit)
-{
-	size_t next = mesh_hop_bytes(&circuit->hop);
-	void *memory;
-
-	if (circuit->down.is_relay && next < circuit->bytes) {
-		circuit->relay->memory -= circuit->bytes - next;
-		circuit->bytes = next;
-	}
-	circuit->granule = circuit->bytes / MESH_GRANULES;
-	memory = mmap(NULL, circuit->bytes, PROT_READ | PROT_WRITE,
-		      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-	if (memory == MAP_FAILED)
-		return -ENOMEM;
-	circuit->memory = memory;
-	return 0;
+	memset(&frame, 0, sizeof(frame));
+	frame.circuit = event;
+	frame.circuit.to_comm = to;
+	mesh_peer_send(peer, &frame, MESH_FRAME_CIRCUIT);
 }
 
 MESH_HOLDS(process)
-static void memory_close(struct mesh_circuit *circuit)
+static void event_send(struct mesh_circuit_side *to, struct mesh_frame_circuit event)
 {
-	mesh_mr_close(circuit->mr_up);
-	mesh_mr_close(circuit->mr_down);
-	if (circuit->memory)
-		munmap(circuit->memory, circuit->bytes);
-	circuit->relay->memory -= circuit->bytes;
+	if (!to->lost && to->known)
+		mesh_circuit_event_send(to->peer, to->remote_id, event);
 }
 
-static void side_init(struct mesh_circuit *circuit, struct mesh_circuit_side *side,
-		      struct mesh_circuit_side *other)
+/*
+ * Reports to both ends, unless they know it, that the circuit is broken, and logs it.
+ *
+ * @lost: the side that is
+ * @why: what happened there, for the log
+ */
+MESH_HOLDS(process)
+static void circuit_break(struct mesh_circuit *circuit, const struct mesh_circuit_side *lost,
+			  const char *why)
 {
-	side->circuit = circuit;
-	side->other = other;
-	TAILQ_INIT(&side->passing);
-}
-
-MESH_NOT_ANALYSED
-int mesh_circuit_make(struct mesh_relay *relay, struct mesh_peer *peer,
-		      const struct mesh_frame_open *request, struct mesh_circuit **circuit)
-{
-	struct mesh_circuit *made = calloc(1, sizeof(*made));
-	int ret;
-
-	mesh_process_assert_locked(relay->process);
-	if (!made)
-		return -ENOMEM;
-	mesh_lock_init(&made->lock);
-	made->relay = relay;
-	side_init(made, &made->up, &made->down);
-	side_init(made, &made->down, &made->up);
-	made->up.sink.message = mesh_circuit_from_up;
-	made->up.waiter.resume = mesh_circuit_resume;
-	made->down.sink.message = mesh_circuit_from_down;
-	made->down.waiter.resume = mesh_circuit_resume;
-	made->up.remote_id = request->comm;
-	made->up.remote_token = request->token;
-	made->up.is_relay = request->at > 0;
-	made->down.is_relay = request->at + 1 < request->num_relays;
-	made->shut_event = MESH_CIRCUIT_SHUT;
-	memcpy(made->origin, request->origin, sizeof(made->origin));
-	ret = memory_reserve(made);
-	if (!ret)
-		ret = mesh_circuit_side_open(&made->up, peer);
-	if (ret) {
-		memory_close(made);
-		mesh_lock_destroy(&made->lock);
-		free(made);
-		return ret;
-	}
-	made->counters = &made->own_counters;
-	LIST_INSERT_HEAD(&relay->circuits, made, entry);
-	*circuit = made;
-	return 0;
-}
-
-/* ---- counters ------------------------------------------------------------------------------ */
-
-void mesh_circuit_counters_open(struct mesh_circuit *circuit)
-{
+	struct mesh_frame_circuit event = {.event = MESH_CIRCUIT_LOST};
 	struct mesh_process *process = circuit->relay->process;
-	struct mesh_circuit_counters *counters = NULL;
+	char more[MESH_LOG_LIMIT_TEXT_MAX];
+
+	if (circuit->state == MESH_CIRCUIT_BROKEN)
+		return;
+	circuit->state = MESH_CIRCUIT_BROKEN;
+	memcpy(event.by, process->name, sizeof(event.by));
+	event.by_node = process->node_id;
+	memcpy(event.lost, lost->peer->name, sizeof(event.lost));
+	event.lost_node = lost->peer->node_id;
+	/* The process at an end of the comm: no other circuit leads to it. */
+	event.unclean = !lost->is_relay && lost->peer->over;
+	if (mesh_log_limit_pass(&process->limits.relayed, BROKEN_LINES, mesh_clock_ms(), more))
+		mesh_info("relay: the circuit from node %s to node %s is broken: %s%s",
+			  circuit->origin, circuit->target, why, more);
+	event_send(&circuit->up, event);
+	event_send(&circuit->down, event);
+}
+
+/*
+ * Breaks a circuit of which a side is lost, or something has failed: that waits for one look at the
+ * link, which may be lost as well, because the process there has ended.
+ */
+MESH_HOLDS(process)
+static void losses_look(struct mesh_circuit *circuit, uint64_t now_ms)
+{
+	const struct mesh_circuit_side *lost = circuit->up.lost ? &circuit->up : &circuit->down;
+	const struct mesh_circuit_side *failed;
+	char peer[MESH_PEER_TEXT_MAX], why[WHY_MAX];
+	int error;
+
+	mesh_circuit_lock(circuit);
+	error = circuit->error;
+	failed = circuit->failed;
+	mesh_circuit_unlock(circuit);
+	if (error && !circuit->failed_ms)
+		circuit->failed_ms = now_ms;
+	if (lost->lost) {
+		snprintf(why, sizeof(why), "%s is lost: %s", mesh_peer_text(lost->peer, peer),
+			 lost->peer->reason);
+		circuit_break(circuit, lost, why);
+	} else if (error &&
+		   mesh_clock_elapsed_ms(circuit->failed_ms, now_ms) >= MESH_LINK_LOOK_MS) {
+		snprintf(why, sizeof(why), "a write or message to %s failed: %s",
+			 mesh_peer_text(failed->peer, peer),
+			 error == -EPROTO ? "it violates the protocol" : strerror(-error));
+		circuit_break(circuit, failed, why);
+	}
+}
+
+void mesh_circuits_carrier_lost(struct mesh_process *process, const struct mesh_domain *domain)
+{
+	struct mesh_relay *relay = process->relay;
+	struct mesh_circuit *circuit;
+	char why[MESH_NIC_NAME_MAX + 32];
 
 	mesh_process_assert_locked(process);
-	if (process->stats.page)
-		counters = mesh_stats_circuit_open(process->stats.page, circuit->origin,
-						   circuit->target, circuit->up.domain->nic->netdev,
-						   circuit->down.domain->nic->netdev,
-						   mesh_clock_wall_ms());
-	mesh_circuit_lock(circuit);
-	if (counters)
-		circuit->counters = counters;
-	circuit->counters->memory = circuit->bytes;
-	circuit->counters->slots = MESH_GRANULES;
-	mesh_circuit_unlock(circuit);
+	if (!relay)
+		return;
+	snprintf(why, sizeof(why), "%s has no carrier", domain->nic->netdev);
+	LIST_FOREACH(circuit, &relay->circuits, entry) {
+		if (circuit->opening)
+			continue;
+		if (circuit->down.domain == domain)
+			circuit_break(circuit, &circuit->down, why);
+		else if (circuit->up.domain == domain)
+			circuit_break(circuit, &circuit->up, why);
+		else
+			continue;
+		mesh_relay_wake(circuit->relay);
+	}
 }
+
+/* ---- freeing ------------------------------------------------------------------------------- */
 
 /* Returns the bytes that were forwarded. */
 MESH_HOLDS(process)
@@ -290,20 +243,6 @@ static uint64_t counters_close(struct mesh_circuit *circuit)
 	if (counters != &circuit->own_counters)
 		mesh_stats_circuit_close(circuit->relay->process->stats.page, counters);
 	return bytes;
-}
-
-/* ---- the way on ---------------------------------------------------------------------------- */
-
-int mesh_circuit_memory_register(struct mesh_circuit *circuit)
-{
-	int ret = memory_map(circuit);
-
-	if (!ret)
-		ret = mesh_mr_open(circuit->up.domain, circuit->memory, circuit->bytes,
-				   &circuit->mr_up);
-	return ret ? ret
-		   : mesh_mr_open(circuit->down.domain, circuit->memory, circuit->bytes,
-				  &circuit->mr_down);
 }
 
 void mesh_circuits_domains_learn(struct mesh_relay *relay)
@@ -328,18 +267,6 @@ void mesh_circuits_domains_learn(struct mesh_relay *relay)
 			mesh_readiness_open(process->domains[i]); /* without it, it is polled */
 	}
 	mesh_relay_domains_set(relay, domains);
-}
-
-/* ---- freeing ------------------------------------------------------------------------------- */
-
-void mesh_circuit_opening_end(struct mesh_circuit *circuit)
-{
-	struct mesh_circuit_opening *opening = circuit->opening;
-
-	if (opening)
-		mesh_dial_end(&opening->dial);
-	free(opening);
-	circuit->opening = NULL;
 }
 
 static void passing_free(struct mesh_circuit_side *side)
@@ -379,10 +306,286 @@ void mesh_circuit_free(struct mesh_circuit *circuit)
 	}
 	mesh_info("relay: the circuit from node %s to node %s has ended after %llu bytes",
 		  circuit->origin, circuit->target, (unsigned long long)bytes);
-	memory_close(circuit);
+	mesh_circuit_memory_close(circuit);
 	passing_free(&circuit->up);
 	passing_free(&circuit->down);
 	mesh_hop_close(&circuit->hop);
 	mesh_lock_destroy(&circuit->lock);
 	free(circuit);
+}
+
+/* ---- ending -------------------------------------------------------------------------------- */
+
+/*
+ * What a lost connecting end has written may never arrive, and must not arrive late. On verbs the
+ * end of the registration is enough. On tcp the provider may still write what it had read for the
+ * circuit's memory, until it polls. If that fails the circuit keeps its memory, and tries again.
+ */
+MESH_HOLDS(process)
+static void up_fence(struct mesh_circuit_side *up)
+{
+	struct mesh_fence fence = {.domain = up->domain, .remote = up->remote};
+	char text[MESH_PEER_TEXT_MAX];
+
+	if (up->remote && up->domain->provider != MESH_PROVIDER_VERBS_RXM) {
+		mesh_remotes_fence(&fence, 1);
+		if (fence.result < 0)
+			return;
+		mesh_fence_drain(&fence, mesh_peer_text(up->peer, text));
+	}
+	side_set(up, MESH_SIDE_FENCED);
+}
+
+/* Nothing more of it is forwarded. */
+MESH_HOLDS(process)
+static void circuit_stop(struct mesh_circuit *circuit)
+{
+	mesh_circuit_lock(circuit);
+	if (!circuit->error)
+		circuit->error = -ECONNRESET;
+	mesh_circuit_abandon(circuit);
+	mesh_circuit_unlock(circuit);
+}
+
+/*
+ * Reports to the listener's node that a broken circuit writes nothing more there: then what the
+ * connecting end sends again over another path cannot meet what is late.
+ */
+MESH_HOLDS(process)
+static void drained_send(struct mesh_circuit *circuit)
+{
+	struct mesh_frame_circuit event = {.event = MESH_CIRCUIT_DRAINED};
+	struct mesh_circuit_side *down = &circuit->down;
+	uint32_t writing;
+
+	if (down->is_relay || down->state >= MESH_SIDE_DRAINED)
+		return;
+	mesh_circuit_lock(circuit);
+	writing = circuit->writing;
+	event.unclean = circuit->unclean;
+	mesh_circuit_unlock(circuit);
+	if (writing)
+		return;
+	side_set(down, MESH_SIDE_DRAINED);
+	event_send(down, event);
+}
+
+/* True if nothing of the circuit is in flight, and nothing waits. @came: as in the circuit */
+MESH_HOLDS(process)
+static bool is_idle(struct mesh_circuit *circuit, uint32_t *came)
+{
+	bool idle;
+
+	mesh_circuit_lock(circuit);
+	*came = circuit->came;
+	idle = !mesh_circuit_unfinished(circuit) &&
+	       (circuit->error ||
+		(!circuit->num_waiting && !circuit->up.num_passing && !circuit->down.num_passing));
+	mesh_circuit_unlock(circuit);
+	return idle;
+}
+
+/* True if nothing more can arrive in its memory, and both ends have learned why it ends. */
+MESH_HOLDS(process)
+static bool is_complete(const struct mesh_circuit *circuit, uint32_t came)
+{
+	return circuit->up.state >= MESH_SIDE_SHUT &&
+	       (circuit->up.state == MESH_SIDE_FENCED || came == circuit->shut_writes) &&
+	       (circuit->state == MESH_CIRCUIT_BROKEN || !circuit->error);
+}
+
+/* Ends the rest of the circuit in the same way. Returns true if it was freed. */
+MESH_HOLDS(process)
+static bool idle_end(struct mesh_circuit *circuit)
+{
+	const struct mesh_frame_circuit event = {.event = circuit->shut_event,
+						 .writes = circuit->hop.writes};
+	uint32_t came;
+
+	if (!is_idle(circuit, &came) || !is_complete(circuit, came))
+		return false;
+	if (circuit->down.is_relay)
+		event_send(&circuit->down, event);
+	mesh_circuit_free(circuit);
+	return true;
+}
+
+void mesh_circuit_ending_expired(struct mesh_timer *timer, uint64_t now_ms)
+{
+	struct mesh_circuit *circuit = mesh_container_of(timer, struct mesh_circuit, timer);
+	struct mesh_engine *engine = &circuit->relay->process->engine;
+
+	mesh_process_assert_locked(circuit->relay->process);
+	if (circuit->state == MESH_CIRCUIT_WHOLE)
+		losses_look(circuit, now_ms);
+	if (circuit->state == MESH_CIRCUIT_BROKEN) {
+		circuit_stop(circuit);
+		drained_send(circuit);
+	}
+	if (circuit->up.lost && circuit->up.state != MESH_SIDE_FENCED)
+		up_fence(&circuit->up);
+	if (idle_end(circuit))
+		return;
+	if (circuit->up.state >= MESH_SIDE_SHUT || circuit->up.lost ||
+	    (circuit->error && circuit->state == MESH_CIRCUIT_WHOLE))
+		mesh_engine_timer_set(engine, &circuit->timer, now_ms + MESH_LINK_LOOK_MS);
+}
+
+/* ---- frames -------------------------------------------------------------------------------- */
+
+/* The connecting end has nothing more to send, and freed its end. @writes: into our memory, ever */
+MESH_HOLDS(process)
+static void circuit_shut(struct mesh_circuit *circuit, uint32_t writes)
+{
+	if (circuit->up.state >= MESH_SIDE_SHUT)
+		return;
+	side_set(&circuit->up, MESH_SIDE_SHUT);
+	circuit->shut_writes = writes;
+	mesh_relay_wake(circuit->relay);
+}
+
+/* The other end, or a relay behind it, reports that the circuit is broken. */
+MESH_HOLDS(process)
+static void lost_pass(struct mesh_circuit_side *from, const struct mesh_frame_circuit *event)
+{
+	struct mesh_circuit *circuit = from->circuit;
+
+	circuit->state = MESH_CIRCUIT_BROKEN;
+	event_send(from->other, *event);
+	mesh_relay_wake(circuit->relay);
+}
+
+/*
+ * A comm waits behind the node there, which asks whether this process runs: so the next relay is
+ * asked as well. If that one does not answer the circuit is broken, as if the link were lost. What
+ * else uses the link goes on: a process at the end of a comm may be stopped for any time.
+ */
+MESH_HOLDS(process)
+static void ask_answer(struct mesh_circuit_side *from)
+{
+	const struct mesh_frame_circuit answer = {.event = MESH_CIRCUIT_ANSWER};
+	struct mesh_circuit *circuit = from->circuit;
+	struct mesh_circuit_side *next = from->other;
+	uint64_t now_ms = mesh_clock_ms();
+
+	event_send(from, answer);
+	if (!next->is_relay || next->lost)
+		return;
+	mesh_relay_ask(&next->question, next->peer, next->remote_id, now_ms);
+	if (!mesh_relay_is_silent(&next->question, circuit->relay->process, now_ms))
+		return;
+	circuit_break(circuit, next, "the next relay does not answer, though its kernel does");
+	mesh_relay_wake(circuit->relay);
+}
+
+/* What says nothing of the circuit's end. Returns false if @event does. */
+MESH_HOLDS(process)
+static bool question_handle(struct mesh_circuit_side *side, const struct mesh_frame *frame)
+{
+	switch ((enum mesh_circuit_event)frame->circuit.event) {
+	case MESH_CIRCUIT_ASK:
+		ask_answer(side);
+		return true;
+	case MESH_CIRCUIT_ANSWER:
+		side->question.asked_ms = 0;
+		return true;
+	default:
+		return false;
+	}
+}
+
+/* The connector's NCCL never had the comm, so the listener's must not have it. */
+MESH_HOLDS(process)
+static void withdrawn_pass(struct mesh_circuit *circuit, const struct mesh_frame_circuit *event)
+{
+	if (!circuit->down.is_relay && !circuit->down.lost)
+		mesh_circuit_withdraw_send(circuit);
+	circuit->shut_event = MESH_CIRCUIT_WITHDRAWN;
+	/* For a comm that had another one before. */
+	circuit_break(circuit, &circuit->up, "its connecting end has withdrawn it");
+	circuit_shut(circuit, event->writes);
+}
+
+bool mesh_circuit_event(struct mesh_peer *peer, const struct mesh_frame *frame)
+{
+	struct mesh_circuit_side *side = mesh_circuit_side_find(peer, frame->to_comm);
+	const struct mesh_frame_circuit *event = &frame->circuit;
+
+	if (!side || side->circuit->opening || question_handle(side, frame))
+		return side;
+	if (event->event == MESH_CIRCUIT_LOST)
+		lost_pass(side, event);
+	else if (side != &side->circuit->up)
+		circuit_break(side->circuit, side, "only the connecting end may shut it");
+	else if (event->event == MESH_CIRCUIT_WITHDRAWN)
+		withdrawn_pass(side->circuit, event);
+	else
+		circuit_shut(side->circuit, event->writes);
+	return true;
+}
+
+bool mesh_circuit_frame_pass(struct mesh_peer *peer, const struct mesh_frame *frame)
+{
+	struct mesh_circuit_side *side = mesh_circuit_side_find(peer, frame->to_comm);
+	struct mesh_circuit_side *to;
+	struct mesh_frame passed = *frame;
+
+	if (!side)
+		return false;
+	to = side->other;
+	if (!to->peer || to->lost || !to->known)
+		return true;
+	passed.to_comm = to->remote_id;
+	mesh_relay_moved(side->circuit->relay, false);
+	mesh_peer_send(to->peer, &passed, (enum mesh_frame_type)frame->header.type);
+	return true;
+}
+
+/* ---- all of them --------------------------------------------------------------------------- */
+
+void mesh_circuits_tick(struct mesh_process *process, uint64_t now_ms)
+{
+	struct mesh_relay *relay = process->relay;
+	struct mesh_circuit *circuit, *next;
+
+	mesh_process_assert_locked(process);
+	if (!relay || !atomic_load_explicit(&relay->news, memory_order_relaxed) ||
+	    !atomic_exchange(&relay->news, false))
+		return;
+	for (circuit = LIST_FIRST(&relay->circuits); circuit; circuit = next) {
+		next = LIST_NEXT(circuit, entry);
+		circuit->timer.expired(&circuit->timer, now_ms);
+	}
+}
+
+void mesh_circuits_close(struct mesh_process *process)
+{
+	struct mesh_circuit *circuit;
+
+	mesh_process_assert_locked(process);
+	if (!process->relay)
+		return;
+	while ((circuit = LIST_FIRST(&process->relay->circuits)))
+		mesh_circuit_free(circuit);
+}
+
+MESH_HOLDS(process)
+static bool ends_at(const struct mesh_circuit_side *side, uint64_t node_id)
+{
+	return side->peer->node_id == node_id && !side->is_relay;
+}
+
+bool mesh_circuits_end_at(const struct mesh_process *process, uint64_t node_id)
+{
+	const struct mesh_circuit *circuit = NULL;
+
+	mesh_process_assert_locked(process);
+	if (process->relay)
+		circuit = LIST_FIRST(&process->relay->circuits);
+	for (; circuit; circuit = LIST_NEXT(circuit, entry)) {
+		if (!circuit->opening && circuit->up.state < MESH_SIDE_SHUT &&
+		    (ends_at(&circuit->up, node_id) || ends_at(&circuit->down, node_id)))
+			return true;
+	}
+	return false;
 }

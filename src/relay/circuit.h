@@ -48,10 +48,9 @@ struct mesh_passing {
  */
 #define MESH_PASSING_MAX 256
 
-/* What still comes from a side, or goes there. It only moves on: mesh_circuit_side_set(). */
+/* What still comes from a side, or goes there. It only moves on: side_set(). */
 enum mesh_side_state {
 	MESH_SIDE_CARRIES,
-	MESH_SIDE_CLOSED,  /* the comm's end there wants nothing more: CLOSED has passed */
 	MESH_SIDE_SHUT,	   /* up: the connecting end has ended the circuit */
 	MESH_SIDE_DRAINED, /* down: the receiving end knows that nothing arrives */
 	MESH_SIDE_FENCED
@@ -128,11 +127,7 @@ struct mesh_circuit {
 	struct mesh_mr *mr_up, *mr_down;
 
 	_Atomic(int) error; /* negative errno: it is broken; set under the lock */
-	/*
-	 * With error; static: the operation that failed, "a write", to that side; if the errno is
-	 * EPROTO, what the node there has sent.
-	 */
-	const char *what MESH_GUARDED_BY(circuit);
+	/* With error: where; if the errno is EPROTO, the node there has violated the protocol. */
 	const struct mesh_circuit_side *failed MESH_GUARDED_BY(circuit);
 	uint32_t came MESH_GUARDED_BY(circuit);	   /* segments, ever */
 	uint32_t writing MESH_GUARDED_BY(circuit); /* writes to the listener's node */
@@ -157,15 +152,6 @@ static inline uint32_t mesh_circuit_unfinished(const struct mesh_circuit *circui
 	return circuit->up.unfinished + circuit->down.unfinished;
 }
 
-/**
- * Makes a circuit that came over @peer with OPEN, without a way on. process->lock held.
- *
- * Returns 0; -ENOMEM; -ENOSPC: no id, or NCCL_MESH_RELAY_MEMORY is used up.
- */
-MESH_HOLDS(process)
-int mesh_circuit_make(struct mesh_relay *relay, struct mesh_peer *peer,
-		      const struct mesh_frame_open *request, struct mesh_circuit **circuit);
-
 /** Attaches a side to its peer, with an id of ours. Returns 0, -ENOMEM or -ENOSPC. */
 MESH_HOLDS(process)
 int mesh_circuit_side_open(struct mesh_circuit_side *side, struct mesh_peer *peer);
@@ -174,18 +160,6 @@ int mesh_circuit_side_open(struct mesh_circuit_side *side, struct mesh_peer *pee
 MESH_HOLDS(process)
 void mesh_circuit_side_close(struct mesh_circuit_side *side);
 
-/** Shows the circuit in the process's page of counters, until it is freed. process->lock held. */
-MESH_HOLDS(process)
-void mesh_circuit_counters_open(struct mesh_circuit *circuit);
-
-/** Registers the circuit's memory on both links. Returns 0 or a negative errno (logged). */
-MESH_HOLDS(process)
-int mesh_circuit_memory_register(struct mesh_circuit *circuit);
-
-/** Moves a side on: not back. */
-MESH_HOLDS(process)
-void mesh_circuit_side_set(struct mesh_circuit_side *side, enum mesh_side_state state);
-
 /** Withdraws what CONNECT has asked of the listener's process. process->lock held. */
 MESH_HOLDS(process)
 void mesh_circuit_withdraw_send(const struct mesh_circuit *circuit);
@@ -193,6 +167,10 @@ void mesh_circuit_withdraw_send(const struct mesh_circuit *circuit);
 /** Sends CIRCUIT about the peer's id @to. process->lock held. */
 MESH_HOLDS(process)
 void mesh_circuit_event_send(struct mesh_peer *peer, uint32_t to, struct mesh_frame_circuit event);
+
+/** Gives its memory back. process->lock held. */
+MESH_HOLDS(process)
+void mesh_circuit_memory_close(struct mesh_circuit *circuit);
 
 /** Frees what only opening needs. Idempotent. process->lock held. */
 MESH_HOLDS(process)

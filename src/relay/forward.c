@@ -14,11 +14,9 @@
 #include "relay/circuit.h"
 #include "wire/message.h"
 
-static const char wrong_message[] = "a message of a type that does not come from there";
-
-/* Breaks the circuit, unless it is broken. @side, @what: as in struct mesh_circuit. */
+/* Breaks the circuit, unless it is broken. @side: as circuit->failed. */
 MESH_HOLDS(circuit)
-static void circuit_fail(const struct mesh_circuit_side *side, const char *what, int error)
+static void circuit_fail(const struct mesh_circuit_side *side, int error)
 {
 	struct mesh_circuit *circuit = side->circuit;
 
@@ -26,7 +24,6 @@ static void circuit_fail(const struct mesh_circuit_side *side, const char *what,
 	if (circuit->error)
 		return;
 	circuit->error = error;
-	circuit->what = what;
 	circuit->failed = side;
 	mesh_relay_wake(circuit->relay);
 }
@@ -42,7 +39,7 @@ static void message_sent(struct mesh_buffer *buffer, int error)
 	mesh_circuit_lock(circuit);
 	to->unfinished--;
 	if (error)
-		circuit_fail(to, "a message", error);
+		circuit_fail(to, error);
 	if (circuit->error && !mesh_circuit_unfinished(circuit))
 		mesh_relay_wake(circuit->relay);
 	mesh_circuit_unlock(circuit);
@@ -106,12 +103,12 @@ static void message_keep(struct mesh_circuit_side *to, const struct mesh_message
 
 	mesh_circuit_assert_locked(to->circuit);
 	if (to->num_passing >= MESH_PASSING_MAX) {
-		circuit_fail(to->other, "more messages than its credit", -EPROTO);
+		circuit_fail(to->other, -EPROTO);
 		return;
 	}
 	passing = malloc(sizeof(*passing) + header->length);
 	if (!passing) {
-		circuit_fail(to, "a message", -ENOMEM);
+		circuit_fail(to, -ENOMEM);
 		return;
 	}
 	passing->header = *header;
@@ -130,7 +127,7 @@ static void message_pass(struct mesh_circuit_side *to, const struct mesh_message
 	passed.token = to->remote_token;
 	mesh_count(&to->circuit->counters->messages, 1);
 	if (header->length > to->domain->payload_max)
-		circuit_fail(to, "a message", -EMSGSIZE);
+		circuit_fail(to, -EMSGSIZE);
 	else if (!to->known || to->num_passing || !message_send(to, &passed, payload))
 		message_keep(to, &passed, payload);
 }
@@ -202,7 +199,7 @@ static void held_end(struct mesh_held *held, int error)
 	slots_count(circuit, held, -1);
 	mesh_relay_moved(circuit->relay, false);
 	if (error) {
-		circuit_fail(&circuit->down, "a write", error);
+		circuit_fail(&circuit->down, error);
 		mesh_relay_wake(circuit->relay);
 	} else {
 		circuit->arrived |= (uint64_t)1 << held->what.granule;
@@ -322,7 +319,7 @@ static void segments_push(struct mesh_circuit *circuit)
 			return;
 		}
 		if (ret) {
-			circuit_fail(down, "a write", ret);
+			circuit_fail(down, ret);
 			return;
 		}
 		circuit->first_waiting = (circuit->first_waiting + 1) % MESH_GRANULES;
@@ -373,7 +370,7 @@ static void segment_take(struct mesh_circuit *circuit, const struct mesh_message
 	if (circuit->error)
 		return;
 	if (!segment_is_valid(circuit, what)) {
-		circuit_fail(&circuit->up, "a segment that does not fit", -EPROTO);
+		circuit_fail(&circuit->up, -EPROTO);
 		return;
 	}
 	memset(held, 0, sizeof(*held));
@@ -432,7 +429,7 @@ void mesh_circuit_from_up(struct mesh_sink *sink, const struct mesh_message_head
 			message_pass(&circuit->down, header, payload);
 		break;
 	default:
-		circuit_fail(&circuit->up, wrong_message, -EPROTO);
+		circuit_fail(&circuit->up, -EPROTO);
 		break;
 	}
 	mesh_circuit_unlock(circuit);
@@ -459,7 +456,7 @@ void mesh_circuit_from_down(struct mesh_sink *sink, const struct mesh_message_he
 			message_pass(&circuit->up, header, payload);
 		break;
 	default:
-		circuit_fail(&circuit->down, wrong_message, -EPROTO);
+		circuit_fail(&circuit->down, -EPROTO);
 		break;
 	}
 	mesh_circuit_unlock(circuit);

@@ -1,19 +1,142 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* opening.c - opens circuits: finds the way on, asks there, answers the connecting end. */
+/*
+ * opening.c - makes circuits and opens them: finds the way on, asks there, answers the connecting
+ * end.
+ */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include "base/clock.h"
 #include "base/log.h"
 #include "control/peer_send.h"
+#include "fabric/poll.h"
 #include "neighbours/neighbours.h"
 #include "relay/circuit.h"
 #include "relay/relay.h"
 
 /* Between two looks at a peer that is dialled. */
 #define STEP_MS 5
+/* The largest granule of a circuit, in bytes. */
+#define GRANULE_MAX ((size_t)64 << 10)
+/* A circuit takes this part of what is left at most, or the least: others shall find room, too. */
+#define MEMORY_PART 16
+/* This part of all memory is for circuits with the least: 2,048 of them by default. */
+#define LEAST_PART 4
+
+/* ---- making -------------------------------------------------------------------------------- */
+
+/* Reserves a part of the memory that NCCL_MESH_RELAY_MEMORY leaves: the larger the more is left. */
+MESH_HOLDS(process)
+static int memory_reserve(struct mesh_circuit *circuit)
+{
+	struct mesh_relay *relay = circuit->relay;
+	uint64_t all = relay->process->config.relay_memory_bytes, taken = relay->memory;
+	uint64_t most = all - all / LEAST_PART;
+	size_t granule = GRANULE_MAX;
+
+	most = most > taken ? (most - taken) / MEMORY_PART : 0;
+	while (granule > MESH_GRANULE_MIN && granule * MESH_GRANULES > most)
+		granule /= 2;
+	if (taken + granule * MESH_GRANULES > all)
+		return -ENOSPC;
+	circuit->bytes = granule * MESH_GRANULES;
+	relay->memory += circuit->bytes;
+	return 0;
+}
+
+/* Nothing is longer than the memory of the next relay: more than that is given back. */
+MESH_HOLDS(process)
+static int memory_map(struct mesh_circuit *circuit)
+{
+	size_t next = mesh_hop_bytes(&circuit->hop);
+	void *memory;
+
+	if (circuit->down.is_relay && next < circuit->bytes) {
+		circuit->relay->memory -= circuit->bytes - next;
+		circuit->bytes = next;
+	}
+	circuit->granule = circuit->bytes / MESH_GRANULES;
+	memory = mmap(NULL, circuit->bytes, PROT_READ | PROT_WRITE,
+		      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	if (memory == MAP_FAILED)
+		return -ENOMEM;
+	circuit->memory = memory;
+	return 0;
+}
+
+void mesh_circuit_memory_close(struct mesh_circuit *circuit)
+{
+	mesh_mr_close(circuit->mr_up);
+	mesh_mr_close(circuit->mr_down);
+	if (circuit->memory)
+		munmap(circuit->memory, circuit->bytes);
+	circuit->relay->memory -= circuit->bytes;
+}
+
+static void side_init(struct mesh_circuit *circuit, struct mesh_circuit_side *side,
+		      struct mesh_circuit_side *other)
+{
+	side->circuit = circuit;
+	side->other = other;
+	TAILQ_INIT(&side->passing);
+}
+
+/*
+ * Makes a circuit that came over @peer with OPEN, without a way on.
+ *
+ * Returns 0; -ENOMEM; -ENOSPC: no id, or NCCL_MESH_RELAY_MEMORY is used up.
+ */
+MESH_NOT_ANALYSED
+static int circuit_make(struct mesh_relay *relay, struct mesh_peer *peer,
+			const struct mesh_frame_open *request, struct mesh_circuit **circuit)
+{
+	struct mesh_circuit *made = calloc(1, sizeof(*made));
+	int ret;
+
+	mesh_process_assert_locked(relay->process);
+	if (!made)
+		return -ENOMEM;
+	mesh_lock_init(&made->lock);
+	made->relay = relay;
+	side_init(made, &made->up, &made->down);
+	side_init(made, &made->down, &made->up);
+	made->up.sink.message = mesh_circuit_from_up;
+	made->up.waiter.resume = mesh_circuit_resume;
+	made->down.sink.message = mesh_circuit_from_down;
+	made->down.waiter.resume = mesh_circuit_resume;
+	made->up.remote_id = request->comm;
+	made->up.remote_token = request->token;
+	made->up.is_relay = request->at > 0;
+	made->down.is_relay = request->at + 1 < request->num_relays;
+	made->shut_event = MESH_CIRCUIT_SHUT;
+	memcpy(made->origin, request->origin, sizeof(made->origin));
+	ret = memory_reserve(made);
+	if (!ret)
+		ret = mesh_circuit_side_open(&made->up, peer);
+	if (ret) {
+		mesh_circuit_memory_close(made);
+		mesh_lock_destroy(&made->lock);
+		free(made);
+		return ret;
+	}
+	made->counters = &made->own_counters;
+	LIST_INSERT_HEAD(&relay->circuits, made, entry);
+	*circuit = made;
+	return 0;
+}
+
+void mesh_circuit_opening_end(struct mesh_circuit *circuit)
+{
+	struct mesh_circuit_opening *opening = circuit->opening;
+
+	if (opening)
+		mesh_dial_end(&opening->dial);
+	free(opening);
+	circuit->opening = NULL;
+}
 
 /* ---- the answer ---------------------------------------------------------------------------- */
 
@@ -78,6 +201,17 @@ static void accepted_end(struct mesh_peer *peer, uint32_t id)
 	mesh_circuit_event_send(peer, id, drained);
 }
 
+void mesh_circuit_withdraw_send(const struct mesh_circuit *circuit)
+{
+	struct mesh_frame frame;
+
+	memset(&frame, 0, sizeof(frame));
+	frame.withdraw.cookie = circuit->cookie;
+	frame.withdraw.listen_id = circuit->listen_id;
+	frame.withdraw.comm_key = circuit->comm_key;
+	mesh_peer_send(circuit->down.peer, &frame, MESH_FRAME_WITHDRAW);
+}
+
 /* The connecting end, or this relay, does not wait for what was asked. */
 MESH_HOLDS(process)
 static void way_withdraw(const struct mesh_circuit *circuit)
@@ -108,6 +242,41 @@ static void next_end(const struct mesh_circuit *circuit)
 	}
 }
 
+/* Shows the circuit in the process's page of counters, until it is freed. */
+MESH_HOLDS(process)
+static void counters_open(struct mesh_circuit *circuit)
+{
+	struct mesh_process *process = circuit->relay->process;
+	struct mesh_circuit_counters *counters = NULL;
+
+	mesh_process_assert_locked(process);
+	if (process->stats.page)
+		counters = mesh_stats_circuit_open(process->stats.page, circuit->origin,
+						   circuit->target, circuit->up.domain->nic->netdev,
+						   circuit->down.domain->nic->netdev,
+						   mesh_clock_wall_ms());
+	mesh_circuit_lock(circuit);
+	if (counters)
+		circuit->counters = counters;
+	circuit->counters->memory = circuit->bytes;
+	circuit->counters->slots = MESH_GRANULES;
+	mesh_circuit_unlock(circuit);
+}
+
+/* On both links. */
+MESH_HOLDS(process)
+static int memory_register(struct mesh_circuit *circuit)
+{
+	int ret = memory_map(circuit);
+
+	if (!ret)
+		ret = mesh_mr_open(circuit->up.domain, circuit->memory, circuit->bytes,
+				   &circuit->mr_up);
+	return ret ? ret
+		   : mesh_mr_open(circuit->down.domain, circuit->memory, circuit->bytes,
+				  &circuit->mr_down);
+}
+
 /* The way to the listener exists: OPENED. @behind: what @down, the next node, has answered. */
 MESH_HOLDS(process)
 static void circuit_ready(struct mesh_circuit *circuit, const struct mesh_peer *down,
@@ -124,14 +293,14 @@ static void circuit_ready(struct mesh_circuit *circuit, const struct mesh_peer *
 	hop->written = mesh_circuit_hop_written;
 	ret = mesh_hop_open(hop, circuit->down.is_relay ? behind : NULL);
 	mesh_circuit_unlock(circuit);
-	if (ret || mesh_circuit_memory_register(circuit)) {
+	if (ret || memory_register(circuit)) {
 		next_end(circuit);
 		circuit->down.known = false;
 		circuit_refuse(circuit, MESH_REFUSAL_RELAY_FULL);
 		return;
 	}
 	mesh_circuit_opening_end(circuit);
-	mesh_circuit_counters_open(circuit);
+	counters_open(circuit);
 	circuit->timer.expired = mesh_circuit_ending_expired;
 	memset(&frame, 0, sizeof(frame));
 	frame.opened.to_comm = circuit->up.remote_id;
@@ -304,7 +473,7 @@ static enum mesh_refusal open_take(struct mesh_peer *peer, const struct mesh_fra
 	if (request->route[request->at] != process->node_id)
 		return MESH_REFUSAL_RELAY_ROUTE;
 	if (mesh_relay_thread_start(process->relay) ||
-	    mesh_circuit_make(process->relay, peer, request, circuit))
+	    circuit_make(process->relay, peer, request, circuit))
 		return MESH_REFUSAL_RELAY_FULL;
 	(*circuit)->timer.expired = opening_expired;
 	(*circuit)->opening = calloc(1, sizeof(*(*circuit)->opening));

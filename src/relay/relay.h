@@ -176,7 +176,7 @@ int mesh_nexts_of_handle(const struct mesh_process *process,
 			 const struct mesh_neighbours *neighbours, const struct mesh_handle *handle,
 			 struct mesh_next *nexts, int max);
 
-/* ---- circuits.c: frames, lost peers, the end of circuits ------------------------------------- */
+/* ---- circuit.c: frames, lost peers, the end of circuits -------------------------------------- */
 
 /*
  * A relay answers OPEN within this, and the listener CONNECT: each relay has it for what lies
