@@ -211,14 +211,11 @@ static void held_end(struct mesh_held *held, int error)
 
 void mesh_circuit_abandon(struct mesh_circuit *circuit)
 {
-	struct mesh_hop_segment *segment;
+	struct mesh_held *held;
 
 	mesh_circuit_assert_locked(circuit);
-	while ((segment = mesh_hop_abandon(&circuit->hop, -ECONNRESET))) {
-		struct mesh_held *held = segment->owner;
-
-		held_end(held, mesh_hop_finish(segment));
-	}
+	while ((held = mesh_hop_abandon(&circuit->hop, -ECONNRESET)))
+		held_end(held, -ECONNRESET);
 }
 
 static uint64_t immediate_make(const struct mesh_held *held)
@@ -339,8 +336,9 @@ void mesh_circuit_hop_written(struct mesh_hop_segment *segment, int error)
 		circuit->writing--;
 		circuit->unclean |= error;
 	}
-	if (mesh_hop_written(segment, error, &unsent)) {
-		held_end(held, mesh_hop_finish(segment));
+	held = mesh_hop_written(segment, &error, &unsent);
+	if (held) {
+		held_end(held, error);
 		segments_push(circuit); /* ARRIVED came first, and has found no room */
 	}
 	mesh_circuit_unlock(circuit);
@@ -388,17 +386,11 @@ MESH_HOLDS(circuit)
 static void segments_arrived(struct mesh_circuit *circuit,
 			     const struct mesh_message_arrived *arrived)
 {
-	struct mesh_hop_segment *segment;
-	unsigned int i;
+	uint64_t granules = arrived->granules;
+	struct mesh_held *held;
 
-	for (i = 0; i < MESH_GRANULES && circuit->down.is_relay; i++) {
-		segment = arrived->granules >> i & 1 ? mesh_hop_arrived(&circuit->hop, i) : NULL;
-		if (segment) {
-			struct mesh_held *held = segment->owner;
-
-			held_end(held, mesh_hop_finish(segment));
-		}
-	}
+	while ((held = mesh_hop_arrived(&circuit->hop, &granules)))
+		held_end(held, 0);
 	segments_push(circuit);
 }
 

@@ -115,35 +115,45 @@ int mesh_hop_write(struct mesh_hop *hop, const struct mesh_write *write, void *o
 	return 0;
 }
 
-bool mesh_hop_written(struct mesh_hop_segment *segment, int error, struct mesh_buffer **unsent)
+static void *segment_end(struct mesh_hop_segment *segment)
+{
+	struct mesh_hop *hop = segment->hop;
+
+	segment->state = MESH_HOP_FREE;
+	hop->used &= ~bits_of((unsigned int)(segment - hop->segments), segment->granules);
+	return segment->owner;
+}
+
+void *mesh_hop_written(struct mesh_hop_segment *segment, int *error, struct mesh_buffer **unsent)
 {
 	bool arrived = segment->state == MESH_HOP_ARRIVED || !segment->hop->granule;
 
-	*unsent = error ? segment->behind : NULL;
-	if (segment->behind && !error)
+	*unsent = *error ? segment->behind : NULL;
+	if (segment->behind && !*error)
 		mesh_remote_send(segment->behind); /* what the provider did not accept before */
 	segment->behind = NULL;
 	segment->state = MESH_HOP_WRITTEN;
-	if (error)
-		segment->error = error;
-	return arrived || segment->error;
+	if (!*error)
+		*error = segment->error;
+	return arrived || *error ? segment_end(segment) : NULL;
 }
 
-struct mesh_hop_segment *mesh_hop_arrived(struct mesh_hop *hop, unsigned int granule)
+void *mesh_hop_arrived(struct mesh_hop *hop, uint64_t *granules)
 {
 	struct mesh_hop_segment *segment;
 
-	if (!hop->granule)
-		return NULL;
-	segment = &hop->segments[granule];
-	if (segment->state == MESH_HOP_WRITTEN)
-		return segment;
-	if (segment->state == MESH_HOP_WRITING)
-		segment->state = MESH_HOP_ARRIVED;
+	while (hop->granule && *granules) {
+		segment = &hop->segments[__builtin_ctzll(*granules)];
+		*granules &= *granules - 1;
+		if (segment->state == MESH_HOP_WRITTEN)
+			return segment_end(segment);
+		if (segment->state == MESH_HOP_WRITING)
+			segment->state = MESH_HOP_ARRIVED;
+	}
 	return NULL;
 }
 
-struct mesh_hop_segment *mesh_hop_abandon(struct mesh_hop *hop, int error)
+void *mesh_hop_abandon(struct mesh_hop *hop, int error)
 {
 	unsigned int i;
 
@@ -154,16 +164,7 @@ struct mesh_hop_segment *mesh_hop_abandon(struct mesh_hop *hop, int error)
 			continue;
 		segment->error = error;
 		if (segment->state == MESH_HOP_WRITTEN)
-			return segment;
+			return segment_end(segment);
 	}
 	return NULL;
-}
-
-int mesh_hop_finish(struct mesh_hop_segment *segment)
-{
-	struct mesh_hop *hop = segment->hop;
-
-	segment->state = MESH_HOP_FREE;
-	hop->used &= ~bits_of((unsigned int)(segment - hop->segments), segment->granules);
-	return segment->error;
 }

@@ -94,30 +94,32 @@ bool mesh_hop_has_room(const struct mesh_hop *hop, size_t size);
  */
 int mesh_hop_write(struct mesh_hop *hop, const struct mesh_write *write, void *owner);
 
+/*
+ * These return the owner of a segment that is done, and whose granules are free now; NULL: it is
+ * not, or there is none left.
+ */
+
 /**
  * Notes that the write is complete. domain->lock held.
  *
+ * @error: of the write; set to the segment's
  * @unsent: NULL, or a RELAYED that is never sent, because the write has failed. The caller
  * completes it with that error, without its own lock
- *
- * Returns true if the segment is done: mesh_hop_finish() it.
  */
-bool mesh_hop_written(struct mesh_hop_segment *segment, int error, struct mesh_buffer **unsent);
+void *mesh_hop_written(struct mesh_hop_segment *segment, int *error, struct mesh_buffer **unsent);
 
 /**
- * Notes that the segment from this granule on has arrived. The granule is not trusted.
+ * Notes that the segments from these granules on have arrived; they are not trusted. To be called
+ * until it returns NULL.
  *
- * Returns the segment if it is done; NULL if it is not, or if there is none.
+ * @granules: bits; those of segments that were looked at are cleared
  */
-struct mesh_hop_segment *mesh_hop_arrived(struct mesh_hop *hop, unsigned int granule);
+void *mesh_hop_arrived(struct mesh_hop *hop, uint64_t *granules);
 
 /**
- * Takes a segment whose write is complete, and which will never arrive: the circuit is
- * broken. NULL: there is none left.
+ * Takes a segment that will never arrive: the circuit is broken. Its error is @error. One that is
+ * being written gets that error as well, and is done later.
  */
-struct mesh_hop_segment *mesh_hop_abandon(struct mesh_hop *hop, int error);
-
-/** Ends a segment that is done; returns its error. */
-int mesh_hop_finish(struct mesh_hop_segment *segment);
+void *mesh_hop_abandon(struct mesh_hop *hop, int error);
 
 #endif

@@ -238,42 +238,31 @@ static void hop_written(struct mesh_hop_segment *segment, int error)
 {
 	struct mesh_path *path =
 		mesh_container_of(segment->hop, struct mesh_path_relayed, hop)->path;
-	void *owner = segment->owner;
 	struct mesh_buffer *unsent;
-	bool done;
-	int result = 0;
+	void *owner;
 
 	mesh_comm_lock(path->comm);
-	done = mesh_hop_written(segment, error, &unsent);
-	if (done)
-		result = mesh_hop_finish(segment);
+	owner = mesh_hop_written(segment, &error, &unsent);
 	mesh_comm_unlock(path->comm);
 	if (unsent)
 		unsent->op.complete(&unsent->op, error);
-	if (done)
-		segment_complete(path, owner, result);
+	if (owner)
+		segment_complete(path, owner, error);
 }
 
 MESH_HOLDS(domain)
 static void segments_arrived(struct mesh_path *path, const struct mesh_message_arrived *arrived)
 {
-	struct mesh_hop_segment *segment;
-	void *owner = NULL;
-	unsigned int i;
+	uint64_t granules = arrived->granules;
+	void *owner;
 
-	for (i = 0; i < MESH_GRANULES; i++) {
-		if (!(arrived->granules >> i & 1))
-			continue;
+	do {
 		mesh_comm_lock(path->comm);
-		segment = mesh_hop_arrived(&path->relayed->hop, i);
-		if (segment) {
-			owner = segment->owner;
-			mesh_hop_finish(segment);
-		}
+		owner = mesh_hop_arrived(&path->relayed->hop, &granules);
 		mesh_comm_unlock(path->comm);
-		if (segment)
+		if (owner)
 			segment_complete(path, owner, 0);
-	}
+	} while (owner);
 }
 
 void mesh_path_relayed_message(struct mesh_sink *sink, const struct mesh_message_header *header,
@@ -291,24 +280,18 @@ void mesh_path_relayed_message(struct mesh_sink *sink, const struct mesh_message
 
 void mesh_path_abandon(struct mesh_path *path)
 {
-	struct mesh_hop_segment *segment;
-	void *owner = NULL;
-	int error = 0;
+	void *owner;
 
 	if (!mesh_path_is_relayed(path))
 		return;
 	do {
 		mesh_comm_lock(path->comm);
 		path->relayed->cut.error = -ECONNRESET; /* what is left of it is not posted */
-		segment = mesh_hop_abandon(&path->relayed->hop, -ECONNRESET);
-		if (segment) {
-			owner = segment->owner;
-			error = mesh_hop_finish(segment);
-		}
+		owner = mesh_hop_abandon(&path->relayed->hop, -ECONNRESET);
 		mesh_comm_unlock(path->comm);
-		if (segment)
-			owner_complete(path, owner, error);
-	} while (segment);
+		if (owner)
+			owner_complete(path, owner, -ECONNRESET);
+	} while (owner);
 	cut_step(path->relayed);
 }
 
