@@ -38,7 +38,6 @@ struct mesh_peer_user {
 /* What a user is asked. */
 enum mesh_peer_question {
 	MESH_USER_MISSES,   /* does it still expect something, so that the loss needs a WARN? */
-	MESH_USER_IS_KNOWN, /* has NCCL got it? Strangers can cause any number of other users */
 	MESH_USER_RESUMES,  /* does it go on without this peer, and resume what is interrupted? */
 	MESH_USER_WAITS,    /* and waits for this peer's link, because nothing else leads there? */
 	MESH_USER_IS_QUIET, /* of a lost peer: is nothing that we sent there still in flight? */

@@ -56,22 +56,6 @@ static bool was_drained(const struct mesh_peer *peer)
 	return mesh_peer_is_drained(peer) && !peer->over && !peer_is_waited_for(peer);
 }
 
-/*
- * True if a line about the end of this peer may be written. Any process with a cookie can connect
- * and disconnect as often as it likes, but a peer with a comm of NCCL cannot.
- */
-MESH_HOLDS(process)
-static bool loss_passes(const struct mesh_peer *peer, char *more)
-{
-	struct mesh_process *process = peer->process;
-
-	*more = '\0';
-	if (mesh_peer_users_say(peer, MESH_USER_IS_KNOWN, true))
-		return true;
-	return !peer->incoming || mesh_log_limit_pass(&process->limits.strangers, STRANGER_LINES,
-						      mesh_clock_ms(), more);
-}
-
 /* What happens to the messages between the two now. */
 MESH_HOLDS(process)
 static const char *remedy_text(const struct mesh_peer *peer)
@@ -91,19 +75,20 @@ MESH_HOLDS(process)
 static void loss_log(struct mesh_peer *peer)
 {
 	char text[MESH_PEER_TEXT_MAX], local[MESH_ADDR_TEXT_MAX], more[MESH_LOG_LIMIT_TEXT_MAX];
+	struct mesh_log_limit *limit = &peer->process->limits.strangers;
 
 	mesh_addr_text(&mesh_peer_nic(peer)->source, local);
 	/* At a normal end no user expects anything from it. */
 	if (peer->state == MESH_PEER_UP && mesh_peer_users_say(peer, MESH_USER_MISSES, true) &&
 	    !twin_is_lost(peer) && !was_drained(peer))
 		peer->warned |= MESH_PEER_WARNED_LOST;
-	if (!loss_passes(peer, more))
-		return;
+	/* Any process with a cookie can connect and disconnect as often as it likes. */
+	*more = '\0';
 	if (peer->warned & MESH_PEER_WARNED_LOST)
-		mesh_warn("lost %s, reached from %s (%s): %s%s%s", mesh_peer_text(peer, text),
-			  mesh_peer_nic(peer)->netdev, local, peer->reason, remedy_text(peer),
-			  more);
-	else
+		mesh_warn("lost %s, reached from %s (%s): %s%s", mesh_peer_text(peer, text),
+			  mesh_peer_nic(peer)->netdev, local, peer->reason, remedy_text(peer));
+	else if (!peer->incoming ||
+		 mesh_log_limit_pass(limit, STRANGER_LINES, mesh_clock_ms(), more))
 		mesh_info("the connection with %s on %s ended: %s%s", mesh_peer_text(peer, text),
 			  mesh_peer_nic(peer)->netdev, peer->reason, more);
 }

@@ -23,23 +23,22 @@
 
 /* ---- a path as the user of a peer ---------------------------------------------------------- */
 
+MESH_HOLDS(process)
 static bool path_misses(struct mesh_peer_user *user)
 {
 	struct mesh_comm *comm = mesh_path_of_user(user)->comm;
 	bool misses;
 
 	mesh_comm_lock(comm);
-	/* After the peer's end, what NCCL has posted may still be missing. */
-	misses = !comm->closing && (!mesh_comm_peer_is_over(comm) ||
-				    (!comm->error && mesh_requests_done(comm) != comm->next_seq));
+	/*
+	 * One that waits for accept() does not count: strangers can cause any number of these. After
+	 * the peer's end, what NCCL has posted may still be missing.
+	 */
+	misses = comm->use < MESH_COMM_WAITS && !comm->closing &&
+		 (!mesh_comm_peer_is_over(comm) ||
+		  (!comm->error && mesh_requests_done(comm) != comm->next_seq));
 	mesh_comm_unlock(comm);
 	return misses;
-}
-
-MESH_HOLDS(process)
-static bool path_is_known(struct mesh_peer_user *user)
-{
-	return mesh_path_of_user(user)->comm->use < MESH_COMM_WAITS;
 }
 
 MESH_HOLDS(process)
@@ -94,7 +93,6 @@ const struct mesh_peer_user_ops mesh_path_user_ops = {
 	.answers =
 		{
 			[MESH_USER_MISSES] = path_misses,
-			[MESH_USER_IS_KNOWN] = path_is_known,
 			[MESH_USER_RESUMES] = path_resumes,
 			[MESH_USER_WAITS] = path_waits,
 			[MESH_USER_IS_QUIET] = mesh_path_is_quiet,

@@ -56,7 +56,6 @@ static const struct mesh_peer_user_ops circuit_ops = {
 	.answers =
 		{
 			[MESH_USER_MISSES] = yes,
-			[MESH_USER_IS_KNOWN] = yes,
 			[MESH_USER_IS_QUIET] = yes,
 			[MESH_USER_IS_OPEN] = circuit_is_open,
 		},
