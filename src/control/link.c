@@ -322,7 +322,7 @@ static int data_look(struct mesh_link *link, struct mesh_tcp_look *looks, uint64
 	if (link->searched_ms && now_ms < link->searched_ms + (whole ? 5 : 1) * MESH_LINK_QUIET_MS)
 		return num;
 	/* The remotes of all peers of the link have the same endpoint name. */
-	mesh_remote_sockets_find(&link->process->ports.sockets, link->domain,
+	mesh_remote_sockets_find(&link->process->sockets, link->domain,
 				 LIST_FIRST(&link->peers)->remote, &link->provider_sockets, now_ms);
 	link->searched_ms = now_ms;
 	return mesh_remote_sockets_look(&link->provider_sockets, looks);

@@ -180,7 +180,7 @@ struct mesh_peer {
 	struct mesh_endpoint_addr address;
 	uint16_t control_port;
 	uint16_t listens_at; /* its control port, from its HELLO */
-	int dialled_port;    /* from which our provider has connected; -1: it is to be reported */
+	uint64_t port_ms;    /* when PORT is due; 0: it is not */
 	/* What our next HELLO names, and what our last one has named. */
 	uint64_t cookie, sent_cookie;
 	uint32_t listen_id, sent_listen_id;

@@ -155,8 +155,9 @@ void mesh_peer_greeting_check(struct mesh_peer *peer)
 	mesh_peer_state_set(peer, MESH_PEER_UP);
 	mesh_peer_sink_end(peer);
 	link_warn(peer);
-	if (!peer->incoming)
-		mesh_peer_port_report(peer);
+	/* Then the list of sockets is renewed, and shows this one. */
+	if (!peer->incoming && peer->domain->provider != MESH_PROVIDER_VERBS_RXM)
+		peer->port_ms = peer->process->sockets.taken_ms + MESH_SOCKETS_MS;
 	if (peer->process->events->up)
 		peer->process->events->up(peer);
 }

@@ -406,6 +406,8 @@ static uint64_t peer_due(const struct mesh_peer *peer, uint64_t now_ms)
 	    (peer->state == MESH_PEER_UP && now_ms < peer->stray_until_ms) ||
 	    (peer->state == MESH_PEER_LOST && (peer->fence || !peer->fenced)))
 		return now_ms + MESH_ENGINE_POLL_MS;
+	if (peer->state == MESH_PEER_UP && peer->port_ms)
+		return peer->port_ms;
 	if (!peer->users && peer->silent_ms)
 		return memory_end_ms(peer);
 	if (peer->state == MESH_PEER_RETRY)
@@ -447,6 +449,7 @@ void mesh_peer_tick(struct mesh_timer *timer, uint64_t now_ms)
 		mesh_peer_bury(peer);
 	if (peer->fence)
 		mesh_peer_fence(peer);
+	mesh_peer_port_report(peer, now_ms);
 	if (!peer_is_unwanted(peer, now_ms) || !peer_try_free(peer))
 		next_check_set(peer, now_ms);
 }

@@ -213,41 +213,15 @@ void mesh_peers_nics_changed(struct mesh_process *process)
 
 /* ---- PORT ------------------------------------------------------------------------------------ */
 
-MESH_HOLDS(process)
-static void port_send(struct mesh_peer *peer, uint64_t now_ms)
+void mesh_peer_port_report(struct mesh_peer *peer, uint64_t now_ms)
 {
 	struct mesh_frame frame = {.port = {.port = 0}};
 
-	peer->dialled_port = mesh_remote_dialled_port(&peer->process->ports.sockets, peer->domain,
-						      peer->remote, now_ms);
-	frame.port.port = (uint16_t)peer->dialled_port;
-	if (peer->dialled_port)
+	if (peer->state != MESH_PEER_UP || !peer->port_ms || now_ms < peer->port_ms)
+		return;
+	peer->port_ms = 0;
+	frame.port.port = mesh_remote_dialled_port(&peer->process->sockets, peer->domain,
+						   peer->remote, now_ms);
+	if (frame.port.port)
 		mesh_peer_send(peer, &frame, MESH_FRAME_PORT);
-}
-
-MESH_HOLDS(process)
-static void ports_expired(struct mesh_timer *timer, uint64_t now_ms)
-{
-	struct mesh_process_ports *ports =
-		mesh_container_of(timer, struct mesh_process_ports, timer);
-	struct mesh_process *process = mesh_container_of(ports, struct mesh_process, ports);
-	struct mesh_peer *peer;
-
-	LIST_FOREACH(peer, &process->peers, entry) {
-		if (peer->state == MESH_PEER_UP && peer->dialled_port < 0)
-			port_send(peer, now_ms);
-	}
-}
-
-void mesh_peer_port_report(struct mesh_peer *peer)
-{
-	struct mesh_process_ports *ports = &peer->process->ports;
-
-	mesh_process_assert_locked(peer->process);
-	if (peer->domain->provider == MESH_PROVIDER_VERBS_RXM)
-		return; /* it has no sockets */
-	peer->dialled_port = -1;
-	ports->timer.expired = ports_expired;
-	mesh_engine_timer_advance(&peer->process->engine, &ports->timer,
-				  ports->sockets.taken_ms + MESH_SOCKETS_MS);
 }

@@ -43,8 +43,8 @@ void mesh_peer_drained_learn(struct mesh_peer *peer, const struct mesh_wire_nic 
 MESH_HOLDS(process)
 void mesh_peers_nics_changed(struct mesh_process *process);
 
-/** Reports the port to @peer soon: its own end of the connection is found by it. */
+/** Reports the port to @peer if that is due: its own end of the connection is found by it. */
 MESH_HOLDS(process)
-void mesh_peer_port_report(struct mesh_peer *peer);
+void mesh_peer_port_report(struct mesh_peer *peer, uint64_t now_ms);
 
 #endif

@@ -55,12 +55,6 @@ struct mesh_control {
 
 LIST_HEAD(mesh_peer_bucket, mesh_peer);
 
-/* Which port our provider connected from: peer_send.c. */
-struct mesh_process_ports {
-	struct mesh_socket_table sockets;
-	struct mesh_timer timer;
-};
-
 /* The state of a NIC's domain. */
 enum mesh_dev_state {
 	MESH_DEV_CLOSED,  /* no connection has needed it yet */
@@ -159,7 +153,7 @@ struct mesh_process {
 	LIST_HEAD(, mesh_peer) peers MESH_GUARDED_BY(process);
 	/* Those whose process is known. */
 	struct mesh_peer_bucket peers_by_process[MESH_PEER_BUCKETS] MESH_GUARDED_BY(process);
-	struct mesh_process_ports ports MESH_GUARDED_BY(process);
+	struct mesh_socket_table sockets MESH_GUARDED_BY(process);
 	int num_strangers MESH_GUARDED_BY(process); /* peers that have not sent HELLO yet */
 	LIST_HEAD(, mesh_link) links MESH_GUARDED_BY(process); /* of the peers that are up */
 	LIST_HEAD(, mesh_comm) comms MESH_GUARDED_BY(process); /* all that src/transport has open */

@@ -480,9 +480,7 @@ void mesh_setup_stop(struct mesh_process *process)
 		mesh_relay_close(process);
 		while ((peer = LIST_FIRST(&process->peers)))
 			mesh_peer_free(peer);
-		mesh_socket_table_free(&process->ports.sockets);
-		/* The process may start again, with an engine that knows no timer. */
-		mesh_engine_timer_cancel(&process->engine, &process->ports.timer);
+		mesh_socket_table_free(&process->sockets);
 		mesh_neighbours_close(mesh_setup_of(process)->neighbours);
 		mesh_setup_of(process)->neighbours = NULL;
 		mesh_controls_close(process);
