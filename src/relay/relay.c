@@ -35,9 +35,6 @@
 /* A pause is longer by this part of the time since something was forwarded, up to that. */
 #define PAUSE_PART 16
 #define PAUSE_MAX_NS 1000000ull
-/* Polls that find nothing have a credit, which grows by this part of the time, up to that. */
-#define CREDIT_PART 2
-#define CREDIT_MAX_NS (10 * POLL_NS)
 
 /*
  * Parts of the limit of silence: a relay is asked so often, and looks that are further apart than
@@ -52,10 +49,7 @@
 struct rest {
 	uint64_t moved_ns;	  /* when something was last forwarded */
 	uint64_t until_ns;	  /* it polls until then */
-	uint64_t turn_ns;	  /* of the last turn */
-	uint64_t credit_ns;	  /* of polls that find nothing */
 	uint64_t moved, messages; /* as in struct mesh_relay_thread, in that turn */
-	bool polls;		  /* what that turn ended with */
 	bool vain;		  /* a NIC has woken the thread since the last pause */
 };
 
@@ -66,17 +60,6 @@ struct wait_set {
 	bool complete; /* an event makes each of these domains readable */
 };
 
-static void credit_settle(struct rest *rest, uint64_t now_ns, bool moved)
-{
-	uint64_t elapsed_ns = now_ns - rest->turn_ns;
-	uint64_t spent_ns = rest->polls && !moved ? elapsed_ns : 0;
-
-	rest->credit_ns += elapsed_ns / CREDIT_PART;
-	if (rest->credit_ns > CREDIT_MAX_NS)
-		rest->credit_ns = CREDIT_MAX_NS;
-	rest->credit_ns -= spent_ns < rest->credit_ns ? spent_ns : rest->credit_ns;
-}
-
 /* Called after each poll. Returns true if the thread is to poll again at once. */
 static bool turn_polls(struct rest *rest, const struct mesh_relay_thread *thread,
 		       const struct wait_set *set)
@@ -84,11 +67,8 @@ static bool turn_polls(struct rest *rest, const struct mesh_relay_thread *thread
 	uint64_t now_ns = mesh_clock_ns(), moved = atomic_load(&thread->moved);
 	uint64_t messages = atomic_load_explicit(&thread->messages, memory_order_relaxed);
 	uint64_t until_ns = now_ns + (messages != rest->messages ? POLL_NS : SEGMENT_POLL_NS);
-	bool has_moved = moved != rest->moved || messages != rest->messages;
 
-	credit_settle(rest, now_ns, has_moved);
-	rest->turn_ns = now_ns;
-	if (has_moved) {
+	if (moved != rest->moved || messages != rest->messages) {
 		rest->moved_ns = now_ns;
 		rest->vain = false;
 		if (until_ns > rest->until_ns)
@@ -96,11 +76,7 @@ static bool turn_polls(struct rest *rest, const struct mesh_relay_thread *thread
 	}
 	rest->moved = moved;
 	rest->messages = messages;
-	if (set->complete)
-		rest->polls = now_ns < rest->until_ns && rest->credit_ns;
-	else
-		rest->polls = now_ns - rest->moved_ns < POLL_NS;
-	return rest->polls;
+	return set->complete ? now_ns < rest->until_ns : now_ns - rest->moved_ns < POLL_NS;
 }
 
 /* How long to pause where no descriptor can wake the thread. */
@@ -186,8 +162,6 @@ static void *thread_run(void *arg)
 	uint64_t now_ns = mesh_clock_ns();
 	struct rest rest = {.moved_ns = now_ns,
 			    .until_ns = now_ns,
-			    .turn_ns = now_ns,
-			    .credit_ns = CREDIT_MAX_NS,
 			    .moved = atomic_load(&thread->moved),
 			    .messages = atomic_load(&thread->messages)};
 	struct wait_set set;

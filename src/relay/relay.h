@@ -7,10 +7,9 @@
  * For a while after something was forwarded the thread polls, because what comes next then costs no
  * wake-up. After a small message of NCCL that while is long, because somebody waits for each one;
  * after a segment it is as short as a wake-up, because the next segments are on their way while the
- * thread sleeps. Polls that find nothing take half of the time at most. Otherwise it sleeps on the
- * NICs' descriptors; where a provider has none it looks ever more seldom. They also wake it for
- * what this process itself sends and receives, which NCCL's threads poll for: after such a wake-up
- * it pauses.
+ * thread sleeps. Otherwise it sleeps on the NICs' descriptors; where a provider has none it looks
+ * ever more seldom. They also wake it for what this process itself sends and receives, which NCCL's
+ * threads poll for: after such a wake-up it pauses.
  */
 #ifndef MESH_RELAY_RELAY_H
 #define MESH_RELAY_RELAY_H
