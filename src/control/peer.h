@@ -208,9 +208,10 @@ struct mesh_peer {
 	_Atomic(bool) greeted;
 	_Atomic(int) greet_error; /* a greeting could not be sent: negative errno */
 	_Atomic(int) greetings;	  /* in flight, with a pointer to us */
-	uint64_t state_ms MESH_GUARDED_BY(process); /* when it entered its state */
-	uint64_t heard_ms MESH_GUARDED_BY(process); /* LOST: when its link last answered */
-	uint64_t retry_ms MESH_GUARDED_BY(process); /* RETRY: when */
+	uint64_t greeted_ms MESH_GUARDED_BY(process); /* when GREET was sent last; 0: it is to be */
+	uint64_t state_ms MESH_GUARDED_BY(process);   /* when it entered its state */
+	uint64_t heard_ms MESH_GUARDED_BY(process);   /* LOST: when its link last answered */
+	uint64_t retry_ms MESH_GUARDED_BY(process);   /* RETRY: when */
 	/* Outgoing: since when each attempt was refused, or nothing answers at all; 0: not. */
 	uint64_t first_refused_ms MESH_GUARDED_BY(process), silent_ms MESH_GUARDED_BY(process);
 	enum mesh_refusal refusal MESH_GUARDED_BY(process); /* its last refusal; 0 if none */

@@ -14,6 +14,7 @@
 #include "base/compiler.h"
 #include "base/log.h"
 #include "base/random.h"
+#include "base/retry.h"
 #include "base/version.h"
 #include "control/link.h"
 #include "control/peer.h"
@@ -30,6 +31,8 @@
 
 /* Lines about MTUs, within MESH_LOG_LIMIT_PERIOD_MS. */
 #define MTU_LINES 8
+/* Each holds a buffer, for as long as our provider connects: on verbs to one peer at a time. */
+#define GREETINGS_MAX 2
 
 /* ---- greeting -------------------------------------------------------------------------------- */
 
@@ -80,19 +83,17 @@ static int greeting_send(struct mesh_peer *peer)
 	return 0;
 }
 
+/*
+ * Sends GREET, also once more: if both ends connect at the same time, the provider ends one of the
+ * two connections, and drops what waits there.
+ */
 MESH_HOLDS(process)
-static void greet(struct mesh_peer *peer)
+static void greet(struct mesh_peer *peer, uint64_t now_ms)
 {
-	mesh_peer_state_set(peer, MESH_PEER_GREETING);
-	if (!peer->incoming && greeting_send(peer))
-		mesh_peer_retry(peer, "no message buffer was free for the greeting");
-}
-
-void mesh_peer_greet_again(struct mesh_peer *peer)
-{
-	mesh_process_assert_locked(peer->process);
-	if (!peer->incoming && peer->state == MESH_PEER_GREETING)
-		greeting_send(peer); /* if no buffer is free, not now */
+	if (!peer->incoming && atomic_load(&peer->greetings) < GREETINGS_MAX &&
+	    mesh_clock_elapsed_ms(peer->greeted_ms, now_ms) >= MESH_RETRY_MIN_MS &&
+	    !greeting_send(peer))
+		peer->greeted_ms = now_ms;
 }
 
 /* True for a link that could be RDMA as far as this end is concerned. */
@@ -134,7 +135,7 @@ static void link_warn(const struct mesh_peer *peer)
 			  mesh_provider_id_text(peer->process->providers[domain->dev]));
 }
 
-void mesh_peer_greeting_check(struct mesh_peer *peer)
+void mesh_peer_greeting_check(struct mesh_peer *peer, uint64_t now_ms)
 {
 	int error = atomic_exchange(&peer->greet_error, 0);
 	char reason[MESH_RDMA_ERROR_MAX];
@@ -144,8 +145,10 @@ void mesh_peer_greeting_check(struct mesh_peer *peer)
 		mesh_peer_retry(peer, reason);
 		return;
 	}
-	if (!atomic_load(&peer->greeted))
+	if (!atomic_load(&peer->greeted)) {
+		greet(peer, now_ms);
 		return;
+	}
 	if (peer->incoming && greeting_send(peer))
 		return; /* the next tick retries */
 	if (!mesh_link_join(peer)) {
@@ -349,7 +352,8 @@ static void hello_handle(struct mesh_peer *peer, const struct mesh_frame_hello *
 	atomic_store(&peer->greet_error, 0);
 	if (peer->incoming)
 		mesh_peer_hello_send(peer);
-	greet(peer);
+	peer->greeted_ms = 0;
+	mesh_peer_state_set(peer, MESH_PEER_GREETING);
 }
 
 /* ---- frames ---------------------------------------------------------------------------------- */

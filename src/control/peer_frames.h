@@ -21,19 +21,12 @@ void mesh_peer_frames_handle(struct mesh_peer *peer);
 MESH_HOLDS(process)
 void mesh_peers_hello_resume(struct mesh_process *process);
 
-/** Ends the greeting once it was answered, or has failed. */
+/** Sends the greeting, until it was answered, or has failed, and ends it then. */
 MESH_HOLDS(process)
-void mesh_peer_greeting_check(struct mesh_peer *peer);
+void mesh_peer_greeting_check(struct mesh_peer *peer, uint64_t now_ms);
 
 /** Handles GREET or its reply: the function of peer->sink. domain->lock held. */
 void mesh_peer_greeting_arrived(struct mesh_sink *sink, const struct mesh_message_header *header,
 				const void *payload);
-
-/**
- * Sends GREET once more, if its answer has not come: if both ends connect at the same time, the
- * provider ends one of the two connections, and drops what waits there.
- */
-MESH_HOLDS(process)
-void mesh_peer_greet_again(struct mesh_peer *peer);
 
 #endif

@@ -436,7 +436,7 @@ void mesh_peer_tick(struct mesh_timer *timer, uint64_t now_ms)
 	if (peer->link && peer->link->verdict)
 		mesh_link_dead_lose(peer);
 	if (peer->state == MESH_PEER_GREETING)
-		mesh_peer_greeting_check(peer);
+		mesh_peer_greeting_check(peer, now_ms);
 	if ((peer->incoming || peer->users) &&
 	    mesh_clock_elapsed_ms(peer->state_ms, now_ms) > state_limit_ms(peer))
 		attempt_expired(peer);

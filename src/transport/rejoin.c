@@ -351,8 +351,6 @@ static void attempt_look(struct mesh_rejoin *rejoin, uint64_t look_ms, uint64_t 
 	else if (peer->state == MESH_PEER_CONNECTING &&
 		 mesh_clock_elapsed_ms(peer->state_ms, now_ms) >= ATTEMPT_LOOKS * look_ms)
 		mesh_peer_hasten(peer);
-	else if (peer->state == MESH_PEER_GREETING)
-		mesh_peer_greet_again(peer);
 	else if (peer->state == MESH_PEER_RETRY && look_ms > MESH_RETRY_MIN_MS &&
 		 !path_next(rejoin, NULL))
 		mesh_dial_end(dial); /* nobody is in need: until the next look */
