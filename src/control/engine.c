@@ -145,13 +145,6 @@ void mesh_engine_timer_set(struct mesh_engine *engine, struct mesh_timer *timer,
 	}
 }
 
-void mesh_engine_timer_advance(struct mesh_engine *engine, struct mesh_timer *timer,
-			       uint64_t due_ms)
-{
-	if (!timer->set || due_ms < timer->due_ms)
-		mesh_engine_timer_set(engine, timer, due_ms);
-}
-
 void mesh_engine_timer_cancel(struct mesh_engine *engine, struct mesh_timer *timer)
 {
 	timers_cancel(&engine->timers, timer);

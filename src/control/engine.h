@@ -114,11 +114,9 @@ static inline void mesh_engine_busy(struct mesh_engine *engine)
 
 /**
  * Sets a deadline, at which the thread calls timer->expired with the engine's lock held, which the
- * caller holds as well; mesh_engine_timer_advance() only if none is set, or a later one.
+ * caller holds as well.
  */
 void mesh_engine_timer_set(struct mesh_engine *engine, struct mesh_timer *timer, uint64_t due_ms);
-void mesh_engine_timer_advance(struct mesh_engine *engine, struct mesh_timer *timer,
-			       uint64_t due_ms);
 void mesh_engine_timer_cancel(struct mesh_engine *engine, struct mesh_timer *timer);
 
 /**

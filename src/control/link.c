@@ -81,22 +81,17 @@ void mesh_link_want(struct mesh_peer *peer, uint64_t until_ms)
 		want(peer->link, until_ms, mesh_clock_ms());
 }
 
-void mesh_links_want(struct mesh_process *process, const struct mesh_domain *domain,
-		     uint64_t until_ms)
-{
-	struct mesh_link *link;
-
-	mesh_process_assert_locked(process);
-	LIST_FOREACH(link, &process->links, entry) {
-		if (link->domain == domain)
-			want(link, until_ms, mesh_clock_ms());
-	}
-}
-
 void mesh_link_writes_want(struct mesh_peer *peer, uint64_t until_ms)
 {
 	if (peer->link && peer->link->writes_until_ms < until_ms)
 		peer->link->writes_until_ms = until_ms;
+}
+
+/* Looks at it then, or before. */
+static void look_by(struct mesh_link *link, uint64_t due_ms)
+{
+	if (!link->timer.set || due_ms < link->timer.due_ms)
+		mesh_engine_timer_set(&link->process->engine, &link->timer, due_ms);
 }
 
 void mesh_link_sent(struct mesh_peer *peer)
@@ -104,8 +99,7 @@ void mesh_link_sent(struct mesh_peer *peer)
 	if (!peer->link)
 		return;
 	mesh_engine_stay_awake(&peer->process->engine);
-	mesh_engine_timer_advance(&peer->process->engine, &peer->link->timer,
-				  mesh_clock_ms() + MESH_LINK_FRAME_MS);
+	look_by(peer->link, mesh_clock_ms() + MESH_LINK_FRAME_MS);
 }
 
 uint64_t mesh_link_resumed_limit_ms(const struct mesh_process *process)
@@ -473,8 +467,7 @@ bool mesh_link_join(struct mesh_peer *peer)
 	LIST_INSERT_HEAD(&link->peers, peer, link_entry);
 	peer->link = link;
 	keepalive_set(peer);
-	mesh_engine_timer_advance(&link->process->engine, &link->timer,
-				  idle_next(link, mesh_clock_ms()));
+	look_by(link, idle_next(link, mesh_clock_ms()));
 	return true;
 }
 

@@ -80,11 +80,6 @@ void mesh_link_leave(struct mesh_peer *peer);
 MESH_HOLDS(process)
 void mesh_link_want(struct mesh_peer *peer, uint64_t until_ms);
 
-/** The same for all links of a NIC: its cable may be out. */
-MESH_HOLDS(process)
-void mesh_links_want(struct mesh_process *process, const struct mesh_domain *domain,
-		     uint64_t until_ms);
-
 /** The same for a sender: until then the link also is dead if RDMA writes get no answer. */
 MESH_HOLDS(process)
 void mesh_link_writes_want(struct mesh_peer *peer, uint64_t until_ms);

@@ -223,7 +223,10 @@ static void links_lose(struct mesh_process *process, const struct mesh_domain *d
 		mesh_link_lose(LIST_FIRST(&link->peers), "the NIC here has no carrier",
 			       MESH_REFUSAL_BROKEN);
 	mesh_circuits_carrier_lost(process, domain);
-	mesh_links_want(process, domain, until_ms);
+	LIST_FOREACH(link, &process->links, entry) {
+		if (link->domain == domain)
+			mesh_link_want(LIST_FIRST(&link->peers), until_ms);
+	}
 }
 
 /*
