@@ -344,23 +344,12 @@ static bool peer_try_free(struct mesh_peer *peer)
 	return true;
 }
 
-/*
- * Until then it remembers that nothing answers there, so that the next connection waits for less
- * time.
- */
-MESH_HOLDS(process)
-static uint64_t memory_end_ms(const struct mesh_peer *peer)
-{
-	return peer->silent_ms ? peer->state_ms + 3 * SILENCE_MS : 0;
-}
-
 /* True for an attempt without users, and for a lost peer without users. */
 MESH_HOLDS(process)
-static bool peer_is_unwanted(const struct mesh_peer *peer, uint64_t now_ms)
+static bool peer_is_unwanted(const struct mesh_peer *peer)
 {
-	if (peer->users || now_ms < memory_end_ms(peer))
-		return false;
-	return peer->state == MESH_PEER_LOST || (!peer->incoming && peer->state != MESH_PEER_UP);
+	return !peer->users &&
+	       (peer->state == MESH_PEER_LOST || (!peer->incoming && peer->state != MESH_PEER_UP));
 }
 
 /* How long the peer's attempt may stay in its state; NEVER: only an event ends that. */
@@ -400,7 +389,7 @@ static void attempt_expired(struct mesh_peer *peer)
 MESH_HOLDS(process)
 static uint64_t peer_due(const struct mesh_peer *peer, uint64_t now_ms)
 {
-	if (peer_is_unwanted(peer, now_ms))
+	if (peer_is_unwanted(peer))
 		return now_ms + MESH_ENGINE_POLL_MS; /* the provider still holds a greeting */
 	if (peer->state == MESH_PEER_GREETING ||
 	    (peer->state == MESH_PEER_UP && now_ms < peer->stray_until_ms) ||
@@ -408,8 +397,6 @@ static uint64_t peer_due(const struct mesh_peer *peer, uint64_t now_ms)
 		return now_ms + MESH_ENGINE_POLL_MS;
 	if (peer->state == MESH_PEER_UP && peer->port_ms)
 		return peer->port_ms;
-	if (!peer->users && peer->silent_ms)
-		return memory_end_ms(peer);
 	if (peer->state == MESH_PEER_RETRY)
 		return peer->refusal ? NEVER : peer->retry_ms;
 	return peer->state < MESH_PEER_GREETING ? peer->state_ms + SILENCE_MS + 1 : NEVER;
@@ -437,8 +424,7 @@ void mesh_peer_tick(struct mesh_timer *timer, uint64_t now_ms)
 		mesh_link_dead_lose(peer);
 	if (peer->state == MESH_PEER_GREETING)
 		mesh_peer_greeting_check(peer, now_ms);
-	if ((peer->incoming || peer->users) &&
-	    mesh_clock_elapsed_ms(peer->state_ms, now_ms) > state_limit_ms(peer))
+	if (mesh_clock_elapsed_ms(peer->state_ms, now_ms) > state_limit_ms(peer))
 		attempt_expired(peer);
 	if (peer->state == MESH_PEER_RETRY && peer->users && !peer->refusal &&
 	    now_ms >= peer->retry_ms)
@@ -450,7 +436,7 @@ void mesh_peer_tick(struct mesh_timer *timer, uint64_t now_ms)
 	if (peer->fence)
 		mesh_peer_fence(peer);
 	mesh_peer_port_report(peer, now_ms);
-	if (!peer_is_unwanted(peer, now_ms) || !peer_try_free(peer))
+	if (!peer_is_unwanted(peer) || !peer_try_free(peer))
 		next_check_set(peer, now_ms);
 }
 
