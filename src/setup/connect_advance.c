@@ -209,7 +209,7 @@ static void path_request(struct mesh_connect *connect)
 	else
 		ret = comm_open(connect, peer);
 	if (ret) {
-		mesh_connect_log_full(peer, ret);
+		mesh_connect_log_full(connect, ret);
 		connect_fail(connect, ret);
 		return;
 	}

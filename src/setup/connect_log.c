@@ -398,13 +398,14 @@ void mesh_connect_log_relays(const struct mesh_connect *connect, uint64_t now_ms
 			  dial->peer->reason[0] ? dial->peer->reason : "TCP has no answer", more);
 }
 
-void mesh_connect_log_full(const struct mesh_peer *peer, int error)
+void mesh_connect_log_full(const struct mesh_connect *connect, int error)
 {
-	char text[MESH_PEER_TEXT_MAX], more[MESH_LOG_LIMIT_TEXT_MAX];
+	struct mesh_process *process = connect->net->process;
+	char node[MESH_HANDLE_NODE_TEXT_MAX], more[MESH_LOG_LIMIT_TEXT_MAX];
 
-	if (mesh_log_limit_pass(&peer->process->limits.full, FULL_LINES, mesh_clock_ms(), more))
-		mesh_warn("cannot make a connection to %s: %s%s", mesh_peer_text(peer, text),
-			  strerror(-error), more);
+	if (mesh_log_limit_pass(&process->limits.full, FULL_LINES, mesh_clock_ms(), more))
+		mesh_warn("node %s cannot make a connection to node %s: %s%s", process->name,
+			  mesh_handle_node_text(&connect->handle, node), strerror(-error), more);
 }
 
 void mesh_connect_log_refused(const struct mesh_peer *peer, enum mesh_refusal refusal)

@@ -7,12 +7,8 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "base/log.h"
 #include "nic/addr.h"
 #include "setup/connecting.h"
-
-/* Lines about connections that find no room, within MESH_LOG_LIMIT_PERIOD_MS. */
-#define FULL_LINES 8
 
 static int paths_max(const struct mesh_connect *connect)
 {
@@ -32,14 +28,6 @@ static void candidate_remove(struct mesh_connect *connect, int k)
 	choice->num_candidates--;
 	memmove(&choice->candidates[k], &choice->candidates[k + 1],
 		(size_t)(choice->num_candidates - k) * sizeof(choice->candidates[0]));
-	if (k < connect->next_candidate)
-		connect->next_candidate--;
-	if (k < connect->first_candidate)
-		connect->first_candidate--;
-	if (connect->next_candidate >= choice->num_candidates)
-		connect->next_candidate = 0;
-	if (connect->first_candidate >= choice->num_candidates)
-		connect->first_candidate = 0;
 }
 
 /*
@@ -79,18 +67,6 @@ static int pair_dial(struct mesh_connect *connect, struct mesh_path_candidate pa
 	return ret;
 }
 
-/* Says that there is no memory, or no id, for a dial. */
-MESH_HOLDS(process)
-static void begin_log(const struct mesh_connect *connect, int error, uint64_t now_ms)
-{
-	struct mesh_process *process = connect->net->process;
-	char node[MESH_HANDLE_NODE_TEXT_MAX], more[MESH_LOG_LIMIT_TEXT_MAX];
-
-	if (mesh_log_limit_pass(&process->limits.full, FULL_LINES, now_ms, more))
-		mesh_warn("node %s cannot begin to connect to node %s: %s%s", process->name,
-			  mesh_handle_node_text(&connect->handle, node), strerror(-error), more);
-}
-
 /*
  * Dials the candidates of a try, without those whose NIC has no carrier. Removes those whose domain
  * cannot be opened. Returns 0; -ENOLINK if one has no carrier; -ENOMEM or -ENOSPC.
@@ -100,19 +76,15 @@ static int candidates_dial(struct mesh_connect *connect, uint64_t now_ms)
 {
 	const struct mesh_endpoint_addr *endpoints = connect->net->process->endpoints;
 	struct mesh_path_choice *choice = &connect->choice;
-	int i = 0, k, ret, max = paths_max(connect), error = 0;
-	bool left = false;
+	int i = 0, ret, max = paths_max(connect), error = 0;
 
 	while (i < choice->num_candidates && connect->num_dials < max) {
-		k = (connect->first_candidate + i) % choice->num_candidates;
 		ret = -EAGAIN;
-		if (is_apart(connect, &choice->candidates[k]))
-			ret = pair_dial(connect, choice->candidates[k], 0, now_ms);
-		else
-			left = true;
+		if (is_apart(connect, &choice->candidates[i]))
+			ret = pair_dial(connect, choice->candidates[i], 0, now_ms);
 		if (ret == -ENODEV) {
-			connect->unopened = 1 + endpoints[choice->candidates[k].local].nic;
-			candidate_remove(connect, k);
+			connect->unopened = 1 + endpoints[choice->candidates[i].local].nic;
+			candidate_remove(connect, i);
 			continue;
 		}
 		if (ret == -ENETDOWN)
@@ -120,8 +92,6 @@ static int candidates_dial(struct mesh_connect *connect, uint64_t now_ms)
 		else if (ret && ret != -EAGAIN)
 			error = ret;
 		i++;
-		if (!left)
-			connect->next_candidate = (k + 1) % choice->num_candidates;
 	}
 	return error;
 }
@@ -142,7 +112,7 @@ int mesh_connect_try_start(struct mesh_connect *connect, uint64_t now_ms)
 	if (!connect->choice.num_candidates)
 		return -ENODEV;
 	if (ret && ret != -ENOLINK)
-		begin_log(connect, ret, now_ms);
+		mesh_connect_log_full(connect, ret);
 	return ret ? ret : -EAGAIN;
 }
 
@@ -412,21 +382,39 @@ static bool pairs_equal(struct mesh_path_candidate a, struct mesh_path_candidate
 	return a.local == b.local && a.remote == b.remote && a.class == b.class;
 }
 
-/* Removes the candidate of dial @i, unless that is a further lane: the pair works without. */
+/* Removes the candidate of dial @i. Returns false if it is no longer there. */
+static bool dialled_remove(struct mesh_connect *connect, int i)
+{
+	int k = 0, num = connect->choice.num_candidates;
+
+	while (k < num && !pairs_equal(connect->choice.candidates[k], connect->pairs[i]))
+		k++;
+	if (k < num)
+		candidate_remove(connect, k);
+	return k < num;
+}
+
+/* The same, unless the dial is that of a further lane: the pair works without. */
 MESH_HOLDS(process)
 static void dial_forget(struct mesh_connect *connect, int i)
 {
-	int k = 0;
-
 	if (mesh_domain_lane(connect->dials[i].way.index))
 		return;
 	if (!connect->dials[i].peer)
 		connect->unopened = 1 + mesh_way_dev(&connect->dials[i].way);
-	while (k < connect->choice.num_candidates &&
-	       !pairs_equal(connect->choice.candidates[k], connect->pairs[i]))
-		k++;
-	if (k < connect->choice.num_candidates)
-		candidate_remove(connect, k);
+	(void)!dialled_remove(connect, i);
+}
+
+/* Each candidate gets a try before one gets another. */
+static void untried_first(struct mesh_connect *connect)
+{
+	struct mesh_path_choice *choice = &connect->choice;
+	int i;
+
+	for (i = 0; i < connect->num_dials; i++) {
+		if (dialled_remove(connect, i))
+			choice->candidates[choice->num_candidates++] = connect->pairs[i];
+	}
 }
 
 MESH_HOLDS(process)
@@ -449,8 +437,8 @@ int mesh_connect_try_next(struct mesh_connect *connect, uint64_t now_ms)
 		connect->refused_ms = 0;
 	else if (!connect->refused_ms)
 		connect->refused_ms = refused_ms;
+	untried_first(connect);
 	mesh_connect_try_end(connect);
-	connect->first_candidate = connect->next_candidate;
 	return mesh_connect_try_start(connect, now_ms);
 }
 
@@ -461,7 +449,6 @@ int mesh_connect_try_again(struct mesh_connect *connect, uint64_t now_ms)
 
 	memcpy(before, connect->dials, sizeof(before));
 	memset(connect->dials, 0, sizeof(connect->dials));
-	connect->first_candidate = 0;
 	ret = mesh_connect_try_start(connect, now_ms);
 	for (i = 0; i < num; i++)
 		mesh_dial_end(&before[i]);

@@ -50,8 +50,6 @@ struct mesh_connect {
 	struct mesh_path_choice choice;
 	bool route_asked; /* there is no path: which nodes are between is looked for */
 	/* The current try: candidates whose NICs are all different, which may become paths. */
-	int first_candidate; /* index into choice */
-	int next_candidate;  /* the first one that this try leaves out */
 	struct mesh_path_candidate pairs[MESH_PATHS_MAX];
 	struct mesh_dial dials[MESH_PATHS_MAX];
 	int num_dials;		      /* 0: no candidate can begin now */
@@ -142,8 +140,8 @@ MESH_HOLDS(process)
 bool mesh_connect_relays_are_due(const struct mesh_connect *connect, uint64_t now_ms);
 
 /**
- * Dials the candidates from connect->first_candidate on. Those whose domain cannot be opened are
- * removed, and those whose NIC has no carrier wait for it, also if it is open.
+ * Dials the first candidates. Those whose domain cannot be opened are removed, and those whose NIC
+ * has no carrier wait for it, also if it is open.
  *
  * Returns 0; -ENOLINK where each needs a carrier first: no try has begun; -ENODEV if no candidate
  * is left; -ENOMEM or -ENOSPC.
@@ -211,7 +209,7 @@ void mesh_connect_log_relays(const struct mesh_connect *connect, uint64_t now_ms
 
 /** Logs that there is no room for a connection here: @error, a negative errno. Limited. */
 MESH_HOLDS(process)
-void mesh_connect_log_full(const struct mesh_peer *peer, int error);
+void mesh_connect_log_full(const struct mesh_connect *connect, int error);
 
 /** Logs that the peer refused a connection. Limited where it has no room. */
 MESH_HOLDS(process)
