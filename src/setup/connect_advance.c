@@ -236,14 +236,13 @@ static void connect_done(struct mesh_connect *connect)
 }
 
 MESH_HOLDS(process)
-static void connect_accepted(struct mesh_connect *connect, const struct mesh_frame_accept *accept)
+static void connect_accepted(struct mesh_connect *connect)
 {
 	int i = connect->num_accepted++;
 
 	connect->comm->paths[i].reason = connect->state == MESH_CONNECT_OPEN_SENT
 						 ? MESH_PATH_WHY_RELAY
 						 : connect->pairs[i].reason;
-	mesh_path_accepted(&connect->comm->paths[i], accept);
 	if (connect->num_accepted == connect->comm->wanted_paths)
 		connect_done(connect);
 	else
@@ -257,19 +256,6 @@ static void connect_refused(struct mesh_connect *connect, enum mesh_refusal refu
 	connect_fail(connect, -ECONNREFUSED);
 }
 
-/* The attempt that waits for this path to be accepted, or NULL. */
-MESH_HOLDS(process)
-static struct mesh_connect *connect_of_comm(struct mesh_peer *peer, uint32_t comm)
-{
-	const struct mesh_path *path = mesh_comm_path_find(peer, comm);
-	struct mesh_connect *connect = path ? path->comm->opener : NULL;
-	bool awaits = connect && (connect->state == MESH_CONNECT_SENT ||
-				  connect->state == MESH_CONNECT_OPEN_SENT);
-
-	return awaits && path == &connect->comm->paths[connect->comm->num_paths - 1] ? connect
-										     : NULL;
-}
-
 /* Another relay may have a way. */
 MESH_HOLDS(process)
 static void relay_refused(struct mesh_connect *connect, enum mesh_refusal refusal)
@@ -278,49 +264,23 @@ static void relay_refused(struct mesh_connect *connect, enum mesh_refusal refusa
 	comm_drop(connect);
 	mesh_relay_try_end(connect->relay);
 	connect_state_set(connect, MESH_CONNECT_PEERS);
-	mesh_connect_hasten(connect);
 }
 
-bool mesh_connect_accept_handle(struct mesh_peer *peer, const struct mesh_frame *frame)
+/*
+ * Looks for the answer about the latest path (transport/attach.h). A path that is lost since it was
+ * accepted is none of this attempt's, if it was the last: NCCL of the other end may have the comm.
+ */
+MESH_HOLDS(process)
+static void answer_look(struct mesh_connect *connect)
 {
-	struct mesh_connect *connect = connect_of_comm(peer, frame->to_comm);
+	const struct mesh_path *path = &connect->comm->paths[connect->num_accepted];
 
-	/*
-	 * Otherwise the connection was dropped meanwhile, and WITHDRAW is in flight. A relay
-	 * answers with OPENED, which says where its memory is.
-	 */
-	if (connect && connect->state == MESH_CONNECT_SENT)
-		connect_accepted(connect, &frame->accept);
-	return connect;
-}
-
-void mesh_connect_refuse_handle(struct mesh_peer *peer, const struct mesh_frame *frame)
-{
-	struct mesh_connect *connect = connect_of_comm(peer, frame->refuse.comm);
-
-	if (connect && connect->state == MESH_CONNECT_OPEN_SENT)
-		relay_refused(connect, (enum mesh_refusal)frame->refuse.refusal);
-	else if (connect)
-		connect_refused(connect, (enum mesh_refusal)frame->refuse.refusal);
-}
-
-bool mesh_connect_opened_handle(struct mesh_peer *peer, const struct mesh_frame *frame)
-{
-	const struct mesh_frame_opened *opened = &frame->opened;
-	const struct mesh_frame_accept accept = mesh_frame_opened_accept(opened);
-	struct mesh_connect *connect = connect_of_comm(peer, opened->to_comm);
-	struct mesh_path *path;
-
-	if (!connect || connect->state != MESH_CONNECT_OPEN_SENT)
-		return false;
-	path = &connect->comm->paths[connect->num_accepted];
-	if (mesh_path_relayed_opened(path, opened))
-		return false; /* no memory: the attempt ends at its deadline */
-	if (path->comm->eager_limit > opened->eager_limit)
-		path->comm->eager_limit = opened->eager_limit;
-	mesh_comm_paths_learn(path->comm);
-	connect_accepted(connect, &accept);
-	return true;
+	if (path->known)
+		connect_accepted(connect);
+	else if (path->refusal && connect->state == MESH_CONNECT_OPEN_SENT)
+		relay_refused(connect, path->refusal);
+	else if (path->refusal)
+		connect_refused(connect, path->refusal);
 }
 
 /* ---- advancing -------------------------------------------------------------------------- */
@@ -525,7 +485,9 @@ void mesh_connect_advance(struct mesh_connect *connect, uint64_t now_ms)
 		return;
 	if (connect->state == MESH_CONNECT_ASKING)
 		answers_wait(connect, now_ms);
-	if (connect->state == MESH_CONNECT_FAILED)
+	if (connect->comm)
+		answer_look(connect);
+	if (connect->state >= MESH_CONNECT_DONE)
 		return;
 	if (now_ms >= connect->deadline_ms) {
 		mesh_connect_log_timeout(connect, now_ms);

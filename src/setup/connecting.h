@@ -107,17 +107,6 @@ struct mesh_comm *mesh_connect_take(struct mesh_connect *connect);
 MESH_HOLDS(process)
 void mesh_connect_end(struct mesh_connect *connect);
 
-/**
- * Handle ACCEPT, and REFUSE of a CONNECT. Returns false if no attempt waits for this ACCEPT.
- */
-MESH_HOLDS(process)
-bool mesh_connect_accept_handle(struct mesh_peer *peer, const struct mesh_frame *frame);
-MESH_HOLDS(process)
-void mesh_connect_refuse_handle(struct mesh_peer *peer, const struct mesh_frame *frame);
-/** Handles OPENED. Returns false if nothing here waits for it. */
-MESH_HOLDS(process)
-bool mesh_connect_opened_handle(struct mesh_peer *peer, const struct mesh_frame *frame);
-
 /* ---- what is dialled together (connect_try.c) ---------------------------------------------- */
 
 enum mesh_verdict {

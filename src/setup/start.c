@@ -125,19 +125,31 @@ static void connect_handle(struct mesh_peer *peer, const struct mesh_frame *fram
 		mesh_listener_connect(peer, &frame->connect);
 }
 
+/* An attempt to connect that waits for an answer about this path looks at it next. */
+MESH_HOLDS(process)
+static void opener_hasten(struct mesh_peer *peer, uint32_t comm)
+{
+	const struct mesh_path *path = mesh_comm_path_find(peer, comm);
+	struct mesh_connect *connect = path ? path->comm->opener : NULL;
+
+	if (connect && connect->state < MESH_CONNECT_DONE)
+		mesh_connect_hasten(connect);
+}
+
 MESH_HOLDS(process)
 static void accept_handle(struct mesh_peer *peer, const struct mesh_frame *frame)
 {
-	if (!mesh_circuit_accepted(peer, frame) && !mesh_connect_accept_handle(peer, frame) &&
-	    !mesh_attach_accepted(peer, &frame->accept))
+	opener_hasten(peer, frame->accept.to_comm);
+	if (!mesh_circuit_accepted(peer, frame) && !mesh_attach_accepted(peer, &frame->accept))
 		mesh_circuit_accepted_in_vain(peer, frame);
 }
 
 MESH_HOLDS(process)
 static void refuse_handle(struct mesh_peer *peer, const struct mesh_frame *frame)
 {
-	if (!mesh_circuit_refused(peer, frame) && !mesh_attach_refused(peer, &frame->refuse))
-		mesh_connect_refuse_handle(peer, frame);
+	opener_hasten(peer, frame->refuse.comm);
+	if (!mesh_circuit_refused(peer, frame))
+		mesh_attach_refused(peer, &frame->refuse);
 }
 
 /* A frame about a comm: of an end that is here, or of a circuit. */
@@ -151,8 +163,8 @@ static void comm_handle(struct mesh_peer *peer, const struct mesh_frame *frame)
 MESH_HOLDS(process)
 static void opened_handle(struct mesh_peer *peer, const struct mesh_frame *frame)
 {
-	if (!mesh_circuit_opened(peer, frame) && !mesh_connect_opened_handle(peer, frame) &&
-	    !mesh_attach_opened(peer, &frame->opened))
+	opener_hasten(peer, frame->opened.to_comm);
+	if (!mesh_circuit_opened(peer, frame) && !mesh_attach_opened(peer, &frame->opened))
 		mesh_circuit_opened_in_vain(peer, frame);
 }
 

@@ -184,9 +184,14 @@ static void path_up(struct mesh_path *path, const struct mesh_frame_accept *acce
 {
 	struct mesh_comm *comm = path->comm;
 	bool alone = mesh_comm_is_cut(comm), is_first = !path->remote_id;
+	bool opening = mesh_comm_is_opening(comm);
 
 	comm->routeless_ms = 0;
 	mesh_path_accepted(path, accept);
+	if (opening) {
+		mesh_comm_paths_learn(comm); /* of a relay it is known now */
+		return;			     /* connect() goes on with the next path */
+	}
 	mesh_comm_lock(comm);
 	if (comm->sending)
 		mesh_send_push(comm);
@@ -313,7 +318,7 @@ static struct mesh_path *path_asked(struct mesh_peer *peer, uint32_t id)
 {
 	struct mesh_path *path = mesh_comm_path_find(peer, id);
 
-	if (!path || !path->comm->sending || mesh_comm_is_opening(path->comm))
+	if (!path || !path->comm->sending)
 		return NULL;
 	if (mesh_path_has_relay(path) && path->comm->error)
 		return NULL; /* its circuit is given back */
@@ -337,8 +342,12 @@ bool mesh_attach_opened(struct mesh_peer *peer, const struct mesh_frame_opened *
 
 	if (!path || !mesh_path_has_relay(path))
 		return false; /* it is late, and is given back */
+	/* A comm that is being made fits each of its relays; later ones must fit the comm. */
+	if (mesh_comm_is_opening(path->comm) && path->comm->eager_limit > opened->eager_limit)
+		path->comm->eager_limit = opened->eager_limit;
 	if (mesh_path_relayed_opened(path, opened) ||
 	    !mesh_path_suffices(path, opened->eager_limit)) {
+		path->refusal = MESH_REFUSAL_RESOURCES;
 		mesh_path_down(path, MESH_PATH_JOINING);
 		return false;
 	}
@@ -386,7 +395,7 @@ bool mesh_attach_refused(struct mesh_peer *peer, const struct mesh_frame_refuse 
 	mesh_path_down(path, MESH_PATH_JOINING); /* the next attempt may succeed */
 	ended |= refuse->refusal == MESH_REFUSAL_COOKIE;
 	/* Over a path that leads there CLOSED comes, and says how it has ended. */
-	if (ended && mesh_comm_is_cut(path->comm))
+	if (ended && !mesh_comm_is_opening(path->comm) && mesh_comm_is_cut(path->comm))
 		comm_abandon(path->comm);
 	return true;
 }

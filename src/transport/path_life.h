@@ -238,7 +238,10 @@ int mesh_attach_late(struct mesh_comm *comm, struct mesh_peer *peer, bool relay,
 MESH_HOLDS(process)
 void mesh_attach_request(const struct mesh_path *path);
 
-/** ACCEPT, OPENED or REFUSE came. False if it answers none of our questions. */
+/**
+ * ACCEPT, OPENED or REFUSE came, also about a path of a comm that is being made: then its opener
+ * finds the path known, or with a refusal. False if it answers none of our questions.
+ */
 MESH_HOLDS(process)
 bool mesh_attach_accepted(struct mesh_peer *peer, const struct mesh_frame_accept *accept);
 MESH_HOLDS(process)
