@@ -128,27 +128,16 @@ static int relay_begin(struct mesh_connect *connect)
 				   &connect->relay);
 }
 
-/* @ret: of the beginning of a try. Where no NIC of ours can be opened for it, relays may help. */
+/*
+ * @ret: of the beginning of a try. While no NIC of ours has a carrier for it, relays may help. Where
+ * no candidate is left, no_path() follows.
+ */
 MESH_HOLDS(process)
-static int try_begun(struct mesh_connect *connect, int ret, uint64_t now_ms)
+static void try_begun(struct mesh_connect *connect, int ret, uint64_t now_ms)
 {
-	if (ret != -ENODEV && ret != -ENOLINK)
-		return ret && connect->relay ? -EAGAIN : ret;
-	if (!relay_begin(connect)) {
-		if (connect->state == MESH_CONNECT_ASKING)
-			connect_state_set(connect, MESH_CONNECT_PEERS);
-		return -EAGAIN;
-	}
-	if (ret == -ENOLINK)
+	if (ret == -ENOLINK && relay_begin(connect))
 		mesh_connect_log_slow(connect, now_ms);
-	return ret == -ENOLINK ? -EAGAIN : ret;
-}
-
-MESH_HOLDS(process)
-static void try_go_on(struct mesh_connect *connect, int ret, uint64_t now_ms)
-{
-	ret = try_begun(connect, ret, now_ms);
-	if (ret && ret != -EAGAIN)
+	else if (ret && ret != -ENOLINK && ret != -ENODEV && ret != -EAGAIN && !connect->relay)
 		connect_fail(connect, ret);
 }
 
@@ -286,79 +275,50 @@ static void answer_look(struct mesh_connect *connect)
 /* ---- advancing -------------------------------------------------------------------------- */
 
 /*
- * There is no path. Relays may lead there: then returns -EAGAIN. Else looks for a route first, so
- * that the message can say over which nodes the cables lead there; returns -EAGAIN while it looks,
- * then -ENETUNREACH (logged).
+ * There is no candidate. Unless relays may lead there, looks for a route before it fails, so that
+ * the message can say over which nodes the cables lead there.
  */
 MESH_HOLDS(process)
-static int no_path(struct mesh_connect *connect)
+static void no_path(struct mesh_connect *connect)
 {
 	struct mesh_process *process = connect->net->process;
 	struct mesh_neighbours *neighbours = connect->net->setup->neighbours;
 
-	if (!relay_begin(connect)) {
-		connect_state_set(connect, MESH_CONNECT_PEERS);
-		return -EAGAIN;
-	}
+	if (!relay_begin(connect))
+		return;
 	if (neighbours && connect->handle.node_id != process->node_id) {
 		if (!connect->route_asked)
 			mesh_neighbours_search(neighbours);
 		connect->route_asked = true;
 		if (mesh_neighbours_searches(neighbours, connect->handle.node_id))
-			return -EAGAIN; /* for a second at most */
+			return; /* for a second at most */
 	}
 	mesh_connect_log_no_path(connect);
-	return -ENETUNREACH;
+	connect_fail(connect, -ENETUNREACH);
 }
 
-/*
- * Begins to connect, the likely candidates first. Returns 0; -EAGAIN if none can begin yet, or a
- * route is looked for; another negative errno (logged).
- */
-MESH_HOLDS(process)
-static int peers_begin(struct mesh_connect *connect, uint64_t now_ms)
-{
-	int ret;
-
-	if (!connect->choice.num_candidates)
-		return no_path(connect);
-	ret = try_begun(connect, mesh_connect_try_start(connect, now_ms), now_ms);
-	if ((!ret || ret == -EAGAIN) && connect->state == MESH_CONNECT_ASKING)
-		connect_state_set(connect, MESH_CONNECT_PEERS);
-	return ret;
-}
-
-/* Finds the candidates, and begins with them unless neighbours are asked first. */
+/* Finds the candidates, which are tried at once unless neighbours are asked first. */
 MESH_HOLDS(process)
 static void connect_begin(struct mesh_connect *connect, uint64_t now_ms)
 {
-	struct mesh_process *process = connect->net->process;
-	int ret = 0;
-
 	connect_state_set(connect, MESH_CONNECT_ASKING);
 	/* HELLO tells the listener why, and it may also be out of reach. */
 	if (connect->handle.foreign && connect->deadline_ms > now_ms + MESH_CONNECT_SLOW_MS)
 		connect->deadline_ms = now_ms + MESH_CONNECT_SLOW_MS;
 	candidates_renew(connect);
 	if (!connect->handle.foreign &&
-	    !mesh_candidates_ask(process, &connect->handle, &connect->choice))
-		ret = peers_begin(connect, now_ms);
-	if (ret && ret != -EAGAIN)
-		connect_fail(connect, ret);
+	    !mesh_candidates_ask(connect->net->process, &connect->handle, &connect->choice))
+		connect_state_set(connect, MESH_CONNECT_PEERS);
 }
 
 MESH_HOLDS(process)
 static void answers_wait(struct mesh_connect *connect, uint64_t now_ms)
 {
-	int ret;
-
 	if (mesh_candidates_wait(connect->net->process, &connect->handle, &connect->choice,
 				 connect->started_ms, now_ms))
 		return;
 	candidates_renew(connect);
-	ret = peers_begin(connect, now_ms);
-	if (ret && ret != -EAGAIN)
-		connect_fail(connect, ret);
+	connect_state_set(connect, MESH_CONNECT_PEERS);
 }
 
 /* The handle had no room for all NICs of its node: adds those that only a HELLO has. */
@@ -387,7 +347,7 @@ static bool hello_learn(struct mesh_connect *connect, uint64_t now_ms)
 	if (!handle_learn(connect))
 		return false;
 	candidates_renew(connect);
-	try_go_on(connect, mesh_connect_try_again(connect, now_ms), now_ms);
+	try_begun(connect, mesh_connect_try_again(connect, now_ms), now_ms);
 	return true;
 }
 
@@ -452,7 +412,7 @@ static void candidates_try(struct mesh_connect *connect, uint64_t now_ms)
 	enum mesh_verdict verdict;
 
 	if (!connect->num_dials) {
-		try_go_on(connect, mesh_connect_try_start(connect, now_ms), now_ms);
+		try_begun(connect, mesh_connect_try_start(connect, now_ms), now_ms);
 		return;
 	}
 	if (hello_learn(connect, now_ms))
@@ -470,7 +430,7 @@ static void candidates_try(struct mesh_connect *connect, uint64_t now_ms)
 	} else {
 		mesh_connect_log_slow(connect, now_ms);
 		if (verdict == MESH_VERDICT_NEXT)
-			try_go_on(connect, mesh_connect_try_next(connect, now_ms), now_ms);
+			try_begun(connect, mesh_connect_try_next(connect, now_ms), now_ms);
 	}
 }
 
@@ -495,14 +455,14 @@ void mesh_connect_advance(struct mesh_connect *connect, uint64_t now_ms)
 		return;
 	}
 	if (connect->state == MESH_CONNECT_ASKING)
-		return; /* for a tenth of a second, or while no NIC can be used */
+		return;
 	if (connect->comm && mesh_comm_has_lost_path(connect->comm)) {
 		if (connect->state == MESH_CONNECT_OPEN_SENT) {
 			relay_refused(connect, MESH_REFUSAL_BROKEN);
 		} else {
 			comm_drop(connect);
 			connect_state_set(connect, MESH_CONNECT_PEERS);
-			try_go_on(connect, mesh_connect_try_next(connect, now_ms), now_ms);
+			try_begun(connect, mesh_connect_try_next(connect, now_ms), now_ms);
 		}
 	}
 	/* A relay waits as long for one of two ways on. */
@@ -515,6 +475,8 @@ void mesh_connect_advance(struct mesh_connect *connect, uint64_t now_ms)
 	     (connect->state == MESH_CONNECT_OPEN_SENT &&
 	      mesh_clock_elapsed_ms(connect->open_ms, now_ms) >= MESH_DIAL_MS)))
 		candidates_try(connect, now_ms);
+	if (connect->state == MESH_CONNECT_PEERS && !connect->choice.num_candidates)
+		no_path(connect);
 	if (connect->state == MESH_CONNECT_PEERS)
 		relays_try(connect, now_ms);
 }
