@@ -12,7 +12,6 @@
 #include "nic/nic.h"
 #include "setup/connecting.h"
 #include "setup/listener.h"
-#include "setup/openings.h"
 #include "setup/setup.h"
 #include "transport/comm_end.h"
 #include "transport/comm_open.h"
@@ -554,8 +553,6 @@ static int accept_ready(struct mesh_listener *listener, struct mesh_comm **comm)
 
 	left_drop(listener);
 	k = ready_find(listener, now_ms);
-	if (k < 0 && mesh_openings_failed(listener->net->process))
-		return -ENODEV;
 	if (k < 0)
 		return wait_check(&listener->wait, now_ms);
 	*comm = listener->waiting[k];

@@ -93,17 +93,6 @@ static void opening_finish(struct mesh_process *process, int index, struct mesh_
 	mesh_engine_wake(&process->engine);
 }
 
-bool mesh_openings_failed(const struct mesh_process *process)
-{
-	int dev;
-
-	mesh_process_assert_locked(process);
-	for (dev = 0; dev < process->num_devs; dev++)
-		if (process->dev_states[dev] != MESH_DEV_FAILED || process->dev_away[dev])
-			return false;
-	return true;
-}
-
 /* ---- the threads ------------------------------------------------------------------------- */
 
 static void opening_main(void *arg)

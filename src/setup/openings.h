@@ -54,11 +54,4 @@ bool mesh_opening_need(struct mesh_process *process, int index, bool again);
 MESH_HOLDS(process)
 void mesh_openings_early(struct mesh_process *process);
 
-/**
- * True if no domain could be opened, each with its reason in the log. One that had no carrier does
- * not count: it is opened when its cable is back. process->lock held.
- */
-MESH_HOLDS(process)
-bool mesh_openings_failed(const struct mesh_process *process);
-
 #endif
