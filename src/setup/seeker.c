@@ -439,11 +439,8 @@ static void search_set(struct mesh_reroute *reroute, bool goes_on)
 MESH_HOLDS(process)
 static uint64_t route_look(struct mesh_reroute *reroute, struct mesh_comm *comm, uint64_t now_ms)
 {
-	if (!mesh_comm_lacks_route(comm)) {
-		search_set(reroute, true);
+	if (!mesh_comm_lacks_route(comm))
 		return beside_look(reroute, comm, now_ms);
-	}
-	search_set(reroute, false);
 	attempt_begin(reroute, comm, now_ms);
 	return now_ms + MESH_ENGINE_LOOK_MS;
 }
@@ -463,6 +460,7 @@ static void reroute_expired(struct mesh_timer *timer, uint64_t now_ms)
 		reroute_free(reroute);
 		return;
 	}
+	search_set(reroute, !mesh_comm_lacks_route(comm));
 	if (mesh_comm_lacks_route(comm))
 		links_want(reroute, comm, now_ms);
 	if (!reroute->path)
