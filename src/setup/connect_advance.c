@@ -91,7 +91,6 @@ static void comm_drop(struct mesh_connect *connect)
 	comm->use = MESH_COMM_OPENING; /* NCCL does not get it */
 	mesh_comm_free(comm);
 	connect->comm = NULL;
-	connect->num_accepted = 0;
 }
 
 MESH_HOLDS(process)
@@ -171,15 +170,21 @@ static int comm_open(struct mesh_connect *connect, struct mesh_peer *peer)
 	return 0;
 }
 
+/* The place of the latest path of the comm, and of its dial. */
+MESH_HOLDS(process)
+static int latest(const struct mesh_connect *connect)
+{
+	return connect->comm->num_paths - 1;
+}
+
 /* Asks for the latest path of the comm. */
 MESH_HOLDS(process)
 static void connect_request(struct mesh_connect *connect)
 {
-	struct mesh_comm *comm = connect->comm;
-	struct mesh_path *path = &comm->paths[comm->num_paths - 1];
+	struct mesh_path *path = &connect->comm->paths[latest(connect)];
 
 	if (connect->state == MESH_CONNECT_OPEN_SENT)
-		mesh_relay_try_request(connect->relay, connect->num_accepted, path);
+		mesh_relay_try_request(connect->relay, latest(connect), path, mesh_clock_ms());
 	else
 		mesh_attach_request(path);
 }
@@ -190,7 +195,7 @@ static void path_request(struct mesh_connect *connect)
 {
 	bool relay = connect->state == MESH_CONNECT_OPEN_SENT;
 	const struct mesh_dial *dials = relay ? connect->relay->dials : connect->dials;
-	struct mesh_peer *peer = dials[connect->num_accepted].peer;
+	struct mesh_peer *peer = dials[connect->comm ? connect->comm->num_paths : 0].peer;
 	int ret;
 
 	if (connect->comm)
@@ -227,12 +232,12 @@ static void connect_done(struct mesh_connect *connect)
 MESH_HOLDS(process)
 static void connect_accepted(struct mesh_connect *connect)
 {
-	int i = connect->num_accepted++;
+	int i = latest(connect);
 
 	connect->comm->paths[i].reason = connect->state == MESH_CONNECT_OPEN_SENT
 						 ? MESH_PATH_WHY_RELAY
 						 : connect->pairs[i].reason;
-	if (connect->num_accepted == connect->comm->wanted_paths)
+	if (connect->comm->num_paths == connect->comm->wanted_paths)
 		connect_done(connect);
 	else
 		path_request(connect);
@@ -241,7 +246,7 @@ static void connect_accepted(struct mesh_connect *connect)
 MESH_HOLDS(process)
 static void connect_refused(struct mesh_connect *connect, enum mesh_refusal refusal)
 {
-	mesh_connect_log_refused(connect->dials[connect->num_accepted].peer, refusal);
+	mesh_connect_log_refused(connect->dials[latest(connect)].peer, refusal);
 	connect_fail(connect, -ECONNREFUSED);
 }
 
@@ -249,7 +254,7 @@ static void connect_refused(struct mesh_connect *connect, enum mesh_refusal refu
 MESH_HOLDS(process)
 static void relay_refused(struct mesh_connect *connect, enum mesh_refusal refusal)
 {
-	mesh_relay_try_refused(connect->relay, connect->num_accepted, refusal);
+	mesh_relay_try_refused(connect->relay, latest(connect), refusal);
 	comm_drop(connect);
 	mesh_relay_try_end(connect->relay);
 	connect_state_set(connect, MESH_CONNECT_PEERS);
@@ -262,7 +267,7 @@ static void relay_refused(struct mesh_connect *connect, enum mesh_refusal refusa
 MESH_HOLDS(process)
 static void answer_look(struct mesh_connect *connect)
 {
-	const struct mesh_path *path = &connect->comm->paths[connect->num_accepted];
+	const struct mesh_path *path = &connect->comm->paths[latest(connect)];
 
 	if (path->known)
 		connect_accepted(connect);
@@ -379,9 +384,8 @@ static void relays_try(struct mesh_connect *connect, uint64_t now_ms)
 		return; /* they were begun while none had a carrier */
 	if (!mesh_relay_try_is_ready(connect->relay, now_ms))
 		return;
-	if (connect->num_dials && !connect->open_ms)
+	if (connect->num_dials && !connect->relay->open_ms)
 		mesh_connect_log_relays(connect, now_ms);
-	connect->open_ms = now_ms;
 	connect_state_set(connect, MESH_CONNECT_OPEN_SENT);
 	path_request(connect);
 }
@@ -467,13 +471,13 @@ void mesh_connect_advance(struct mesh_connect *connect, uint64_t now_ms)
 	}
 	/* A relay waits as long for one of two ways on. */
 	if (connect->state == MESH_CONNECT_OPEN_SENT &&
-	    mesh_clock_elapsed_ms(connect->open_ms, now_ms) >= 2 * MESH_OPEN_ANSWER_MS)
+	    mesh_clock_elapsed_ms(connect->relay->open_ms, now_ms) >= 2 * MESH_OPEN_ANSWER_MS)
 		relay_refused(connect, MESH_REFUSAL_NO_ANSWER); /* others have their turn */
 	/* Not while an OPEN may be answered soon: the listener's NCCL may have the comm already. */
 	if (connect->choice.num_candidates &&
 	    (connect->state == MESH_CONNECT_PEERS ||
 	     (connect->state == MESH_CONNECT_OPEN_SENT &&
-	      mesh_clock_elapsed_ms(connect->open_ms, now_ms) >= MESH_DIAL_MS)))
+	      mesh_clock_elapsed_ms(connect->relay->open_ms, now_ms) >= MESH_DIAL_MS)))
 		candidates_try(connect, now_ms);
 	if (connect->state == MESH_CONNECT_PEERS && !connect->choice.num_candidates)
 		no_path(connect);

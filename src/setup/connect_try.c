@@ -455,34 +455,6 @@ int mesh_connect_try_again(struct mesh_connect *connect, uint64_t now_ms)
 	return ret;
 }
 
-/* True if a path that is not routed has the local or the remote NIC of this pair. */
-static bool is_taken(const struct mesh_connect *connect, const struct mesh_path_candidate *pair)
-{
-	const struct mesh_path_candidate *used;
-	int i;
-
-	for (i = 0; i < connect->num_dials; i++) {
-		used = &connect->pairs[i];
-		if (!mesh_path_class_is_routed(used->class) &&
-		    (used->local == pair->local || used->remote == pair->remote))
-			return true;
-	}
-	return false;
-}
-
-bool mesh_connect_try_may_grow(const struct mesh_connect *connect)
-{
-	const struct mesh_path_candidate *pair = connect->choice.candidates;
-	const struct mesh_path_candidate *end = pair + connect->choice.num_candidates;
-
-	for (; pair < end; pair++) {
-		if (pair->class == MESH_PATH_DIRECT && !is_taken(connect, pair) &&
-		    !mesh_addr_is_link_local(&connect->handle.endpoints[pair->remote].addr))
-			return true;
-	}
-	return false;
-}
-
 void mesh_connect_try_settle(struct mesh_connect *connect)
 {
 	const struct mesh_peer *peer;
@@ -515,7 +487,7 @@ const struct mesh_peer *mesh_connect_try_informative(const struct mesh_connect *
 	int i;
 
 	if (connect->state == MESH_CONNECT_SENT)
-		return connect->dials[connect->num_accepted].peer;
+		return connect->dials[connect->comm->num_paths - 1].peer;
 	for (i = 0; i < connect->num_dials; i++) {
 		peer = connect->dials[i].peer;
 		if (peer && peer->refusal)

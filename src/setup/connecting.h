@@ -54,7 +54,6 @@ struct mesh_connect {
 	struct mesh_dial dials[MESH_PATHS_MAX];
 	int num_dials;		      /* 0: no candidate can begin now */
 	struct mesh_relay_try *relay; /* tried beside them; owned, or NULL */
-	uint64_t open_ms;	      /* when the latest OPEN was sent; 0: none was */
 	int unopened;	 /* 1 + the NIC of the last candidate that cannot be opened, or 0 */
 	int lanes;	 /* of each pair of this try; 0: not chosen yet */
 	int lanes_begun; /* of these, beside the first one */
@@ -62,7 +61,6 @@ struct mesh_connect {
 	uint64_t up_ms;	 /* since when one of them is up; 0: none is */
 
 	struct mesh_comm *comm; /* from SENT on */
-	int num_accepted;	/* of its paths */
 	uint64_t started_ms, deadline_ms;
 	uint64_t refused_ms; /* since when every candidate is refused; 0 if one is not */
 	bool slow_warned;    /* a WARN reported that it takes long */
@@ -203,9 +201,5 @@ void mesh_connect_log_full(const struct mesh_connect *connect, int error);
 /** Logs that the peer refused a connection. Limited where it has no room. */
 MESH_HOLDS(process)
 void mesh_connect_log_refused(const struct mesh_peer *peer, enum mesh_refusal refusal);
-
-/** True if there are links that may give the comm a path later. */
-MESH_HOLDS(process)
-bool mesh_connect_try_may_grow(const struct mesh_connect *connect);
 
 #endif

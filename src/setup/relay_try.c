@@ -512,7 +512,8 @@ bool mesh_relay_try_is_ready(struct mesh_relay_try *relay, uint64_t now_ms)
 	return num_up && num_up == relay->num_dials;
 }
 
-void mesh_relay_try_request(const struct mesh_relay_try *relay, int i, struct mesh_path *path)
+void mesh_relay_try_request(struct mesh_relay_try *relay, int i, struct mesh_path *path,
+			    uint64_t now_ms)
 {
 	const struct mesh_route *route = &relay->routes[i];
 	struct mesh_process *process = relay->process;
@@ -537,6 +538,7 @@ void mesh_relay_try_request(const struct mesh_relay_try *relay, int i, struct me
 	path->rdma_hops = route->rdma &&
 			  relay->nexts[i].way.address.provider == MESH_PROVIDER_VERBS_RXM;
 	mesh_peer_send(path->peer, &frame, MESH_FRAME_OPEN);
+	relay->open_ms = now_ms;
 	mesh_rank_ring_judge(process, relay->handle->node_id);
 }
 

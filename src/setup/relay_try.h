@@ -72,12 +72,12 @@ struct mesh_relay_try {
 	/* No route is beside those, or better: mesh_relay_try_again() begins another search. */
 	bool vain;
 	uint64_t found_ms; /* since when the mesh is known, and its routes are used; 0: it is not */
-	/* The first relays of these routes. */
-	struct mesh_dial dials[MESH_PATHS_MAX];
+	struct mesh_dial dials[MESH_PATHS_MAX]; /* of the first relays of these routes */
 	struct mesh_next nexts[MESH_PATHS_MAX];
 	struct mesh_route routes[MESH_PATHS_MAX];
-	int num_dials;	/* 0: relays are looked for */
-	uint64_t up_ms; /* since when one is up, and none was being opened; 0: none is */
+	int num_dials;	  /* 0: relays are looked for */
+	uint64_t up_ms;	  /* since when one is up, and none was being opened; 0: none is */
+	uint64_t open_ms; /* when the latest OPEN was sent; 0: none was */
 	struct mesh_relays_tried tried;
 };
 
@@ -111,7 +111,8 @@ bool mesh_relay_try_is_ready(struct mesh_relay_try *relay, uint64_t now_ms);
 
 /** Sends OPEN for @path, which leads through the peer of dial @i, along its route. */
 MESH_HOLDS(process)
-void mesh_relay_try_request(const struct mesh_relay_try *relay, int i, struct mesh_path *path);
+void mesh_relay_try_request(struct mesh_relay_try *relay, int i, struct mesh_path *path,
+			    uint64_t now_ms);
 
 /** Relay @i has refused, or is lost: it is not asked again for a while. */
 MESH_HOLDS(process)

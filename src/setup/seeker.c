@@ -151,8 +151,8 @@ static void late_nics_tick(struct mesh_process *process)
 
 /* ---- routes for a comm ---------------------------------------------------------------------- */
 
-struct mesh_reroute {
-	LIST_ENTRY(mesh_reroute) entry; /* setup->reroutes; all under process->lock */
+struct mesh_seeker {
+	LIST_ENTRY(mesh_seeker) entry; /* setup->seekers; all under process->lock */
 	struct mesh_timer timer;
 	struct mesh_process *process;
 	struct mesh_comm *comm; /* whose seeker this is; NULL: it was freed */
@@ -160,7 +160,6 @@ struct mesh_reroute {
 	struct mesh_relay_try *relay; /* owned; beside.goes_on: the comm is not cut */
 	/* One of the comm, while that lives, which waits for the answer to OPEN; or NULL. */
 	struct mesh_path *path;
-	uint64_t asked_ms; /* when OPEN was sent; 0: a relay is looked for */
 	/* It goes on: since when this look does, or 0; when the last one has ended. */
 	uint64_t look_ms, looked_ms;
 	/* Of looks while none of its routes is lost; cut: of those for ways without a relay. */
@@ -168,14 +167,14 @@ struct mesh_reroute {
 };
 
 MESH_HOLDS(process)
-static void reroute_free(struct mesh_reroute *reroute)
+static void seeker_free(struct mesh_seeker *seeker)
 {
-	if (reroute->comm)
-		reroute->comm->seeker = NULL;
-	mesh_engine_timer_cancel(&reroute->process->engine, &reroute->timer);
-	LIST_REMOVE(reroute, entry);
-	mesh_relay_try_close(reroute->relay);
-	free(reroute);
+	if (seeker->comm)
+		seeker->comm->seeker = NULL;
+	mesh_engine_timer_cancel(&seeker->process->engine, &seeker->timer);
+	LIST_REMOVE(seeker, entry);
+	mesh_relay_try_close(seeker->relay);
+	free(seeker);
 }
 
 MESH_HOLDS(process)
@@ -186,9 +185,9 @@ static bool wants_route(struct mesh_comm *comm)
 
 /* What looks for a route of the comm, or NULL. */
 MESH_HOLDS(process)
-static struct mesh_reroute *reroute_of(const struct mesh_comm *comm)
+static struct mesh_seeker *seeker_of(const struct mesh_comm *comm)
 {
-	return comm->seeker ? mesh_container_of(comm->seeker, struct mesh_reroute, comm) : NULL;
+	return comm->seeker ? mesh_container_of(comm->seeker, struct mesh_seeker, comm) : NULL;
 }
 
 /* ---- when ---------------------------------------------------------------------------------- */
@@ -216,14 +215,14 @@ static bool one_rests(const struct mesh_comm *comm)
 
 /* When the first of the comm's lost paths may be looked for, or, without one, what is better. */
 MESH_HOLDS(process)
-static uint64_t due_ms(struct mesh_reroute *reroute, uint64_t now_ms)
+static uint64_t due_ms(struct mesh_seeker *seeker, uint64_t now_ms)
 {
-	const struct mesh_comm *comm = reroute->comm;
+	const struct mesh_comm *comm = seeker->comm;
 	uint64_t first_ms = UINT64_MAX, one_ms;
 	int i;
 
 	if (!one_rests(comm))
-		return mesh_retry_due_ms(&reroute->better, now_ms);
+		return mesh_retry_due_ms(&seeker->better, now_ms);
 	for (i = 0; i < comm->num_paths; i++) {
 		if (!may_be_rerouted(&comm->paths[i]))
 			continue;
@@ -241,10 +240,10 @@ static uint64_t due_ms(struct mesh_reroute *reroute, uint64_t now_ms)
  * Returns as mesh_attach_begin() does.
  */
 MESH_HOLDS(process)
-static int path_begin(struct mesh_reroute *reroute, struct mesh_comm *comm, uint64_t now_ms)
+static int path_begin(struct mesh_seeker *seeker, struct mesh_comm *comm, uint64_t now_ms)
 {
-	struct mesh_peer *relay = reroute->relay->dials[0].peer;
-	bool has_one = false, better = reroute->relay->better;
+	struct mesh_peer *relay = seeker->relay->dials[0].peer;
+	bool has_one = false, better = seeker->relay->better;
 	struct mesh_path *path;
 	int i, ret;
 
@@ -252,12 +251,12 @@ static int path_begin(struct mesh_reroute *reroute, struct mesh_comm *comm, uint
 		path = &comm->paths[i];
 		has_one |= mesh_path_has_relay(path);
 		if (!may_be_rerouted(path) ||
-		    (reroute->relay->beside.goes_on &&
+		    (seeker->relay->beside.goes_on &&
 		     now_ms < mesh_retry_due_ms(&path->relayed->retry, now_ms)))
 			continue;
 		ret = mesh_attach_begin(path, relay, true);
 		if (ret != -EAGAIN) {
-			reroute->path = path;
+			seeker->path = path;
 			return ret;
 		}
 	}
@@ -265,72 +264,72 @@ static int path_begin(struct mesh_reroute *reroute, struct mesh_comm *comm, uint
 		return -EAGAIN;
 	ret = mesh_attach_late(comm, relay, true, &path);
 	if (!ret)
-		reroute->path = path;
+		seeker->path = path;
 	return ret;
+}
+
+MESH_HOLDS(process)
+static void look_end(struct mesh_seeker *seeker, uint64_t now_ms)
+{
+	mesh_relay_try_end(seeker->relay);
+	seeker->path = NULL;
+	seeker->look_ms = 0;
+	seeker->looked_ms = now_ms;
 }
 
 /* The attempt was in vain. A comm without any path tries again as soon as a relay may be asked. */
 MESH_HOLDS(process)
-static void attempt_fail(struct mesh_reroute *reroute, enum mesh_refusal refusal, uint64_t now_ms)
+static void attempt_fail(struct mesh_seeker *seeker, enum mesh_refusal refusal, uint64_t now_ms)
 {
-	if (!mesh_comm_lacks_route(reroute->path->comm)) {
-		mesh_retry_later(&reroute->path->relayed->retry, now_ms);
-		mesh_retry_later(&reroute->better, now_ms);
-		reroute->look_ms = 0;
-		reroute->looked_ms = now_ms;
+	if (!mesh_comm_lacks_route(seeker->path->comm)) {
+		mesh_retry_later(&seeker->path->relayed->retry, now_ms);
+		mesh_retry_later(&seeker->better, now_ms);
 	}
-	mesh_relay_try_refused(reroute->relay, 0, refusal); /* another one may have a way there */
-	mesh_relay_try_end(reroute->relay);
-	reroute->path = NULL;
-	reroute->asked_ms = 0;
+	mesh_relay_try_refused(seeker->relay, 0, refusal); /* another one may have a way there */
+	look_end(seeker, now_ms);
 }
 
 MESH_HOLDS(process)
-static void attempt_begin(struct mesh_reroute *reroute, struct mesh_comm *comm, uint64_t now_ms)
+static void attempt_begin(struct mesh_seeker *seeker, struct mesh_comm *comm, uint64_t now_ms)
 {
 	int ret;
 
-	if (!mesh_relay_try_is_ready(reroute->relay, now_ms))
+	if (!mesh_relay_try_is_ready(seeker->relay, now_ms))
 		return;
-	ret = path_begin(reroute, comm, now_ms);
-	if (!ret) {
-		mesh_relay_try_request(reroute->relay, 0, reroute->path);
-		reroute->asked_ms = now_ms;
-	} else if (!reroute->path && ret != -EAGAIN) {
-		mesh_relay_try_end(reroute->relay); /* not now, or no room: another look may */
-	} else if (reroute->path) {
-		attempt_fail(reroute, MESH_REFUSAL_RESOURCES, now_ms);
-	}
+	ret = path_begin(seeker, comm, now_ms);
+	if (!ret)
+		mesh_relay_try_request(seeker->relay, 0, seeker->path, now_ms);
+	else if (seeker->path)
+		attempt_fail(seeker, MESH_REFUSAL_RESOURCES, now_ms);
+	else if (ret != -EAGAIN)
+		mesh_relay_try_end(seeker->relay); /* not now, or no room: another look may */
 }
 
 /* A comm without any path: what else may lead there is tried, too. */
 MESH_HOLDS(process)
-static void links_want(struct mesh_reroute *reroute, struct mesh_comm *comm, uint64_t now_ms)
+static void links_want(struct mesh_seeker *seeker, struct mesh_comm *comm, uint64_t now_ms)
 {
-	if (now_ms < reroute->better.not_before_ms)
+	if (now_ms < seeker->better.not_before_ms)
 		return;
-	if (reroute->better.pause_ms)
-		links_find(comm, &reroute->handle);
-	mesh_retry_later(&reroute->better, now_ms);
+	if (seeker->better.pause_ms)
+		links_find(comm, &seeker->handle);
+	mesh_retry_later(&seeker->better, now_ms);
 }
 
 MESH_HOLDS(process)
-static void attempt_look(struct mesh_reroute *reroute, uint64_t now_ms)
+static void attempt_look(struct mesh_seeker *seeker, uint64_t now_ms)
 {
-	struct mesh_path *path = reroute->path;
+	struct mesh_path *path = seeker->path;
 
 	if (mesh_path_is(path, MESH_PATH_UP)) {
 		path->relayed->retry.up_ms = now_ms;
-		reroute->better = (struct mesh_retry){0};
-		mesh_relay_try_end(reroute->relay);
-		reroute->path = NULL;
-		reroute->asked_ms = reroute->look_ms = 0;
-		reroute->looked_ms = now_ms;
+		seeker->better = (struct mesh_retry){0};
+		look_end(seeker, now_ms);
 	} else if (!mesh_path_is(path, MESH_PATH_JOINING)) {
-		attempt_fail(reroute, path->refusal ? path->refusal : MESH_REFUSAL_BROKEN, now_ms);
-	} else if (mesh_clock_elapsed_ms(reroute->asked_ms, now_ms) >= MESH_OPEN_ANSWER_MS) {
+		attempt_fail(seeker, path->refusal ? path->refusal : MESH_REFUSAL_BROKEN, now_ms);
+	} else if (mesh_clock_elapsed_ms(seeker->relay->open_ms, now_ms) >= MESH_OPEN_ANSWER_MS) {
 		mesh_path_down(path, MESH_PATH_JOINING);
-		attempt_fail(reroute, MESH_REFUSAL_NO_ANSWER, now_ms);
+		attempt_fail(seeker, MESH_REFUSAL_NO_ANSWER, now_ms);
 	}
 }
 
@@ -377,124 +376,122 @@ static void beside_learn(const struct mesh_comm *comm, struct mesh_beside *besid
 
 /* No route is there now: the next look is later. */
 MESH_HOLDS(process)
-static void beside_end(struct mesh_reroute *reroute, const struct mesh_comm *comm, uint64_t now_ms)
+static void beside_end(struct mesh_seeker *seeker, const struct mesh_comm *comm, uint64_t now_ms)
 {
 	int i;
 
-	mesh_retry_later(&reroute->better, now_ms);
+	mesh_retry_later(&seeker->better, now_ms);
 	for (i = 0; i < comm->num_paths; i++) {
 		if (may_be_rerouted(&comm->paths[i]) &&
 		    now_ms >= mesh_retry_due_ms(&comm->paths[i].relayed->retry, now_ms))
 			mesh_retry_later(&comm->paths[i].relayed->retry, now_ms);
 	}
-	mesh_relay_try_end(reroute->relay);
-	reroute->look_ms = 0;
-	reroute->looked_ms = now_ms;
+	look_end(seeker, now_ms);
 }
 
 /* Looks for what is better, or beside what the comm goes on over. Returns when to look again. */
 MESH_HOLDS(process)
-static uint64_t beside_look(struct mesh_reroute *reroute, struct mesh_comm *comm, uint64_t now_ms)
+static uint64_t beside_look(struct mesh_seeker *seeker, struct mesh_comm *comm, uint64_t now_ms)
 {
-	struct mesh_beside *beside = &reroute->relay->beside;
+	struct mesh_beside *beside = &seeker->relay->beside;
 	enum mesh_path_tier tier = mesh_comm_tier(comm);
-	uint64_t next_ms = due_ms(reroute, now_ms);
+	uint64_t next_ms = due_ms(seeker, now_ms);
 	bool wanted;
 
-	if (!reroute->look_ms && now_ms < next_ms)
+	if (!seeker->look_ms && now_ms < next_ms)
 		return next_ms < now_ms + MESH_RETRY_MAX_MS ? next_ms : now_ms + MESH_RETRY_MAX_MS;
-	if (!reroute->look_ms) {
-		mesh_relay_try_again(reroute->relay);
-		reroute->look_ms = now_ms;
+	if (!seeker->look_ms) {
+		mesh_relay_try_again(seeker->relay);
+		seeker->look_ms = now_ms;
 		if (tier != MESH_TIER_DRAINED)
-			links_find(comm, &reroute->handle);
+			links_find(comm, &seeker->handle);
 	}
 	beside_learn(comm, beside);
 	beside->better = better_for(comm, tier);
 	wanted = beside->better || beside->num || beside->longest > 1;
 	if (wanted)
-		attempt_begin(reroute, comm, now_ms);
-	if (!reroute->path && reroute->look_ms &&
-	    (reroute->relay->vain || !wanted ||
-	     mesh_clock_elapsed_ms(reroute->look_ms, now_ms) >= MESH_DIAL_MS))
-		beside_end(reroute, comm, now_ms);
+		attempt_begin(seeker, comm, now_ms);
+	if (!seeker->path && seeker->look_ms &&
+	    (seeker->relay->vain || !wanted ||
+	     mesh_clock_elapsed_ms(seeker->look_ms, now_ms) >= MESH_DIAL_MS))
+		beside_end(seeker, comm, now_ms);
 	return now_ms + MESH_ENGINE_LOOK_MS;
 }
 
 /* ---- looks --------------------------------------------------------------------------------- */
 
 MESH_HOLDS(process)
-static void search_set(struct mesh_reroute *reroute, bool goes_on)
+static void search_set(struct mesh_seeker *seeker, bool goes_on)
 {
-	if (reroute->relay->beside.goes_on == goes_on)
+	if (seeker->relay->beside.goes_on == goes_on)
 		return;
-	mesh_relay_try_again(reroute->relay);
-	memset(&reroute->relay->beside, 0, sizeof(reroute->relay->beside));
-	reroute->relay->beside.goes_on = goes_on;
-	reroute->better = (struct mesh_retry){0};
-	reroute->look_ms = 0;
+	mesh_relay_try_again(seeker->relay);
+	memset(&seeker->relay->beside, 0, sizeof(seeker->relay->beside));
+	seeker->relay->beside.goes_on = goes_on;
+	seeker->better = (struct mesh_retry){0};
+	seeker->look_ms = 0;
 }
 
 /* Looks for what the comm wants now. Returns when to look again. */
 MESH_HOLDS(process)
-static uint64_t route_look(struct mesh_reroute *reroute, struct mesh_comm *comm, uint64_t now_ms)
+static uint64_t route_look(struct mesh_seeker *seeker, struct mesh_comm *comm, uint64_t now_ms)
 {
 	if (!mesh_comm_lacks_route(comm))
-		return beside_look(reroute, comm, now_ms);
-	attempt_begin(reroute, comm, now_ms);
+		return beside_look(seeker, comm, now_ms);
+	attempt_begin(seeker, comm, now_ms);
 	return now_ms + MESH_ENGINE_LOOK_MS;
 }
 
 MESH_HOLDS(process)
-static void reroute_expired(struct mesh_timer *timer, uint64_t now_ms)
+static void seeker_expired(struct mesh_timer *timer, uint64_t now_ms)
 {
-	struct mesh_reroute *reroute = mesh_container_of(timer, struct mesh_reroute, timer);
-	struct mesh_comm *comm = reroute->comm;
+	struct mesh_seeker *seeker = mesh_container_of(timer, struct mesh_seeker, timer);
+	struct mesh_comm *comm = seeker->comm;
 	uint64_t next_ms = now_ms + MESH_ENGINE_LOOK_MS;
 
-	if (comm && reroute->path)
-		attempt_look(reroute, now_ms);
+	if (comm && seeker->path)
+		attempt_look(seeker, now_ms);
 	if (!comm || !wants_route(comm)) {
-		if (comm && reroute->path && mesh_path_is(reroute->path, MESH_PATH_JOINING))
-			mesh_path_down(reroute->path, MESH_PATH_JOINING);
-		reroute_free(reroute);
+		if (comm && seeker->path && mesh_path_is(seeker->path, MESH_PATH_JOINING))
+			mesh_path_down(seeker->path, MESH_PATH_JOINING);
+		seeker_free(seeker);
 		return;
 	}
-	search_set(reroute, !mesh_comm_lacks_route(comm));
+	search_set(seeker, !mesh_comm_lacks_route(comm));
 	if (mesh_comm_lacks_route(comm))
-		links_want(reroute, comm, now_ms);
-	if (!reroute->path)
-		next_ms = route_look(reroute, comm, now_ms);
-	mesh_engine_timer_set(&reroute->process->engine, timer, next_ms);
+		links_want(seeker, comm, now_ms);
+	if (!seeker->path)
+		next_ms = route_look(seeker, comm, now_ms);
+	mesh_engine_timer_set(&seeker->process->engine, timer, next_ms);
 }
 
 /* Without memory for it the comm ends with its wait, or goes on without the path. */
 MESH_HOLDS(process)
-static void reroute_make(struct mesh_setup *setup, struct mesh_comm *comm)
+static void seeker_make(struct mesh_setup *setup, struct mesh_comm *comm)
 {
-	struct mesh_reroute *reroute = calloc(1, sizeof(*reroute));
+	struct mesh_seeker *seeker = calloc(1, sizeof(*seeker));
 
-	if (!reroute)
+	if (!seeker)
 		return;
-	reroute->process = comm->process;
-	reroute->comm = comm;
-	if (mesh_handle_decode(comm->send.handle, &reroute->handle) ||
-	    mesh_relay_try_open(comm->process, &reroute->handle, 1, &reroute->relay)) {
-		free(reroute);
+	seeker->process = comm->process;
+	seeker->comm = comm;
+	if (mesh_handle_decode(comm->send.handle, &seeker->handle) ||
+	    mesh_relay_try_open(comm->process, &seeker->handle, 1, &seeker->relay)) {
+		free(seeker);
 		return;
 	}
-	reroute->relay->rdma_only = !comm->reorders;
-	reroute->timer.expired = reroute_expired;
-	comm->seeker = &reroute->comm;
-	LIST_INSERT_HEAD(&setup->reroutes, reroute, entry);
-	mesh_engine_timer_set(&comm->process->engine, &reroute->timer, mesh_clock_ms());
+	seeker->relay->rdma_only = !comm->reorders;
+	seeker->timer.expired = seeker_expired;
+	comm->seeker = &seeker->comm;
+	LIST_INSERT_HEAD(&setup->seekers, seeker, entry);
+	mesh_engine_timer_set(&comm->process->engine, &seeker->timer, mesh_clock_ms());
 }
 
 void mesh_seekers_tick(struct mesh_process *process)
 {
 	struct mesh_setup *setup = mesh_setup_of(process);
 	uint64_t now_ms = mesh_clock_ms();
-	struct mesh_reroute *reroute;
+	struct mesh_seeker *seeker;
 	struct mesh_comm *comm;
 
 	mesh_process_assert_locked(process);
@@ -506,11 +503,11 @@ void mesh_seekers_tick(struct mesh_process *process)
 	for (comm = mesh_comm_next(process, NULL); comm; comm = mesh_comm_next(process, comm)) {
 		if (!wants_route(comm))
 			continue;
-		reroute = reroute_of(comm);
-		if (!reroute)
-			reroute_make(setup, comm);
+		seeker = seeker_of(comm);
+		if (!seeker)
+			seeker_make(setup, comm);
 		else
-			mesh_engine_timer_set(&process->engine, &reroute->timer, now_ms);
+			mesh_engine_timer_set(&process->engine, &seeker->timer, now_ms);
 	}
 }
 
@@ -532,26 +529,26 @@ static bool carrier_makes_due(const struct mesh_comm *comm, const struct mesh_do
 
 void mesh_seekers_hasten(struct mesh_process *process, const struct mesh_domain *domain)
 {
-	struct mesh_reroute *reroute;
+	struct mesh_seeker *seeker;
 	struct mesh_comm *comm;
 	uint64_t now_ms = mesh_clock_ms();
 
 	mesh_process_assert_locked(process);
-	LIST_FOREACH(reroute, &mesh_setup_of(process)->reroutes, entry) {
-		comm = reroute->comm;
+	LIST_FOREACH(seeker, &mesh_setup_of(process)->seekers, entry) {
+		comm = seeker->comm;
 		if (!comm ||
-		    mesh_clock_elapsed_ms(reroute->looked_ms, now_ms) < MESH_SEARCH_AGAIN_MS ||
+		    mesh_clock_elapsed_ms(seeker->looked_ms, now_ms) < MESH_SEARCH_AGAIN_MS ||
 		    !carrier_makes_due(comm, domain))
 			continue;
-		mesh_engine_timer_set(&process->engine, &reroute->timer, now_ms);
+		mesh_engine_timer_set(&process->engine, &seeker->timer, now_ms);
 	}
 }
 
 void mesh_seekers_close(struct mesh_process *process)
 {
-	struct mesh_reroute *reroute;
+	struct mesh_seeker *seeker;
 
 	mesh_process_assert_locked(process);
-	while ((reroute = LIST_FIRST(&mesh_setup_of(process)->reroutes)))
-		reroute_free(reroute);
+	while ((seeker = LIST_FIRST(&mesh_setup_of(process)->seekers)))
+		seeker_free(seeker);
 }

@@ -22,7 +22,7 @@ struct mesh_listener;
 struct mesh_connect;
 struct mesh_neighbours;
 struct mesh_nic_watch;
-struct mesh_reroute;
+struct mesh_seeker;
 
 /* Bucket of a connection attempt: its id, which counts, modulo this. */
 #define MESH_CONNECT_BUCKETS 256u
@@ -40,7 +40,7 @@ struct mesh_setup {
 	LIST_HEAD(, mesh_listener) listeners MESH_GUARDED_BY(process);
 	LIST_HEAD(, mesh_connect) connects MESH_GUARDED_BY(process);
 	struct mesh_connect_bucket connects_by_id[MESH_CONNECT_BUCKETS] MESH_GUARDED_BY(process);
-	LIST_HEAD(, mesh_reroute) reroutes MESH_GUARDED_BY(process);
+	LIST_HEAD(, mesh_seeker) seekers MESH_GUARDED_BY(process);
 	uint32_t next_listen_id MESH_GUARDED_BY(process);
 	uint64_t next_connect_id MESH_GUARDED_BY(process);
 	uint64_t stalls_ms MESH_GUARDED_BY(process); /* when it last looked for lost messages */
