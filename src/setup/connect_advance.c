@@ -261,15 +261,15 @@ static void relay_refused(struct mesh_connect *connect, enum mesh_refusal refusa
 }
 
 /*
- * Looks for the answer about the latest path (transport/attach.h). A path that is lost since it was
- * accepted is none of this attempt's, if it was the last: NCCL of the other end may have the comm.
+ * Looks for the answer about the latest path (transport/path_life.h). If it was the last, was
+ * accepted and is lost since, the comm recovers: NCCL at the other end may have it.
  */
 MESH_HOLDS(process)
 static void answer_look(struct mesh_connect *connect)
 {
 	const struct mesh_path *path = &connect->comm->paths[latest(connect)];
 
-	if (path->known)
+	if (path->known || connect->comm->use == MESH_COMM_ACCEPTED)
 		connect_accepted(connect);
 	else if (path->refusal && connect->state == MESH_CONNECT_OPEN_SENT)
 		relay_refused(connect, path->refusal);
