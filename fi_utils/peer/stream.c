@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "fabric/domain_open.h"
+#include "fabric/domain.h"
 #include "fabric/remote.h"
 #include "fabric/buffer.h"
 

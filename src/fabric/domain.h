@@ -17,6 +17,8 @@
 #ifndef MESH_FABRIC_DOMAIN_H
 #define MESH_FABRIC_DOMAIN_H
 
+#include <pthread.h>
+#include <semaphore.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -27,6 +29,7 @@
 #include <rdma/fi_domain.h>
 #include <rdma/fi_eq.h>
 
+#include "base/config.h"
 #include "base/lock.h"
 #include "base/log.h"
 #include "nic/addr.h"
@@ -35,7 +38,6 @@
 #include "wire/protocol.h"
 
 struct mesh_buffer;
-struct mesh_connector;
 struct mesh_flow;
 struct mesh_mr;
 struct mesh_remote;
@@ -62,7 +64,7 @@ TAILQ_HEAD(mesh_buffer_list, mesh_buffer);
 /* The smallest page size; the kernel locks whole pages. */
 #define MESH_PAGE_BYTES 4096
 
-/* Verbs: its endpoint. endpoint.c alone changes it. */
+/* Verbs: its endpoint. domain_open.c alone changes it. */
 enum mesh_endpoint_state {
 	MESH_ENDPOINT_OPEN,
 	MESH_ENDPOINT_SPENT,   /* a peer cannot connect again: mesh_endpoint_spend() */
@@ -111,7 +113,7 @@ struct mesh_domain {
 	int lane; /* on tcp a NIC may have several domains: 0 is the first */
 	enum mesh_provider_id provider;
 
-	struct mesh_log_last *failure; /* while it is being opened: domain_open.h; else NULL */
+	struct mesh_log_last *failure; /* while it is being opened; else NULL */
 
 	struct fi_info *info;
 	struct fid_fabric *fabric;
@@ -160,8 +162,12 @@ struct mesh_domain {
 	_Atomic(bool) has_waiting;   /* a poll has to look at backlogged or waiters */
 	_Atomic(uint64_t) copied;    /* bytes of writes since the poll copied_in began; tcp only */
 	_Atomic(uint64_t) copied_in; /* the number of that poll; both are estimates */
-	struct mesh_connector *connector; /* verbs: for posts that connect; else NULL */
-	_Atomic(bool) claimed;		  /* by such a post: set with lock and transmit_lock held */
+	/* Verbs: a thread for posts that connect (endpoint.h). */
+	bool has_connector;
+	pthread_t connector;
+	sem_t connector_wake;
+	_Atomic(bool) connector_ends;
+	_Atomic(bool) claimed; /* by such a post: set with lock and transmit_lock held */
 	/* To which it is sending something: that one is not freed; transmit_lock. */
 	struct mesh_remote *at_work MESH_GUARDED_BY(transmit);
 	/*
@@ -195,5 +201,28 @@ struct mesh_domain {
 MESH_LOCK_FUNCTIONS(mrs, mesh_domain, mrs_lock)
 MESH_LOCK_FUNCTIONS(domain, mesh_domain, lock)
 MESH_LOCK_FUNCTIONS(transmit, mesh_domain, transmit_lock)
+
+struct mesh_domain_options {
+	const struct mesh_nic *nic; /* outlives the domain */
+	int dev;
+	int lane;			/* as struct mesh_domain's */
+	enum mesh_provider_id provider; /* to use; NONE: the best */
+	size_t payload_max;		/* bytes of the largest message payload */
+	struct mesh_port_range ports;	/* of the endpoint, where its provider listens on TCP */
+	size_t segment_bytes;		/* of a large RMA write (a window holds several), or 0 */
+	/* Why it could not be opened last, which is not logged again; NULL: each failure is. */
+	struct mesh_log_last *failure;
+};
+
+/**
+ * Opens the domain of one NIC and posts its receives.
+ *
+ * Returns 0, or a negative errno after a WARN line with the cause and the remedy, unless that is
+ * the line in @options->failure.
+ */
+int mesh_domain_open(const struct mesh_domain_options *options, struct mesh_domain **domain);
+
+/** Closes it. No thread may use it or its objects afterwards; NULL is allowed. */
+void mesh_domain_close(struct mesh_domain *domain);
 
 #endif

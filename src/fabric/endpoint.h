@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * endpoint.h - opens the endpoint of a domain, closes it and opens another one in its place, and
- * reports what of a domain cannot be opened.
+ * endpoint.h - the endpoint of a domain: who may enter it, the thread for posts that connect, and
+ * another endpoint in its place.
  */
 #ifndef MESH_FABRIC_ENDPOINT_H
 #define MESH_FABRIC_ENDPOINT_H
@@ -9,21 +9,67 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 
-#include "base/config.h"
+#include "base/lock.h"
 #include "fabric/domain.h"
-#include "fabric/remote.h"
+#include "fabric/flow.h"
+
+/*
+ * ofi_rxm connects when something is first sent to an endpoint. On verbs it then resolves the
+ * address, for up to 2 s if nothing answers, and holds the lock of its endpoint meanwhile, which
+ * each send and each poll on that NIC need. So a thread that connects claims the endpoint before:
+ * polls are skipped, sends wait in their backlogs, and no thread waits with a lock held. Only that
+ * NIC stands still; the engine and set-up on other NICs go on. As a rule it does not for long:
+ * before anything connects, HELLO has come from that address over TCP, so the kernel knows the
+ * peer's link address. A fence's write is posted in the same way (fence.c).
+ */
+
+/*
+ * The longest that a NIC or a kernel that is there takes to answer: rdma_resolve_addr() waits so
+ * long inside of libfabric, and we for the refusal of a fence's write.
+ */
+#define MESH_ANSWER_MS 2000
+
+/** Makes the connector's thread take a turn. Any lock may be held; the domain has a connector. */
+void mesh_connector_wake(struct mesh_domain *domain);
 
 /**
- * Opens the endpoint of a domain whose other objects are open, and reads its name and port.
+ * Claims the endpoint for a post that may connect. No lock held; takes domain->lock.
  *
- * @ports: those that it may listen on; without effect on verbs
- *
- * Returns 0, or a negative errno after a WARN line with the cause and the remedy.
+ * Returns false if another thread has claimed it.
  */
-int mesh_endpoint_open(struct mesh_domain *domain, const struct mesh_port_range *ports);
+bool mesh_endpoint_claim(struct mesh_domain *domain);
 
-/** Warns that a step of opening has failed with @error, a negative errno, and returns that. */
-int mesh_domain_fail(const struct mesh_domain *domain, const char *what, int error);
+/** Gives it back, and wakes the connector. No lock held. */
+void mesh_endpoint_release(struct mesh_domain *domain);
+
+/** True while a thread has claimed the endpoint: no other one may enter it. */
+static inline bool mesh_endpoint_is_claimed(const struct mesh_domain *domain)
+{
+	return atomic_load_explicit(&domain->claimed, memory_order_acquire);
+}
+
+/** The provider has accepted a send or write. transmit_lock held, or the endpoint claimed. */
+static inline void mesh_op_posted(struct mesh_domain *domain, struct mesh_op *op)
+{
+	if (domain->has_connector)
+		LIST_INSERT_HEAD(&domain->in_flight, op, in_flight);
+}
+
+/** True if a post on @flow would connect. transmit_lock held. */
+MESH_HOLDS(transmit)
+static inline bool mesh_flow_connects(const struct mesh_domain *domain,
+				      const struct mesh_flow *flow)
+{
+	return domain->has_connector && !flow->connected;
+}
+
+/** True if a post on @flow may have to wait inside the provider. transmit_lock held. */
+MESH_HOLDS(transmit)
+static inline bool mesh_flow_may_wait(const struct mesh_domain *domain,
+				      const struct mesh_flow *flow)
+{
+	return domain->has_connector && (!flow->connected || mesh_endpoint_is_claimed(domain));
+}
 
 /*
  * Another endpoint.
@@ -57,12 +103,6 @@ void mesh_endpoint_spend(struct mesh_domain *domain);
 void mesh_endpoint_close(struct mesh_domain *domain);
 
 /**
- * The connector's thread, no lock held: closes the endpoint if it was given up, and opens another
- * one. What cannot be done now is done in a later turn.
- */
-void mesh_endpoint_renew(struct mesh_domain *domain);
-
-/**
  * Waits while the endpoint is being closed, up to some seconds: until then operations end, whose
  * owners must not be freed. No lock held.
  */
@@ -79,17 +119,6 @@ static inline bool mesh_endpoint_is_closing(const struct mesh_domain *domain)
 {
 	return atomic_load_explicit(&domain->endpoint_state, memory_order_acquire) ==
 	       MESH_ENDPOINT_CLOSING;
-}
-
-/**
- * True if the remote was opened for an endpoint that was given up since. Nothing of it arrives,
- * unless mesh_endpoint_is_closing(), which is to be asked after this.
- */
-static inline bool mesh_remote_is_outdated(const struct mesh_domain *domain,
-					   const struct mesh_remote *remote)
-{
-	return remote->generation !=
-	       atomic_load_explicit(&domain->generation, memory_order_acquire);
 }
 
 #endif

@@ -27,7 +27,6 @@
 #include "base/clock.h"
 #include "base/compiler.h"
 #include "base/log.h"
-#include "fabric/connector.h"
 #include "fabric/endpoint.h"
 #include "fabric/fence.h"
 #include "fabric/poll.h"

@@ -14,7 +14,7 @@
 #include "base/compiler.h"
 #include "base/descriptors.h"
 #include "base/log.h"
-#include "fabric/connector.h"
+#include "fabric/endpoint.h"
 #include "fabric/poll.h"
 #include "fabric/remote.h"
 #include "fabric/buffer.h"
@@ -44,7 +44,7 @@ MESH_HOLDS(domain)
 static void op_ended(struct mesh_domain *domain, struct mesh_op *op)
 {
 	mesh_op_take_back(op);
-	if (!domain->connector || op_is_receive(domain, op))
+	if (!domain->has_connector || op_is_receive(domain, op))
 		return;
 	mesh_transmit_lock(domain);
 	LIST_REMOVE(op, in_flight);
@@ -163,7 +163,7 @@ MESH_COLD static void error_handle(struct mesh_domain *domain)
 	if (!op)
 		return;
 	op_ended(domain, op);
-	if (domain->connector && !op_is_receive(domain, op))
+	if (domain->has_connector && !op_is_receive(domain, op))
 		connection_broken(domain, op->to);
 	op->complete(op, error_decide(domain, op, &entry));
 }

@@ -10,7 +10,7 @@
 #include "fabric/domain.h"
 
 /**
- * Makes progress, unless another thread is polling, or connects (connector.h). Never waits.
+ * Makes progress, unless another thread is polling, or connects (endpoint.h). Never waits.
  *
  * Returns true if this thread polled.
  */

@@ -9,7 +9,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
-#include "fabric/connector.h"
+#include "fabric/endpoint.h"
 #include "fabric/remote.h"
 
 /*

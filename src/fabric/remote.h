@@ -3,6 +3,8 @@
 #ifndef MESH_FABRIC_REMOTE_H
 #define MESH_FABRIC_REMOTE_H
 
+#include <stdatomic.h>
+
 #include "base/lock.h"
 #include "fabric/buffer.h"
 #include "fabric/domain.h"
@@ -30,6 +32,17 @@ struct mesh_remote {
 	 */
 	uint16_t dialled_from;
 };
+
+/**
+ * True if the remote was opened for an endpoint that was given up since. Nothing of it arrives,
+ * unless mesh_endpoint_is_closing(), which is to be asked after this.
+ */
+static inline bool mesh_remote_is_outdated(const struct mesh_domain *domain,
+					   const struct mesh_remote *remote)
+{
+	return remote->generation !=
+	       atomic_load_explicit(&domain->generation, memory_order_acquire);
+}
 
 /** Opens the remote whose fi_getname() returned @name. It has one user, which closes it. */
 int mesh_remote_open(struct mesh_domain *domain, const void *name, size_t name_len,

@@ -12,7 +12,7 @@
 #include "control/controls.h"
 #include "control/peer_frames.h"
 #include "control/peer_send.h"
-#include "fabric/domain_open.h"
+#include "fabric/domain.h"
 #include "fabric/provider.h"
 #include "nic/addr.h"
 #include "nic/nic.h"

@@ -17,7 +17,7 @@
 #include "control/peer_end.h"
 #include "control/peer_life.h"
 #include "control/peer_send.h"
-#include "fabric/domain_open.h"
+#include "fabric/domain.h"
 #include "fabric/endpoint.h"
 #include "fabric/poll.h"
 #include "neighbours/neighbours.h"

@@ -14,7 +14,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
-#include "fabric/domain_open.h"
+#include "fabric/domain.h"
 #include "fabric/mr.h"
 #include "fabric/poll.h"
 #include "fabric/remote.h"

@@ -14,7 +14,7 @@
 
 #include <rdma/fabric.h>
 
-#include "fabric/domain_open.h"
+#include "fabric/domain.h"
 #include "fabric/poll.h"
 #include "fabric/remote.h"
 

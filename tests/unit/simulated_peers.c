@@ -8,7 +8,7 @@
 
 #include "base/compiler.h"
 #include "base/random.h"
-#include "fabric/domain_open.h"
+#include "fabric/domain.h"
 #include "fabric/poll.h"
 #include "fabric/remote.h"
 #include "fabric/buffer.h"

@@ -9,7 +9,7 @@
 #include <rdma/fi_errno.h>
 
 #include "base/clock.h"
-#include "fabric/connector.h"
+#include "fabric/endpoint.h"
 #include "fabric/fence.h"
 #include "fabric/remote.h"
 #include "fabric/buffer.h"
@@ -414,7 +414,7 @@ TEST(tcp_has_none)
 	fake.before = NULL;
 	tcp = fake_domain_open(MESH_PROVIDER_TCP);
 	peer = fake_remote_open(tcp, 1);
-	assert_null(tcp->connector);
+	assert_false(tcp->has_connector);
 	peer->flow->connected = false;
 	fake.inject_size = 8;
 	assert_int_equal(mesh_remote_inject(tcp, peer, "now", 4), 0);

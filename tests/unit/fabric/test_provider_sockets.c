@@ -4,7 +4,7 @@
 #include <sys/resource.h>
 #include <sys/socket.h>
 
-#include "fabric/domain_open.h"
+#include "fabric/domain.h"
 #include "fabric/fence.h"
 #include "fabric/provider_sockets.h"
 
