@@ -53,7 +53,6 @@ void mesh_forwarding_question(struct mesh_forwarding *forwarding, int link,
 		.hops = question->hops,
 		.passed = question->hops == 1,
 	};
-	slot->answered = forwarding->own(forwarding->owner, slot);
 }
 
 void mesh_forwarding_answer(struct mesh_forwarding *forwarding,
@@ -78,30 +77,21 @@ static void slot_pass(struct mesh_forwarding *forwarding, struct mesh_forwarding
 	forwarding->ask(forwarding->owner, slot->links, &question);
 }
 
-bool mesh_forwarding_pass(struct mesh_forwarding *forwarding, uint64_t now_ms)
+bool mesh_forwarding_advance(struct mesh_forwarding *forwarding, uint64_t now_ms)
 {
 	struct mesh_forwarding_slot *slot;
 	bool more = false;
 
 	for (slot = forwarding->slots; slot < forwarding->slots + MESH_FORWARDING_SLOTS; slot++) {
-		if (slot->passed || !is_kept(slot, now_ms))
+		if (!is_kept(slot, now_ms))
 			continue;
-		if (mesh_clock_elapsed_ms(slot->came_ms, now_ms) >= MESH_FORWARDING_DELAY_MS)
+		slot->answered = slot->answered || forwarding->own(forwarding->owner, slot);
+		if (!slot->passed &&
+		    mesh_clock_elapsed_ms(slot->came_ms, now_ms) >= MESH_FORWARDING_DELAY_MS)
 			slot_pass(forwarding, slot);
-		else
-			more = true;
+		more |= !slot->answered || !slot->passed;
 	}
 	return more;
-}
-
-void mesh_forwarding_answer_own(struct mesh_forwarding *forwarding, uint64_t now_ms)
-{
-	struct mesh_forwarding_slot *slot;
-
-	for (slot = forwarding->slots; slot < forwarding->slots + MESH_FORWARDING_SLOTS; slot++) {
-		if (!slot->answered && is_kept(slot, now_ms))
-			slot->answered = forwarding->own(forwarding->owner, slot);
-	}
 }
 
 /* ---- the survey ---------------------------------------------------------------------------- */
@@ -129,8 +119,6 @@ static void survey_refresh(struct mesh_reporting *reporting, uint64_t now_ms)
 	mesh_asking_links_set(&reporting->survey, links, num_links);
 	reporting->surveyed_ms = now_ms;
 	mesh_asking_begin(&reporting->survey, now_ms);
-	mesh_engine_timer_set(reporting->survey.engine, &reporting->settled,
-			      now_ms + MESH_ASKING_SETTLE_MS);
 }
 
 /* ---- our own links ------------------------------------------------------------------------- */
@@ -253,21 +241,6 @@ static bool own_question(void *owner, const struct mesh_forwarding_slot *slot)
 	return true;
 }
 
-MESH_HOLDS(process)
-static void survey_stepped(struct mesh_asking *survey, uint64_t now_ms)
-{
-	struct mesh_reporting *reporting = mesh_container_of(survey, struct mesh_reporting, survey);
-
-	if (is_settled(reporting, now_ms))
-		mesh_forwarding_answer_own(&reporting->forwarding, now_ms);
-}
-
-MESH_HOLDS(process)
-static void settle_expired(struct mesh_timer *timer, uint64_t now_ms)
-{
-	survey_stepped(&mesh_container_of(timer, struct mesh_reporting, settled)->survey, now_ms);
-}
-
 /* ---- other nodes' links -------------------------------------------------------------------- */
 
 MESH_HOLDS(process)
@@ -298,12 +271,11 @@ static void answer_return(void *owner, const struct mesh_forwarding_asker *to,
 }
 
 MESH_HOLDS(process)
-static void passing_due(struct mesh_timer *timer, uint64_t now_ms)
+static void questions_due(struct mesh_timer *timer, uint64_t now_ms)
 {
-	struct mesh_reporting *reporting = mesh_container_of(timer, struct mesh_reporting, passing);
+	struct mesh_reporting *reporting = mesh_container_of(timer, struct mesh_reporting, timer);
 
-	survey_stepped(&reporting->survey, now_ms);
-	if (mesh_forwarding_pass(&reporting->forwarding, now_ms))
+	if (mesh_forwarding_advance(&reporting->forwarding, now_ms))
 		mesh_engine_timer_set(reporting->survey.engine, timer,
 				      now_ms + MESH_FORWARDING_DELAY_MS);
 }
@@ -325,8 +297,8 @@ void mesh_reporting_take(struct mesh_reporting *reporting, const struct mesh_dat
 		return;
 	mesh_forwarding_question(&reporting->forwarding, link, &from, &datagram->links.question,
 				 now_ms);
-	if (!reporting->passing.set)
-		mesh_engine_timer_set(reporting->survey.engine, &reporting->passing,
+	if (!reporting->timer.set)
+		mesh_engine_timer_set(reporting->survey.engine, &reporting->timer,
 				      now_ms + MESH_FORWARDING_DELAY_MS);
 }
 
@@ -339,9 +311,7 @@ void mesh_reporting_init(struct mesh_reporting *reporting, struct mesh_engine *e
 	reporting->members = members;
 	mesh_asking_init(&reporting->survey, self);
 	reporting->survey.engine = engine;
-	reporting->survey.stepped = survey_stepped;
-	reporting->settled.expired = settle_expired;
-	reporting->passing.expired = passing_due;
+	reporting->timer.expired = questions_due;
 	reporting->forwarding.node_id = self->node_id;
 	reporting->forwarding.owner = reporting;
 	reporting->forwarding.ask = links_ask;
@@ -351,7 +321,6 @@ void mesh_reporting_init(struct mesh_reporting *reporting, struct mesh_engine *e
 
 void mesh_reporting_finish(struct mesh_reporting *reporting)
 {
-	mesh_engine_timer_cancel(reporting->survey.engine, &reporting->settled);
-	mesh_engine_timer_cancel(reporting->survey.engine, &reporting->passing);
+	mesh_engine_timer_cancel(reporting->survey.engine, &reporting->timer);
 	mesh_asking_finish(&reporting->survey);
 }

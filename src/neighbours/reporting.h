@@ -21,7 +21,7 @@
 
 /* Questions of which the answers are passed back. Of all that arrive in a second. */
 #define MESH_FORWARDING_SLOTS 2048
-/* It is passed on so long after it came. */
+/* It is passed on so long after it came, and answered by then at the soonest. */
 #define MESH_FORWARDING_DELAY_MS 2
 
 /* Who has sent us a question. */
@@ -49,13 +49,13 @@ struct mesh_forwarding {
 	/* Sends an answer back. */
 	void (*answer)(void *owner, const struct mesh_forwarding_asker *to,
 		       const struct mesh_links_answer *answer);
-	/* Answers for this node; returns false if mesh_forwarding_answer_own() is to follow. */
+	/* Answers for this node; returns false if it cannot yet. */
 	bool (*own)(void *owner, const struct mesh_forwarding_slot *slot);
 	struct mesh_forwarding_slot slots[MESH_FORWARDING_SLOTS];
 };
 
 /**
- * A decoded question has arrived. mesh_forwarding_pass() is to follow after
+ * A decoded question has arrived. mesh_forwarding_advance() is to follow after
  * MESH_FORWARDING_DELAY_MS.
  *
  * @link: of ours, 0 to 31
@@ -68,18 +68,14 @@ void mesh_forwarding_question(struct mesh_forwarding *forwarding, int link,
 void mesh_forwarding_answer(struct mesh_forwarding *forwarding,
 			    const struct mesh_links_answer *answer, uint64_t now_ms);
 
-/** Passes on what is due. Returns true if there is more. */
-bool mesh_forwarding_pass(struct mesh_forwarding *forwarding, uint64_t now_ms);
-
-/** Answers what owner->own() has not answered yet. */
-void mesh_forwarding_answer_own(struct mesh_forwarding *forwarding, uint64_t now_ms);
+/** Answers and passes on what can be. Returns true if there is more: call it again as late. */
+bool mesh_forwarding_advance(struct mesh_forwarding *forwarding, uint64_t now_ms);
 
 struct mesh_reporting {
 	const struct mesh_members *members;
 	struct mesh_asking survey; /* on all NICs of this node's processes */
 	uint64_t surveyed_ms;	   /* when its latest round began; 0: never */
-	struct mesh_timer settled; /* by then the answers have come */
-	struct mesh_timer passing; /* questions are to be passed on */
+	struct mesh_timer timer;   /* questions are to be answered and passed on */
 	struct mesh_forwarding forwarding;
 	struct mesh_links_nic down[MESH_NICS_MAX]; /* NICs of this node whose link is down */
 	int num_down;

@@ -99,6 +99,7 @@ static void links_answer(const struct mesh_neighbour *heard)
 			(struct mesh_heard){.about = *heard, .heard_ms = LATER_MS};
 	}
 	mesh_forwarding_question(&reporting.forwarding, 0, &from, &question, LATER_MS);
+	mesh_forwarding_advance(&reporting.forwarding, LATER_MS);
 	mesh_reporting_finish(&reporting);
 }
 

@@ -342,7 +342,7 @@ static void pass(struct simulation *simulation, int at)
 	struct simulated_node *node = &simulation->nodes[at];
 	struct simulation_event *event;
 
-	node->passes = mesh_forwarding_pass(&node->forwarding, simulation->now_us / 1000);
+	node->passes = mesh_forwarding_advance(&node->forwarding, simulation->now_us / 1000);
 	if (!node->passes)
 		return;
 	event = event_make(simulation, PASS, MESH_FORWARDING_DELAY_MS * 1000);
