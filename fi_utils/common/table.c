@@ -1,14 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* table.c - rows of cells, each column as wide as its widest cell. */
+#include <limits.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
 
 #include "base/memory.h"
 
 #include "common/output.h"
 #include "common/table.h"
+
+#define CONTINUATION_INDENT 4
 
 struct cell {
 	char *text; /* owned */
@@ -87,23 +92,55 @@ void output_table_number(struct output_table *table, unsigned long long number)
 	output_table_cell(table, OUTPUT_PLAIN, "%llu", number);
 }
 
+/* The columns of @file, if it is a terminal: a file and a pipe get each row as one line. */
+static int terminal_width(FILE *file)
+{
+	struct winsize size;
+
+	if (!isatty(fileno(file)))
+		return INT_MAX;
+	return ioctl(fileno(file), TIOCGWINSZ, &size) || !size.ws_col ? 80 : size.ws_col;
+}
+
+/* Prints the words of @text on lines of up to @width columns, each but the first after @indent. */
+static void words_print(FILE *file, const char *text, int width, int indent)
+{
+	while (width > 0 && (int)strlen(text) > width) {
+		int len = width;
+
+		while (len > 0 && text[len] != ' ')
+			len--;
+		if (!len)
+			break; /* a word that is longer than a line */
+		fprintf(file, "%.*s\n%*s", len, text, indent, "");
+		text += len + 1;
+	}
+	fputs(text, file);
+}
+
+/* A row that is too wide for a terminal continues on indented lines, in columns as well. */
 static void row_print(const struct output_table *table, FILE *file, int first, int indent)
 {
-	int column, width;
+	int column, used = indent, width = terminal_width(file);
 	const struct cell *cell;
 
 	fprintf(file, "%*s", indent, "");
 	for (column = 0; column < table->num_columns; column++) {
 		cell = &table->cells[first + column];
-		/* The last column is not padded. */
-		width = column < table->num_columns - 1 ? table->widths[column] : 0;
+		if (column && table->widths[column] > width - used) {
+			used = indent + CONTINUATION_INDENT;
+			fprintf(file, "\n%*s", used, "");
+		}
 		if (cell->style != OUTPUT_PLAIN)
 			fputs(output_style(file, cell->style), file);
-		fputs(cell->text, file);
+		words_print(file, cell->text, width - used, used);
 		if (cell->style != OUTPUT_PLAIN)
 			fputs(output_style(file, OUTPUT_PLAIN), file);
-		if (column < table->num_columns - 1)
-			fprintf(file, "%*s", width - (int)strlen(cell->text) + 2, "");
+		used += table->widths[column] + 2;
+		/* The last column of a line is not padded. */
+		if (column < table->num_columns - 1 && table->widths[column + 1] <= width - used)
+			fprintf(file, "%*s", table->widths[column] - (int)strlen(cell->text) + 2,
+				"");
 	}
 	fputc('\n', file);
 }

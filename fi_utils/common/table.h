@@ -26,8 +26,8 @@ void output_table_text(struct output_table *table, const char *text);
 void output_table_number(struct output_table *table, unsigned long long number);
 
 /**
- * Prints the rows, each behind @indent blanks; if there was no memory, a line that reports it.
- * Frees the table.
+ * Prints the rows, each after @indent blanks; if there was no memory, a line that reports it. On a
+ * terminal a row that is too wide goes on below, indented. Frees the table.
  */
 void output_table_end(struct output_table *table, FILE *file, int indent);
 

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/memory.h"
 #include "report.h"
@@ -127,7 +128,8 @@ static void print_cell(const json_t *pair, const char *rank_key, const char *nod
 	printf("%-16s ", cell);
 }
 
-static void print_path(const json_t *path)
+/* @narrow: on a terminal each path has a line of its own, to fit into 80 columns. */
+static void print_path(const json_t *path, bool narrow)
 {
 	char cell[4 * COLUMN_MAX];
 	const char *local = text_of(path, "local", NULL), *via = text_of(path, "via", NULL);
@@ -140,7 +142,7 @@ static void print_path(const json_t *path)
 		snprintf(cell, sizeof(cell), "%s %s -> %s%s%s", text_of(path, "nic", "?"), local,
 			 text_of(path, "remote", "?"), via && strcmp(via, "direct") ? " via " : "",
 			 via && strcmp(via, "direct") ? via : "");
-	printf("%-44s ", cell);
+	printf(narrow ? "    %s" : "%-44s ", cell);
 }
 
 static void format_bytes(long long bytes, char *text, size_t size)
@@ -160,7 +162,7 @@ static double number_of(const json_t *size, const char *key)
 	return json_number_value(json_object_get(size, key));
 }
 
-static void print_pair(const json_t *pair, const char *right)
+static void print_pair(const json_t *pair, const char *right, bool narrow)
 {
 	const json_t *sizes = json_object_get(pair, "sizes");
 	const json_t *paths = json_object_get(pair, "paths");
@@ -168,16 +170,17 @@ static void print_pair(const json_t *pair, const char *right)
 
 	print_cell(pair, "from", "from_node");
 	print_cell(pair, "to", "to_node");
-	print_path(json_array_get(paths, 0));
+	if (!narrow)
+		print_path(json_array_get(paths, 0), narrow);
 	if (num_sizes)
 		printf("%10.2f %12.3f", number_of(json_array_get(sizes, 0), "half_rtt_us"),
 		       number_of(json_array_get(sizes, num_sizes - 1), "gbit_s"));
 	else
 		printf("%10s %12s", "-", "-");
 	printf("  %s\n", pair_is_ok(pair) ? right : "FAILED");
-	for (size_t i = 1; i < json_array_size(paths); i++) {
-		printf("%34s", "");
-		print_path(json_array_get(paths, i));
+	for (size_t i = narrow ? 0 : 1; i < json_array_size(paths); i++) {
+		printf("%*s", narrow ? 0 : 34, "");
+		print_path(json_array_get(paths, i), narrow);
 		putchar('\n');
 	}
 }
@@ -217,15 +220,18 @@ static void print_text(const json_t *report, const struct options *options)
 	const json_t *pairs = json_object_get(report, "pairs"), *pair;
 	uint64_t smallest = options->sizes[0], largest = options->sizes[options->num_sizes - 1];
 	char rtt[64] = "half rtt", rate[64] = "bandwidth";
+	bool narrow = isatty(STDOUT_FILENO);
+	int room = narrow ? 0 : 45; /* of the path */
 	size_t i;
 
-	printf("%-16s %-16s %-44s %10s %12s  %s\n", "from", "to", "path", rtt, rate, "check");
+	printf("%-16s %-16s %-*s%10s %12s  %s\n", "from", "to", room, narrow ? "" : "path", rtt,
+	       rate, "check");
 	format_bytes((long long)smallest, rtt, sizeof(rtt));
 	format_bytes((long long)largest, rate, sizeof(rate));
-	printf("%-16s %-16s %-44s %10s %12s\n", "", "", "", rtt, rate);
-	printf("%-16s %-16s %-44s %10s %12s\n", "", "", "", "us", "Gbit/s");
+	printf("%*s %10s %12s\n", 33 + room, "", rtt, rate);
+	printf("%*s %10s %12s\n", 33 + room, "", "us", "Gbit/s");
 	json_array_foreach(pairs, i, pair)
-		print_pair(pair, options->check ? "ok" : "samples");
+		print_pair(pair, options->check ? "ok" : "samples", narrow);
 	if (options->measure)
 		print_sizes(pairs);
 	printf("\n");

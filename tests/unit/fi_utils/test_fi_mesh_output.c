@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* test_fi_mesh_output.c - columns, colours and JSON texts; what Ctrl-C does. */
+#include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
+#include <sys/ioctl.h>
 
 #include "common/finding.h"
 #include "common/interrupt.h"
@@ -35,15 +37,31 @@ TEST(table_without_memory)
 	assert_string_equal(printed(), "(out of memory)\n");
 }
 
-TEST(table_titles)
+/* A row that is too wide for the terminal continues below, and a long text breaks at blanks. */
+TEST(table_on_terminal)
 {
-	static const char *const titles[] = {"NAME", "SIZE"};
-	struct output_table *table = output_table_new(titles, 2);
+	static const char *const titles[] = {"NAME", "SIZE", "WHY"};
+	struct output_table *table = output_table_new(titles, 3);
+	const struct winsize size = {.ws_col = 20};
+	int terminal = posix_openpt(O_RDWR | O_NOCTTY);
+	char text[200] = "";
+	FILE *file;
 
-	output_table_cell(table, OUTPUT_PLAIN, "a");
+	assert_int_equal(grantpt(terminal) | unlockpt(terminal), 0);
+	file = fopen(ptsname(terminal), "w");
+	assert_non_null(file);
+	assert_int_equal(ioctl(terminal, TIOCSWINSZ, &size), 0);
+	setenv("NO_COLOR", "1", 1);
+	output_table_cell(table, OUTPUT_PLAIN, "enp1s0f0");
 	output_table_cell(table, OUTPUT_PLAIN, "1");
-	output_table_end(table, print_file(), 0);
-	assert_string_equal(printed(), "NAME  SIZE\na     1\n");
+	output_table_cell(table, OUTPUT_PLAIN, "both on one subnet");
+	output_table_end(table, file, 0);
+	fflush(file);
+	assert_true(read(terminal, text, sizeof(text) - 1) > 0);
+	assert_string_equal(text, "NAME      SIZE\r\n    WHY\r\n"
+				  "enp1s0f0  1\r\n    both on one\r\n    subnet\r\n");
+	fclose(file);
+	close(terminal);
 }
 
 /* Under ASan what is lost shows. */
