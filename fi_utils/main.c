@@ -25,13 +25,13 @@ struct command {
 static const struct command commands[] = {
 	{"nics", command_nics, "list the NICs of this node, which carry the mesh, and why"},
 	{"check", command_check, "find what keeps the mesh from working, and how to fix it"},
-	{"enable", command_enable, "make NCCL use the plugin, in all programs, by its own file"},
+	{"enable", command_enable, "make NCCL use the plugin, through its configuration file"},
 	{"disable", command_disable, "take that back"},
 	{"neighbours", command_neighbours,
-	 "say which node is at the end of each link, and what is wrong there"},
+	 "show which node is at the end of each link, and what is wrong"},
 	{"plan", command_plan, "plan cables, addresses and configuration of a mesh"},
 	{"up", command_up, "find the cables between nodes, configure all, check the links"},
-	{"down", command_down, "take back what `fi_mesh up` has changed"},
+	{"down", command_down, "undo what `fi_mesh up` has changed"},
 	{"topo", command_topo, "draw a mesh: text, Graphviz, JSON, SVG"},
 	{"serve", command_serve, "answer `check --peer` and `neighbours` of other nodes"},
 	{"serve-measure", command_serve_measure, NULL}, /* a child of serve */
@@ -118,7 +118,7 @@ int main(int argc, char **argv)
 	for (command = commands; command->name; command++)
 		if (!strcmp(argv[1], command->name))
 			return command_run(command, argc - 1, argv + 1);
-	fprintf(stderr, "fi_mesh: there is no command \"%s\"\n", argv[1]);
+	fprintf(stderr, "fi_mesh: unknown command \"%s\"\n", argv[1]);
 	usage(stderr);
 	return COMMAND_MISUSE;
 }

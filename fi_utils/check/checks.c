@@ -20,7 +20,7 @@ const struct check checks[] = {
 	{"firewall", "no firewall rule drops the ports", check_firewall},
 	{"neighbours", "the other end of each link fits, if it answers", check_neighbours},
 	{"environment", "the environment does not bypass the plugin", check_environment},
-	{"plugin", "NCCL finds, loads and understands the plugin", check_plugin},
+	{"plugin", "NCCL finds, loads and supports the plugin", check_plugin},
 	{NULL, NULL, NULL},
 };
 

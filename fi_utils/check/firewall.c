@@ -137,8 +137,8 @@ static void verdict_say(const struct check_context *context, const struct mesh_n
 				  what, direction, nic->netdev, MESH_NEIGHBOUR_PORT);
 		else
 			check_say(result, CHECK_UNKNOWN,
-				  "the firewall may drop TCP connections %s %s; its rules are more "
-				  "than this check follows",
+				  "the firewall may drop TCP connections %s %s; it has rules that "
+				  "this check cannot evaluate",
 				  direction, nic->netdev);
 		check_seen(result, "%s: %s", source_names[source], verdict->where);
 	}
@@ -278,7 +278,7 @@ static bool dump_is_blind(const struct dump *dump, struct check_result *result)
 {
 	if (!dump->texts[SOURCE_NFT] && !dump->texts[SOURCE_IPTABLES]) {
 		check_say(result, CHECK_UNKNOWN,
-			  "the firewall's rules cannot be seen (nft: %s; iptables-save: %s)",
+			  "the firewall's rules cannot be read (nft: %s; iptables-save: %s)",
 			  dump->complaints[SOURCE_NFT], dump->complaints[SOURCE_IPTABLES]);
 		check_fix(result, dump->errors[SOURCE_NFT] == -ENOENT &&
 						  dump->errors[SOURCE_IPTABLES] == -ENOENT

@@ -53,7 +53,7 @@ static void check_old_settings(const struct check_context *context, bool is_rccl
 			  old_settings[i].instead ? old_settings[i].instead : old_settings[i].why);
 		check_seen(result, "%s: %s=%.300s", setting.origin, name, setting.value);
 		if (setting.line)
-			check_fix(result, "take the line %s= out of %s", name, setting.origin);
+			check_fix(result, "remove the line %s= from %s", name, setting.origin);
 		else
 			check_fix(result, "unset %s", name);
 	}
@@ -91,7 +91,7 @@ static void setting_fix(const struct nccl_setting *setting, const char *name,
 {
 	check_seen(result, "%s: %s=%.300s", setting->origin, name, setting->value);
 	if (setting->line)
-		check_fix(result, "take the line %s= out of %s", name, setting->origin);
+		check_fix(result, "remove the line %s= from %s", name, setting->origin);
 	else
 		check_fix(result, "unset %s", name);
 }
@@ -104,10 +104,11 @@ static void net_judge(const struct check_context *context, bool is_rccl,
 	if (!nccl_setting_find(&context->files, is_rccl, "NCCL_NET", &setting) || !*setting.value ||
 	    !strcasecmp(setting.value, NET_NAME))
 		return;
-	check_say(result, CHECK_FAIL,
-		  "NCCL_NET=%.64s makes NCCL take that network and pass over the plugin, which is "
-		  "called " NET_NAME,
-		  setting.value);
+	check_say(
+		result, CHECK_FAIL,
+		"NCCL_NET=%.64s makes NCCL use that network instead of the plugin, which is called "
+		"" NET_NAME,
+		setting.value);
 	setting_fix(&setting, "NCCL_NET", result);
 }
 
@@ -144,7 +145,7 @@ void check_environment(const struct check_context *context, struct check_result 
 	net_judge(context, is_rccl, result);
 	plugin_setting_judge(context, is_rccl, result);
 	if (!result->num_findings)
-		check_say(result, CHECK_PASS, "no setting of NCCL's keeps it from the plugin");
+		check_say(result, CHECK_PASS, "no NCCL setting bypasses the plugin");
 	nccl_files_judge(context, is_rccl, result);
 	check_old_settings(context, is_rccl, result);
 }
@@ -198,7 +199,7 @@ static void other_plugin_say(const struct plugin_probe *probe, int version, cons
 			     const struct nccl_library *nccl, struct check_result *result)
 {
 	check_say(result, CHECK_FAIL,
-		  "NCCL takes another plugin before ours: %s, which calls itself \"%s\"",
+		  "NCCL loads another plugin before this one: %s, which is called \"%s\"",
 		  probe->path, probe->names[version]);
 	check_seen(result, "dlopen(\"%s\"), as NCCL does; LD_LIBRARY_PATH=%.300s", name,
 		   getenv("LD_LIBRARY_PATH") ? getenv("LD_LIBRARY_PATH") : "");
@@ -220,12 +221,12 @@ static bool probe_judge(const struct plugin_probe *probe, const struct nccl_libr
 		if (strcasecmp(probe->names[own], NET_NAME))
 			return false;
 		check_say(result, CHECK_FAIL,
-			  "NCCL %s does not understand the plugin %s: it asks for %s, the plugin "
+			  "NCCL %s does not support the plugin %s: it asks for %s, the plugin "
 			  "has %s",
 			  nccl->version, probe->path,
 			  versions_text(nccl->asked, wants, sizeof(wants)), has);
 		check_seen(result, "the names in %s", nccl->path);
-		check_fix(result, "take a newer version of the plugin, or another NCCL");
+		check_fix(result, "install a newer version of the plugin, or another NCCL");
 		return true;
 	}
 	if (strcasecmp(probe->names[version], NET_NAME)) {
@@ -241,8 +242,7 @@ static bool probe_judge(const struct plugin_probe *probe, const struct nccl_libr
 static void nothing_loaded_say(const char *list, const char *error, bool only_within,
 			       const struct nccl_library *nccl, struct check_result *result)
 {
-	check_say(result, CHECK_FAIL,
-		  "NCCL finds no plugin and falls back to its own networks without a word");
+	check_say(result, CHECK_FAIL, "NCCL finds no plugin and silently uses its own networks");
 	if (only_within && strchr(list, '/'))
 		check_seen(result, "%s %s takes NCCL_NET_PLUGIN for a part of a file's name: %s",
 			   nccl_library_name(nccl), nccl->version, error);

@@ -86,12 +86,12 @@ static void order_judge(const struct shown_line *shown, const struct nccl_settin
 	check_say(result,
 		  is_ours(shown->name, shown->value) && !is_ours(shown->name, value) ? CHECK_WARN
 										     : CHECK_PASS,
-		  "%s=%.300s of line %d of %s is not used: %s goes first", shown->name,
+		  "%s=%.300s of line %d of %s is not used: %s takes precedence", shown->name,
 		  shown->value, shown->number, shown->path, origin);
 	check_seen(result, "%s: %s=%s", origin, shown->name, value);
 	if (is_ours(shown->name, shown->value) && !is_ours(shown->name, value)) {
 		if (winner->line)
-			check_fix(result, "take line %d out of %s", winner->line, winner->origin);
+			check_fix(result, "remove line %d from %s", winner->line, winner->origin);
 		else
 			check_fix(result, "unset %s", shown->name);
 	}

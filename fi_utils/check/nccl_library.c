@@ -346,7 +346,7 @@ static void answer_trim(struct plugin_probe *probe)
 static void silence_explain(int error, int status, struct plugin_probe *probe)
 {
 	if (error == -ETIMEDOUT)
-		snprintf(probe->error, sizeof(probe->error), "loading it never ended");
+		snprintf(probe->error, sizeof(probe->error), "loading it did not return");
 	else if (WIFSIGNALED(status))
 		snprintf(probe->error, sizeof(probe->error), "loading it ended the process (%s)",
 			 strsignal(WTERMSIG(status)));

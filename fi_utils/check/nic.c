@@ -279,9 +279,10 @@ void check_mtu(const struct check_context *context, struct check_result *result)
 			nic_mtu(&table->nics[i], result);
 	mtus_differ(table, result);
 	if (!result->num_findings)
-		check_say(result, CHECK_PASS,
-			  "the MTUs of the mesh NICs fit their speeds; whether "
-			  "a full frame arrives, `fi_mesh check --peer` tries");
+		check_say(
+			result, CHECK_PASS,
+			"the MTUs of the mesh NICs fit their speeds; `fi_mesh check --peer` tests "
+			"whether full frames arrive");
 }
 
 /* ---- PCIe ------------------------------------------------------------------------------- */

@@ -75,10 +75,10 @@ static void nic_module(const struct check_context *context, const struct mesh_ni
 	if (!module)
 		return;
 	if (module_is_there(context, module)) {
-		check_say(result, CHECK_WARN,
-			  "%s has an RDMA card (%s), but no RDMA device is behind it: it carries "
-			  "TCP only",
-			  nic->netdev, driver);
+		check_say(
+			result, CHECK_WARN,
+			"%s has an RDMA card (%s), but it has no RDMA device: it carries TCP only",
+			nic->netdev, driver);
 		check_seen(result, "/sys/class/infiniband; the module %s is loaded", module);
 		if (check_in_container(context))
 			check_fix(result, "pass the RDMA device of %s into the container",
@@ -205,7 +205,7 @@ static void forbidden_fix(const struct check_context *context, const char *path,
 		check_fix(result, "sudo usermod -aG %s $USER, then log in again", group->gr_name);
 	else
 		check_fix(result,
-			  "sudo chmod 666 /%s, and for good a udev rule: "
+			  "sudo chmod 666 /%s, and permanently a udev rule: "
 			  "SUBSYSTEM==\"infiniband_verbs\", MODE=\"0666\"",
 			  path);
 }
@@ -366,8 +366,10 @@ static void relay_judge(const struct check_context *context, uint64_t limit,
 		  (MEMLOCK_ENOUGH + bytes - limit) >> 20);
 	check_seen(result, "NCCL_MESH_RELAY_MEMORY, %" PRIu64 " MiB, on two NICs",
 		   config->relay_memory_bytes >> 20);
-	check_fix(result, "raise the limit, as above, or set NCCL_MESH_RELAY_MEMORY to less; on "
-			  "meshes in which all nodes have a common cable NCCL_MESH_RELAY=off");
+	check_fix(
+		result,
+		"raise the limit, as above, or lower NCCL_MESH_RELAY_MEMORY; a full mesh needs no "
+		"relays: NCCL_MESH_RELAY=off");
 }
 
 static void limit_judge(const struct check_context *context, struct check_result *result)
@@ -385,7 +387,7 @@ static void limit_judge(const struct check_context *context, struct check_result
 	}
 	if (!strcmp(value, "unlimited") || may_lock_all(context) || !rdma) {
 		check_say(result, CHECK_PASS, "%s",
-			  rdma ? "as much memory as wanted may be locked"
+			  rdma ? "the limit of locked memory is high enough"
 			       : "TCP needs no locked memory");
 		return;
 	}

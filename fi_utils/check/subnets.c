@@ -22,8 +22,8 @@ static void arp_judge(const struct check_context *context, const struct mesh_nic
 		const char *name, *why;
 		int low, high, wanted;
 	} rules[] = {
-		{"arp_ignore", "it answers for the other NIC's address", 1, 2, 1},
-		{"arp_announce", "it asks with the other NIC's address", 2, 2, 2},
+		{"arp_ignore", "it answers ARP requests for the other NIC's address", 1, 2, 1},
+		{"arp_announce", "it sends ARP requests with the other NIC's address", 2, 2, 2},
 	};
 	size_t i;
 	int value;
@@ -66,7 +66,8 @@ static void rp_filter_judge(const struct check_context *context, const struct me
 	if (check_ipv4_setting(&context->files, nic->netdev, "rp_filter") != 1)
 		return;
 	check_say(result, CHECK_FAIL,
-		  "%s drops what arrives there, because the kernel would answer by another NIC",
+		  "%s drops packets that arrive there, because the kernel would answer through "
+		  "another NIC",
 		  nic->netdev);
 	check_seen(result, "/proc/sys/net/ipv4/conf/{all,%s}/rp_filter = 1", nic->netdev);
 	check_fix(result, "make the source route, or sysctl -w net.ipv4.conf.%s.rp_filter=2",
@@ -86,8 +87,8 @@ static void wrong_way_say(const struct check_context *context, const struct mesh
 	mesh_addr_text(addr, source);
 	mesh_addr_text_prefix(&subnet, net);
 	check_say(result, CHECK_FAIL,
-		  "what %s sends from its address %s leaves by %s: two NICs share the subnet, and "
-		  "no source route separates them",
+		  "what %s sends from its address %s leaves through %s: two NICs share the subnet, "
+		  "and no source route separates them",
 		  nic->netdev, source, other ? other->netdev : "another interface");
 	check_seen(result, "ip route get %s from %s", to, source);
 	check_fix(result, "ip rule add from %s table %u && ip route add %s dev %s src %s table %u",
@@ -180,13 +181,14 @@ static void addrs_judge(const struct mesh_nic *nic, const struct mesh_addr *addr
 			  "%s and %s both have the address %s: either may answer", nic->netdev,
 			  other->netdev, a);
 		check_seen(result, "ip address show");
-		check_fix(result, "ip address del %s dev %s, and give it one of its own", b,
+		check_fix(result, "ip address del %s dev %s, and give it a different one", b,
 			  other->netdev);
 	} else if (relation == MESH_SUBNET_OVERLAPS) {
-		check_say(result, CHECK_WARN,
-			  "the subnets of %s (%s) and %s (%s) overlap: the kernel sends what is in "
-			  "both to the smaller one",
-			  nic->netdev, a, other->netdev, b);
+		check_say(
+			result, CHECK_WARN,
+			"the subnets of %s (%s) and %s (%s) overlap: the kernel sends packets for "
+			"addresses in both to the smaller one",
+			nic->netdev, a, other->netdev, b);
 		check_seen(result, "ip route show");
 		check_fix(result, "give each cable a subnet of its own (`fi_mesh plan`)");
 	}

@@ -133,7 +133,7 @@ struct users {
 static const char *users_reason(const struct users *users)
 {
 	if (users->used)
-		return "no other path leads there";
+		return "no other path reaches that node";
 	return "the relay there keeps its path";
 }
 
@@ -306,8 +306,8 @@ static int arguments_take(const struct option_table *table, int argc, char **arg
 	mesh_config_load(NULL, NULL, &config);
 	if (!options->stats_dir && !strcmp(config.stats_dir, MESH_STATS_NONE)) {
 		fprintf(stderr,
-			"%s: NCCL_MESH_STATS_DIR is none: the processes have no folder in which "
-			"they would see the mark\n",
+			"%s: NCCL_MESH_STATS_DIR is none, so the processes have no folder in which "
+			"to see the mark: unset it, for them as well\n",
 			table->who);
 		return COMMAND_PROBLEM;
 	}

@@ -23,16 +23,16 @@ static const char who_disable[] = "fi_mesh disable";
 static const char enable_usage[] =
 	"usage: fi_mesh enable [--system | --user] [--rccl] [--strict] [--ifname NAME]\n"
 	"\n"
-	"Writes into NCCL's configuration file what leads NCCL to this plugin, between\n"
-	"two marker lines. Programs then need no environment variable. Lines of others\n"
-	"stay as they are; if one of them contradicts, nothing is written.\n"
+	"Adds the settings that select this plugin to NCCL's configuration file, between\n"
+	"two markers. Programs then need no environment variable. Existing lines are\n"
+	"kept; if one conflicts, nothing is written.\n"
 	"\n";
 
 static const char disable_usage[] =
 	"usage: fi_mesh disable [--system | --user] [--rccl]\n"
 	"\n"
-	"Removes from NCCL's and RCCL's configuration files what `fi_mesh enable` has\n"
-	"written.\n"
+	"Removes the settings that `fi_mesh enable` has added to NCCL's and RCCL's\n"
+	"configuration files.\n"
 	"\n";
 
 static const char notes_text[] =
@@ -115,7 +115,7 @@ static const char *remedy(int error)
 	case -EINVAL:
 		return "it is not a regular file";
 	case -ENOENT:
-		return "it is a symbolic link that leads nowhere, or its folder is missing";
+		return "it is a dangling symbolic link, or its folder is missing";
 	default:
 		return "nothing was changed";
 	}
@@ -139,8 +139,8 @@ static int text_refused(const char *who, const char *path, int error,
 			who, path, obstacle->line, obstacle->text);
 	else if (error == -EBADMSG)
 		fprintf(stderr,
-			"%s: %s: near line %d a marker of `fi_mesh enable` has lost its "
-			"counterpart; nothing was written. Remove the lines that begin with \"# "
+			"%s: %s: near line %d one of the two markers of `fi_mesh enable` is "
+			"missing; nothing was written. Remove the lines that begin with \"# "
 			"fi_mesh enable\", and what is between them\n",
 			who, path, obstacle->line);
 	else
@@ -239,8 +239,8 @@ int command_enable(int argc, char **argv)
 		printf("Programs that start from now on use the plugin; `fi_mesh check` says "
 		       "whether it can work.\n"
 		       "PyTorch's Gloo does not read this file: export GLOO_SOCKET_IFNAME where a "
-		       "program uses it and\nthe host name does not lead to the network of all "
-		       "nodes.\n");
+		       "program uses it and\nthe host name does not resolve to the management "
+		       "address.\n");
 	return output_finish(who_enable, status);
 }
 

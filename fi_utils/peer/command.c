@@ -304,8 +304,8 @@ static int peer_meet(struct peer_checker *checker, const struct peer_target *nam
 	ret = peer_target_resolve(&target, &checker->asking, &why);
 	if (ret) {
 		check_say(result, CHECK_FAIL,
-			  "%s is no neighbour that answers, and has no address: %s", target.text,
-			  why);
+			  "%s does not answer as a neighbour, and its name has no address: %s",
+			  target.text, why);
 		check_fix(result, "run `fi_mesh serve` on node %s, or name one of its addresses",
 			  target.text);
 	} else {

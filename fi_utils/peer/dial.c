@@ -68,10 +68,10 @@ static void error_text(int error, char *text)
 
 static void version_text(uint8_t theirs, char *text)
 {
-	snprintf(text, MESH_CHECK_TEXT_MAX,
-		 "`fi_mesh serve` there uses version %u of this check's protocol, and this node "
-		 "version %d",
-		 theirs, MESH_CHECK_VERSION);
+	snprintf(
+		text, MESH_CHECK_TEXT_MAX,
+		"`fi_mesh serve` there uses version %u of the check protocol, this node version %d",
+		theirs, MESH_CHECK_VERSION);
 }
 
 static int hello_exchange(const struct peer_checker *checker, struct peer_stream *stream,

@@ -141,7 +141,7 @@ static int probing_open(struct probing *probing, struct check_result *result)
 				      MESH_CHECK_UDP_READY, PEER_ANSWER_MS, text);
 	probing->their_port = frame.udp.port;
 	if (ret && ret != -EINTR)
-		check_say(result, CHECK_UNKNOWN, "frames of full size were not tried: %s",
+		check_say(result, CHECK_UNKNOWN, "frames of full size were not tested: %s",
 			  *text ? text : strerror(-ret));
 	return ret;
 }
@@ -167,11 +167,10 @@ static void hole_say(const struct probing *probing, uint32_t mtu, long passed,
 		check_fix(result, "on node %s: ip link set %s mtu %u", link->peer->name, there,
 			  our_mtu);
 	else
-		check_fix(
-			result,
-			"what lies between the two (a switch, a bridge, a tunnel) takes less than "
-			"their MTU: raise it there, or set the MTU of both to %ld",
-			passed);
+		check_fix(result,
+			  "a switch, bridge or tunnel between the two has a smaller MTU: raise it "
+			  "there, or set the MTU of both to %ld",
+			  passed);
 }
 
 /* Bytes of the largest packet up to @mtu that arrives, or a negative errno. */
@@ -209,7 +208,7 @@ static long direction_check(struct probing *probing, uint32_t mtu, struct check_
 			  "a firewall drops them: trust the mesh's interfaces there and here; RoCE "
 			  "needs UDP port 4791, `fi_mesh check` names the rule");
 	} else {
-		check_say(result, CHECK_UNKNOWN, "what arrives %s node %s could not be tried: %s",
+		check_say(result, CHECK_UNKNOWN, "could not test what arrives %s node %s: %s",
 			  probing->back ? "from" : "at", peer, strerror(-(int)passed));
 	}
 	return passed;
@@ -249,8 +248,8 @@ static void wire_check(const struct peer_link *link, const char *other, struct c
 		return;
 	if (!check_ipv4_setting(&files, netdev, "arp_ignore")) {
 		check_say(result, CHECK_WARN,
-			  "%s and %s are on one wire, and %s answers for the address of either: "
-			  "all that comes may take one of them",
+			  "%s and %s are on one link, and %s answers for both addresses: all "
+			  "incoming traffic may use one of them",
 			  netdev, other, netdev);
 		check_seen(result, "%s of node %s hears both; arp_ignore of %s is 0",
 			   link->theirs->netdev, link->peer->name, netdev);
@@ -296,10 +295,9 @@ static void cable_check(struct peer_link *link, struct check_result *result)
 	else if (far)
 		wrong_cable_say(link, far, result);
 	else
-		check_say(
-			result, CHECK_UNKNOWN,
-			"which node %s faces could not be heard: %s; by its address it is node %s",
-			netdev, error ? strerror(-error) : "no answer", link->peer->name);
+		check_say(result, CHECK_UNKNOWN,
+			  "could not verify what %s is cabled to: %s; its subnet suggests node %s",
+			  netdev, error ? strerror(-error) : "no answer", link->peer->name);
 	if (cable.num_nics > 1)
 		wire_check(link,
 			   asking->links[mesh_cable_other(asking, &cable, index)].about.netdev,

@@ -14,12 +14,14 @@ static void reason_say(const struct peer_link *link, enum check_verdict verdict,
 {
 	if (peer_nodes_are_busy(peer_numbers_cpu_share(&link->numbers)))
 		check_seen(result,
-			   "both nodes should be idle: the measurement had %.0f %% of a processor "
+			   "both nodes should be idle: the measurement got %.0f %% of a processor "
 			   "here and %.0f %% there",
 			   100 * link->numbers.cpu_here, 100 * link->numbers.cpu_there);
 	else if (verdict == CHECK_UNKNOWN)
-		check_seen(result, "one TCP connection takes what a processor gives, which says "
-				   "nothing of so fast a link; both nodes should be idle");
+		check_seen(
+			result,
+			"one TCP connection is limited by one processor and cannot measure so fast "
+			"a link; both nodes should be idle");
 }
 
 static void latency_say(const struct peer_link *link, struct check_result *result)
@@ -93,8 +95,8 @@ static void failure_say(const struct peer_link *link, const struct peer_measured
 		  link->provider == MESH_PROVIDER_VERBS_RXM
 			  ? "`fi_mesh check` on both nodes; check RDMA without the plugin: "
 			    "ib_write_bw -R between the two addresses; RoCE needs UDP port 4791"
-			  : "`fi_mesh check` on both nodes; the plugin uses TCP ports of its own: "
-			    "trust the mesh's interfaces in the firewalls of both nodes");
+			  : "`fi_mesh check` on both nodes; the plugin uses other TCP ports: trust "
+			    "the mesh's interfaces in the firewalls of both nodes");
 }
 
 void peer_link_measure(struct peer_link *link, struct check_result *result)

@@ -232,7 +232,7 @@ static int figures_take(struct peer_measurement *measurement)
 	step_set(measurement, "messages do not come back");
 	ret = pings_take(measurement, ms);
 	if (!ret) {
-		step_set(measurement, "what is sent to it does not arrive");
+		step_set(measurement, "what this node sends does not arrive there");
 		ret = forth(measurement, ms);
 	}
 	if (!ret)

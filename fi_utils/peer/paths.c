@@ -23,11 +23,12 @@ static void one_sided_say(const struct peer_checker *checker, const struct peer 
 	const char *unset = *ours ? peer->name : checker->self.name;
 	const char *site = *ours ? ours : theirs;
 
-	check_say(result, CHECK_WARN,
-		  "node %s is in site %s, and node %s has no site: it counts as one of the same "
-		  "site, so paths between the two are not those of a long line, and relays may be "
-		  "in another site",
-		  set, site, unset);
+	check_say(
+		result, CHECK_WARN,
+		"node %s is in site %s, and node %s has no site: it counts as part of the same "
+		"site, so paths between the two are not set up for a long line, and relays may be "
+		"in another site",
+		set, site, unset);
 	check_seen(result, "NCCL_MESH_SITE of node %s is not set (`fi_mesh config` there)", unset);
 	check_fix(result, "set NCCL_MESH_SITE on node %s as well, to %s if it is there", unset,
 		  site);
@@ -246,7 +247,9 @@ static void none_say(const struct peer_checker *checker, const struct peer *peer
 				   (enum mesh_provider_id)peer->hello.nics[differing->remote]
 					   .provider));
 	else if (!strcmp(checker->self.config.relay, "off"))
-		check_seen(result, "NCCL_MESH_RELAY=off is set here: relays are not looked for");
+		check_seen(
+			result,
+			"NCCL_MESH_RELAY=off is set here, so this check does not look for relays");
 	check_fix(result,
 		  "connect the two nodes with a cable, or fix what the lines below report; "
 		  "without one, ranks or `fi_mesh serve --relay` on the nodes between relay");

@@ -51,11 +51,12 @@ static json_t *paths_json(const struct peer_measured *measured)
 /* A figure may be that of a processor at either end, or at a relay, which is not known here. */
 static void busy_say(const struct peer_measurement *measurement, struct check_result *result)
 {
-	check_seen(result,
-		   "the measurement had %.0f %% of a processor here and %.0f %% there; what the "
-		   "relays had is not known",
-		   100 * measurement->measured.numbers.cpu_here,
-		   100 * measurement->measured.numbers.cpu_there);
+	check_seen(
+		result,
+		"the measurement got %.0f %% of a processor here and %.0f %% there; the share on "
+		"the relays is not known",
+		100 * measurement->measured.numbers.cpu_here,
+		100 * measurement->measured.numbers.cpu_there);
 	check_fix(result, "run this again while all nodes of the route are idle, and check each "
 			  "of its cables (`fi_mesh check --peer` of each relay)");
 }
@@ -115,15 +116,16 @@ static void failure_say(const struct peer_measurement *measurement, int error,
 
 	if (peer_measured_busy_say(measured, error, result))
 		return;
-	check_say(result, CHECK_FAIL, "node %s is not reached over relays: %s (%s)", peer,
+	check_say(result, CHECK_FAIL, "node %s cannot be reached over relays: %s (%s)", peer,
 		  measured->step, peer_measured_words(measured, error));
 	check_seen(result, "the route: %s", measurement->peer->routes.text);
-	check_fix(result,
-		  "see that each relay of the route runs (a rank of the job, or `fi_mesh serve "
-		  "--relay`), that NCCL_MESH_RELAY is not off there, here or on node %s, and that "
-		  "no firewall is between; `fi_mesh check` and `fi_mesh check --peer` on the "
-		  "relays check each hop",
-		  peer);
+	check_fix(
+		result,
+		"check that each relay of the route runs (a rank of the job, or `fi_mesh serve "
+		"--relay`), that NCCL_MESH_RELAY is not off there, here or on node %s, and that no "
+		"firewall blocks them; `fi_mesh check` and `fi_mesh check --peer` on the "
+		"relays check each hop",
+		peer);
 }
 
 static int relayed_measure(struct peer_measurement *measurement)

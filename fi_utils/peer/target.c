@@ -33,7 +33,7 @@ static int zoned_parse(const char *text, const char *percent, struct mesh_addr *
 	snprintf(host, sizeof(host), "%.*s", (int)(percent - text), text);
 	if (mesh_addr_parse(host, addr) || addr->family != MESH_FAMILY_IPV6 ||
 	    !mesh_addr_is_link_local(addr)) {
-		*why = "only an IPv6 link-local address has a % with an interface behind it";
+		*why = "only an IPv6 link-local address takes %INTERFACE";
 		return -EINVAL;
 	}
 	addr->scope_id = zone_index(percent + 1);
@@ -70,7 +70,7 @@ int peer_target_parse(const char *text, struct peer_target *target, const char *
 		target->num_addrs = 1;
 		return 0;
 	}
-	*why = "not an IP address, nor a host name";
+	*why = "neither an IP address nor a host name";
 	return is_host_name(text) ? 0 : -EINVAL;
 }
 

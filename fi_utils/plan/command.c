@@ -143,7 +143,7 @@ static const struct option_row option_rows[] = {
 	{"parallel", 0, "N", "cables between each two neighbours (1)",
 	 OPTION_NUMBER(struct options, request.shape.parallel, 1, MESH_PARALLEL_MAX)},
 	{"halves", 0, "N",
-	 "NICs that each port appears as, which are behind each other\n"
+	 "NICs that each port appears as, which follow each other\n"
 	 "in LIST (1; a DGX Spark 2): a cable is so many halves, with\n"
 	 "a subnet each",
 	 OPTION_NUMBER(struct options, request.halves, 1, 8)},
@@ -239,8 +239,9 @@ static int operands_take(struct options *options, int num, char **operands,
 	if (!listed && mesh_shape_parse(shape_text, &shape))
 		return COMMAND_MISUSE;
 	if (listed && options->request.halves > 1)
-		return arguments_misuse(WHO, "--halves goes with a shape; in a list of cables each "
-					     "half is a line of its own");
+		return arguments_misuse(
+			WHO,
+			"--halves needs a shape; in a list of cables each half has its own line");
 	shape.parallel = options->request.shape.parallel * options->request.halves;
 	if (shape.parallel > MESH_PARALLEL_MAX)
 		return arguments_misuse(WHO, "--parallel times --halves is %d at most",
@@ -255,7 +256,7 @@ static int operands_take(struct options *options, int num, char **operands,
 	if (listed)
 		options->request.cables = list;
 	if (!nodes->num_nodes) {
-		fprintf(stderr, WHO ": name the nodes behind the shape: %s a b c\n", shape_text);
+		fprintf(stderr, WHO ": name the nodes after the shape: %s a b c\n", shape_text);
 		return COMMAND_MISUSE;
 	}
 	status = names_status(plan_nodes_check(nodes));
@@ -320,7 +321,7 @@ static int plan_show(const struct options *options, const struct mesh_plan *plan
 		plan_print(stdout, plan);
 		return status;
 	}
-	progress = progress_begin("writing the plan down");
+	progress = progress_begin("writing the plan");
 	root = plan_json(plan);
 	progress_end(progress);
 	return output_json_print(WHO, stdout, root) ? COMMAND_PROBLEM : status;

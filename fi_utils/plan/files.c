@@ -196,6 +196,6 @@ int plan_files_write(const char *folder, const struct mesh_plan *plan,
 	if (ret) /* all files in it are ours: it was empty */
 		nftw(folder, entry_remove, 16, FTW_DEPTH | FTW_PHYS);
 	if (ret == -EINTR)
-		fprintf(stderr, "fi_mesh plan: interrupted, %s is gone again\n", folder);
+		fprintf(stderr, "fi_mesh plan: interrupted; %s was removed\n", folder);
 	return ret;
 }

@@ -93,10 +93,11 @@ static int addresses_fill(const struct mesh_cable_list *list, const int *kept, i
 		}
 		do {
 			if (next == count) {
-				mesh_warn("%s has too few subnets of /%d beside those of the "
-					  "addresses in the list: try a larger --range",
-					  mesh_addr_text_prefix(&plan->subnets.first, text),
-					  plan->subnets.prefix_len);
+				mesh_warn(
+					"%s has too few subnets of /%d besides those of the list's "
+					"addresses: try a larger --range",
+					mesh_addr_text_prefix(&plan->subnets.first, text),
+					plan->subnets.prefix_len);
 				return -ENOSPC;
 			}
 			subnet = mesh_subnets_get(&plan->subnets, next++);
@@ -296,10 +297,8 @@ static int connection_check(const struct mesh_plan *plan)
 	free(joined);
 	if (parts == 1)
 		return 0;
-	mesh_warn(
-		"the cables leave %d parts that are not joined: one node of each needs a cable to "
-		"another part",
-		parts);
+	mesh_warn("the cables form %d separate parts: add a cable from each part to another",
+		  parts);
 	return -EINVAL;
 }
 

@@ -190,9 +190,10 @@ static bool reason_none(const struct topo_map *map, const struct side *local,
 		return false;
 	}
 	if (local->link_local && remote->link_local && !map->asked) {
-		snprintf(path->reason, sizeof(path->reason),
-			 "not known: link-local addresses do not tell which NICs share a cable; "
-			 "`fi_mesh check --peer` finds it");
+		snprintf(
+			path->reason, sizeof(path->reason),
+			"not known: link-local addresses do not show which NICs share a cable; use "
+			"`fi_mesh check --peer`");
 		return false;
 	}
 	link = broken_link(map, path->from, path->to);

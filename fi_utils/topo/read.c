@@ -168,7 +168,7 @@ static int plan_read(struct topo_map *map, const json_t *root, const char *sourc
 	if (json_integer_value(json_object_get(root, "plan")) > PLAN_VERSION_MAX)
 		return refuse(source, "this plan is of a later version of fi_mesh");
 	if (map->num_nodes)
-		return refuse(source, "a plan stands alone: it is drawn without other files");
+		return refuse(source, "a plan cannot be combined with other files");
 	map->planned = true;
 	ret = plan_nodes_read(map, root, source);
 	if (ret)
@@ -254,7 +254,7 @@ static int report_read(struct topo_map *map, const json_t *root, const char *sou
 	int ret;
 
 	if (map->planned)
-		return refuse(source, "a plan stands alone: it is drawn without other files");
+		return refuse(source, "a plan cannot be combined with other files");
 	source_name(source, name, sizeof(name));
 	ret = topo_map_node_add(map, *own_name ? own_name : name);
 	if (!ret)
@@ -307,8 +307,9 @@ static int rates_read(struct topo_map *map, const json_t *root, const char *sour
 
 	if (!json_is_number(json_object_get(root, "seconds")) ||
 	    !json_is_array(json_object_get(root, "nics")))
-		return refuse(source, "behind a node's report only its rates are expected "
-				      "(fi_mesh watch --json --count 1)");
+		return refuse(
+			source,
+			"only rates may follow a node's report (fi_mesh watch --json --count 1)");
 	json_array_foreach(json_object_get(root, "nics"), i, nic) {
 		at = topo_map_nic_find(map, map->num_nodes - 1, text_of(nic, "netdev"));
 		if (at >= 0)
@@ -343,7 +344,8 @@ int topo_document_read(struct topo_map *map, const char *text, size_t size, cons
 					  JSON_REJECT_DUPLICATES | JSON_DISABLE_EOF_CHECK, &error);
 
 		if (!root) {
-			snprintf(why, sizeof(why), "no JSON: line %d: %s", error.line, error.text);
+			snprintf(why, sizeof(why), "not valid JSON: line %d: %s", error.line,
+				 error.text);
 			return refuse(source, output_clean(why));
 		}
 		at += (size_t)error.position;

@@ -171,10 +171,10 @@ test_shared_subnet() {
 	mesh_link x x0 10.77.50.1/24 y y0 10.77.50.2/24
 	mesh_link x x1 10.77.50.3/24 y y1 10.77.50.4/24
 	on x sysctl -qw net.ipv4.conf.x1.rp_filter=1
-	says x shared-subnet fail 'x1 sends from its address 10.77.50.3 leaves by x0'
+	says x shared-subnet fail 'x1 sends from its address 10.77.50.3 leaves through x0'
 	says x shared-subnet warn 'x0 shares a subnet with another NIC, and its arp_ignore is 0'
 	says x shared-subnet warn 'x1 shares .* arp_announce is 0'
-	says x shared-subnet fail 'x1 drops what arrives there'
+	says x shared-subnet fail 'x1 drops packets that arrive there'
 	fixes x
 	silent x shared-subnet
 	check y shared-subnet
@@ -182,7 +182,7 @@ test_shared_subnet() {
 	on x ping -c 1 -W 20 -I 10.77.50.3 10.77.50.4 >/dev/null || fail "fixed, but no answer"
 	mesh_addresses x x0 fd77:50::1/64
 	mesh_addresses x x1 fd77:50::3/64
-	says x shared-subnet fail 'fd77:50::[13] leaves by'
+	says x shared-subnet fail 'fd77:50::[13] leaves through'
 	ip -n "$MESH_PREFIX"x -6 address flush dev x1 scope global
 	silent x shared-subnet
 }
@@ -338,7 +338,7 @@ test_not_root() {
 	SAID=$(on a env "${PLUGIN[@]}" "${user[@]}" \
 		"$MESH_BUILD/fi_mesh" check --quiet --nccl "$NCCL")
 	STATUS=$?
-	grep -q "^unknown  firewall .*cannot be seen.*must be root" <<<"$SAID" || fail "$SAID"
+	grep -q "^unknown  firewall .*cannot be read.*must be root" <<<"$SAID" || fail "$SAID"
 	grep -q '15 pass, 2 unknown, 0 warn, 0 fail' <<<"$SAID" || fail "$SAID"
 	((STATUS == 0)) || fail "what cannot be seen is no problem, but the status is $STATUS"
 }
@@ -349,7 +349,7 @@ test_environment() {
 	local value
 
 	EXTRA=(NCCL_NET=IB)
-	says a environment fail 'NCCL_NET=IB makes NCCL take that network'
+	says a environment fail 'NCCL_NET=IB makes NCCL use that network'
 	grep -q 'do:   unset NCCL_NET$' <<<"$SAID" || fail "$SAID"
 	EXTRA=(NCCL_NET=mesh)
 	silent a environment
@@ -378,11 +378,11 @@ test_plugin() {
 	EXTRA=("LD_LIBRARY_PATH=$plain")
 	silent a plugin
 	EXTRA=("LD_LIBRARY_PATH=$shadow:$plain")
-	says a plugin fail "another plugin before ours: $shadow/libnccl-net.so, which calls itself"
+	says a plugin fail "another plugin before this one: $shadow/libnccl-net.so, which is called"
 	EXTRA=("NCCL_NET_PLUGIN=mesh" "LD_LIBRARY_PATH=$shadow:$plain")
 	silent a plugin
 	EXTRA=()
-	says a plugin fail 'NCCL finds no plugin and falls back'
+	says a plugin fail 'NCCL finds no plugin and silently'
 	EXTRA=("NCCL_NET_PLUGIN=nothing,mesh" "LD_LIBRARY_PATH=$plain")
 	silent a plugin
 	echo 'no library' >"$plain/libnccl-net-bad.so"
@@ -396,7 +396,7 @@ test_plugin() {
 
 test_plugin_versions() {
 	printf 'NCCL version 9.1.0+cuda99\0ncclNetPlugin_v31\0ncclNetPlugin_v30\0' >"$NCCL"
-	says a plugin fail 'NCCL 9.1.0\+cuda99 does not understand the plugin .*asks for v30 v31'
+	says a plugin fail 'NCCL 9.1.0\+cuda99 does not support the plugin .*asks for v30 v31'
 	printf 'NCCL version 2.28.9+cuda13.0\0ncclNetPlugin_v11\0ncclNetPlugin_v10\0' >"$NCCL"
 	says a plugin warn "NCCL 2.28.9\+cuda13.0 forgets the plugin's name"
 	EXTRA=(NCCL_NET_PLUGIN_REF_COUNT=1)
@@ -459,7 +459,7 @@ test_waiting() {
 	mesh_spawn a "$OUT/pty" env PATH="$slow:$PATH" "$MESH_BUILD/fi_mesh" check --only firewall
 	wait "$MESH_SPAWNED"
 	! grep -q checking "$OUT/pty" || fail "progress in a file: $(cat "$OUT/pty")"
-	grep -q 'nft does not show its rules: Connection timed out\|cannot be seen' "$OUT/pty" ||
+	grep -q 'nft does not show its rules: Connection timed out\|cannot be read' "$OUT/pty" ||
 		fail "$(cat "$OUT/pty")"
 }
 

@@ -96,7 +96,7 @@ peer_and_half() {
 	local fix
 
 	typed 1 a check --ms 50 --quiet --peer b
-	has "ab0 and ab1 are on one wire, and ab0 answers for the address of either"
+	has "ab0 and ab1 are on one link, and ab0 answers for both addresses"
 	fix=$(sed -n 's/^ *do: *\(sysctl.*arp_ignore.*\)/\1/p' "$OUT/out" | head -1)
 	on a bash -c "$fix" >/dev/null || fail "the command does not work: $fix"
 	arp_apart b c

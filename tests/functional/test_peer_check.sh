@@ -107,7 +107,7 @@ names() {
 	long=node$(printf '%070d' 0)
 	check a "$long"
 	expect_status 1
-	expect "$long is no neighbour that answers, and has no address: " \
+	expect "$long does not answer as a neighbour, and its name has no address: " \
 		"do:   run \`fi_mesh serve\` on node $long, or name one of its addresses"
 }
 
@@ -231,7 +231,7 @@ black_hole() {
 	check a 10.77.1.2
 	expect_status 1
 	expect "a frame of 9000 bytes from ab to ba does not arrive: the largest that does has 4" \
-		"what lies between the two (a switch, a bridge, a tunnel) takes less" \
+		"a switch, bridge or tunnel between the two has a smaller MTU" \
 		"a frame of 9000 bytes from ba to ab does not arrive"
 	ip -n "$(mesh_ns patch)" link set "${port#* }" mtu 9000
 	ip -n "$(mesh_ns b)" link set ba mtu 1500

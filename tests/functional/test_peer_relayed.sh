@@ -115,7 +115,7 @@ rank_relays() {
 	MASTER_ADDR=192.0.2.1 MASTER_PORT=1 check "$C" "${QUICK[@]}"
 	((STATUS == 1)) || fail "status $STATUS: $(cat "$OUT/out")"
 	# The end that gives up first says it.
-	says "node c is not reached over relays: no connection to it comes up (" \
+	says "node c cannot be reached over relays: no connection to it comes up (" \
 		"no relay leads to node" "no neighbour runs a process of this job" \
 		"seen: the route: a ab - ba b: tcp, 10 Gb/s; b bc - cb c: tcp, 10 Gb/s"
 	kill "$RANK"
@@ -145,7 +145,7 @@ relaying_is_off() {
 	serves c NCCL_MESH_RELAY=off
 	check "$C" "${QUICK[@]}"
 	((STATUS == 1)) || fail "status $STATUS: $(cat "$OUT/out")"
-	says "node c is not reached over relays: it does not join the mesh (on node c: NCCL_MESH" \
+	says "node c cannot be reached over relays: it does not join the mesh (on node c: " \
 		"seen: the route: a ab - ba b: tcp, 10 Gb/s; b bc - cb c: tcp, 10 Gb/s"
 	end_serving c
 	serves c

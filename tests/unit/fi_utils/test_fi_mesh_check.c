@@ -64,7 +64,7 @@ TEST(rdma_half_missing)
 		    "mlx4_ib is not loaded",
 		    "do:   modprobe mlx4_ib");
 	sys_file("", "module/mlx4_ib/refcnt");
-	assert_says("modules", CHECK_WARN, "no RDMA device is behind it", "dmesg");
+	assert_says("modules", CHECK_WARN, "it has no RDMA device", "dmesg");
 	tree_file("", ".dockerenv");
 	assert_says("modules", CHECK_WARN, "do:   pass the RDMA device of ens1 into the container");
 }
@@ -343,7 +343,7 @@ TEST(old_settings)
 	unsetenv("NCCL_MESH_TIMEOUT_MS");
 	tree_file("NCCL_MESH_GID_INDEX=3", "etc/nccl.conf");
 	assert_says("environment", CHECK_WARN, "the GID is found by the address",
-		    "take the line NCCL_MESH_GID_INDEX= out of /etc/nccl.conf");
+		    "remove the line NCCL_MESH_GID_INDEX= from /etc/nccl.conf");
 }
 
 void tests_begin(void)

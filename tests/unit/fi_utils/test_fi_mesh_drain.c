@@ -51,7 +51,7 @@ TEST(states)
 {
 	assert_drain(COMMAND_FINE, "lo is drained: 0 connections of 0 processes use other paths");
 	path_open(MESH_STATS_DIRECT);
-	assert_drain(COMMAND_PROBLEM, "1 connection with node c: no other path leads there");
+	assert_drain(COMMAND_PROBLEM, "1 connection with node c: no other path reaches that node");
 	mesh_stats_parked_set(path, MESH_STATS_DRAINED);
 	assert_drain(COMMAND_FINE, "lo is drained: 1 connection of 1 process uses other paths");
 }

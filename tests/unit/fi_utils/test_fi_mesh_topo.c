@@ -135,8 +135,8 @@ TEST(parallel_and_switch)
 	       NULL, NULL);
 	assert_int_equal(map.num_links, 0);
 	path_is(0, 1, "-",
-		"not known: link-local addresses do not tell which NICs share a cable; `fi_mesh "
-		"check --peer` finds it");
+		"not known: link-local addresses do not show which NICs share a cable; use "
+		"`fi_mesh check --peer`");
 }
 
 /* A bond, a VLAN, a veth: the mesh's like any other, also while its cable is out. */

@@ -37,20 +37,20 @@ TEST(order)
 		       NULL);
 	assert_finding(1, CHECK_PASS,
 		       "NCCL_NET_PLUGIN=late of line 3 of /etc/nccl.conf is not used: line 2 of "
-		       "/etc/nccl.conf goes first",
+		       "/etc/nccl.conf takes precedence",
 		       NULL);
 	/* What leads to us is lost. */
 	judge("NCCL_NET_PLUGIN=ofi\nNCCL_NET_PLUGIN=mesh");
 	assert_finding(1, CHECK_WARN,
 		       "NCCL_NET_PLUGIN=mesh of line 2 of /etc/nccl.conf is not used: line 1 of "
-		       "/etc/nccl.conf goes first",
-		       "take line 1 out of /etc/nccl.conf");
+		       "/etc/nccl.conf takes precedence",
+		       "remove line 1 from /etc/nccl.conf");
 	setenv("NCCL_NET_PLUGIN", "none", 1);
 	judge("NCCL_NET_PLUGIN=/usr/lib/libnccl-net-mesh.so");
 	assert_finding(
 		0, CHECK_WARN,
 		"NCCL_NET_PLUGIN=/usr/lib/libnccl-net-mesh.so of line 1 of /etc/nccl.conf is "
-		"not used: the environment goes first",
+		"not used: the environment takes precedence",
 		"unset NCCL_NET_PLUGIN");
 	setenv("NCCL_NET_PLUGIN", "mesh", 1); /* to the same effect */
 	judge("NCCL_NET_PLUGIN=libnccl-net-mesh.so");

@@ -391,7 +391,7 @@ TEST(listed)
 
 	list_plan_refused("n0 n7\n", 2, -EINVAL, "a cable to n7");
 	list_plan_refused("n0:p n1\nn0:p n1\n", 2, -EINVAL, "two cables end at port p of n0");
-	list_plan_refused("n0 n1\nn2 n3\n", 4, -EINVAL, "leave 2 parts");
+	list_plan_refused("n0 n1\nn2 n3\n", 4, -EINVAL, "form 2 separate parts");
 	request = request_listed("n0 n1\nn1 n2\n", 3);
 	request.num_ports = 1;
 	refused(&request, -ENOSPC, "the list gives n1 2 cables, and it has 1 port");
