@@ -170,7 +170,7 @@ class ProbeTest(unittest.TestCase):
         self.assertEqual(probe.answers_of(node, self.TEXT), {
             "p0": [("fe80::1", "02:00:00:00:a0:02"), ("fe80::9", None)],
             "p1": [("fe80::1", None)]})
-        with self.assertRaisesRegex(Failure, "^a: `ip -6 -j neigh`: this is not JSON$"):
+        with self.assertRaisesRegex(Failure, "^a: `ip -6 -j neigh`: this is not valid JSON$"):
             probe.answers_of(node, "neighbours\nnot JSON")
 
     def test_hear(self):
@@ -340,7 +340,7 @@ class LookTest(unittest.TestCase):
         node = Node("a", argparse.Namespace())
         with self.assertRaisesRegex(Failure, "fi_mesh is not installed there"):
             look.take(node, "@@@ id\n0\n@@@ fi_mesh\nsh: 1: fi_mesh: not found\n")
-        with self.assertRaisesRegex(Failure, "^a: `fi_mesh nics --json`: this is not JSON$"):
+        with self.assertRaisesRegex(Failure, "^a: `fi_mesh nics --json`: this is not valid JSON$"):
             look.take(node, self.text(["x"]))
 
     def test_names(self):

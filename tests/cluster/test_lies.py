@@ -432,8 +432,8 @@ class MutationTest(unittest.TestCase):
             return transaction.problems + said + [look.leftover_undo(node)]
 
         self.rounds(9, changed, lambda _: self.random.choice((
-            "applied\n", "kept\n", "restored\n", "here\n", "undone\n", "nothing to take back\n",
-            "taken back: p0 has MTU 1500, not 9000\n",
+            "applied\n", "kept\n", "restored\n", "here\n", "undone\n", "nothing to undo\n",
+            "reverted: p0 has MTU 1500, not 9000\n",
             "another change of this node is not finished yet\n")))
 
     def test_files(self):

@@ -109,7 +109,7 @@ login b 'nmcli device disconnect p0 && nmcli device disconnect p1' >"$OUT/nm" 2>
 for node in "${NODES[@]}"; do etc "$node" >"$OUT/etc-$node"; done
 typed foreign 1 up --yes "${NODES[@]}"
 grep -q '/etc/netplan/40-cx7.yaml names these NICs, too' "$OUT/foreign.out" &&
-	grep -q 'a: taken back: p0 has other addresses, too' "$OUT/foreign.out" ||
+	grep -q 'a: reverted: p0 also has other addresses' "$OUT/foreign.out" ||
 	{ cat "$OUT/foreign.out"; fail "the other guide's file is not named"; }
 login a 'rm /etc/netplan/40-cx7.yaml && netplan apply' || fail "netplan apply on a"
 for node in "${NODES[@]}"; do etc "$node" >"$OUT/etc-$node"; done

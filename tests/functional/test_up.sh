@@ -139,7 +139,7 @@ down_works() {
 	as_before down
 	[[ ! -e $(node_lib a)/nccl-net-mesh ]] || fail "down leaves its own files"
 	mesh_command down_again 0 down --yes "${NODES[@]}"
-	has down_again "a: nothing to take back"
+	has down_again "a: nothing to undo"
 	note "down restores every file and every NIC"
 }
 
@@ -155,14 +155,14 @@ pulled_rolls_back() {
 		{ cat "$OUT/pulled.out"; fail "a applies nothing"; }
 	mesh_carrier a mgmt0 down
 	touch "$OUT/a/pulled"
-	wait_for "grep -qs 'taken back' $(node_lib a)/nccl-net-mesh/up/result" 60 ||
+	wait_for "grep -qs 'reverted' $(node_lib a)/nccl-net-mesh/up/result" 60 ||
 		fail "a does not take the change back by itself"
 	as_before "the pulled network" a
 	wait_for "grep -q 'waiting for it' $OUT/pulled.out" 120 || fail "up waits for a longer"
 	mesh_carrier a mgmt0 up
 	wait "$pid" && { cat "$OUT/pulled.out"; fail "up succeeds without a"; }
-	has pulled "a: not reachable after the change" "the change was taken back on all nodes" \
-		"a answers again: taken back: not confirmed within 6 s"
+	has pulled "a: not reachable after the change" "the change was reverted on all nodes" \
+		"a answers again: reverted: not confirmed within 6 s"
 	as_before "the pulled network, b and c"
 	rm -f "$OUT/a/"{hold,applying,pulled}
 	note "a node that is cut off in mid-apply takes its change back, and so do the others"
@@ -194,7 +194,7 @@ guard_ends() {
 	done
 	rm -f "$OUT/a/"{hold,applying}
 	mesh_command after_guard 0 down --yes "${NODES[@]}"
-	has after_guard "a: a change that was not finished is taken back"
+	has after_guard "a: an unfinished change is reverted"
 	as_before "a guard that ended"
 	note "a change whose guard ended is taken back by the next command"
 }

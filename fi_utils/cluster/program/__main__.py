@@ -35,7 +35,7 @@ def options_of(command, arguments):
     about = {
         "up": "Finds the cables between the hosts, plans addresses, configures every host and "
               "checks all links. Hosts are what ssh takes.",
-        "down": "Takes back on every host what `fi_mesh up` has changed.",
+        "down": "Undoes on every host what `fi_mesh up` has changed.",
         "check": "Checks every host, every cable between them and every link, and changes "
                  "nothing.",
     }[command]
@@ -51,13 +51,13 @@ def options_of(command, arguments):
         add("-n", "--dry-run", action="store_true", help="show all, change nothing")
         add("-y", "--yes", action="store_true", help="do not ask")
         add("--rollback-after", metavar="SECONDS", type=int, default=60,
-            help="a node takes its change back unless it is confirmed within this time (60)")
+            help="a node reverts its change unless it is confirmed within this time (60)")
     add("--json", action="store_true", help="JSON instead of text")
     add("-v", "--verbose", action="store_true", help="show each remote command")
-    add("--ssh", metavar="COMMAND", default="ssh", help="ssh with options of yours (ssh)")
+    add("--ssh", metavar="COMMAND", default="ssh", help="ssh, with your own options (ssh)")
     add("--connect-timeout", metavar="SECONDS", type=int, default=10,
         help="how long ssh tries to reach a host (10)")
-    add("--bin", metavar="FOLDER", help="where fi_mesh lies on the hosts, if not in PATH")
+    add("--bin", metavar="FOLDER", help="where fi_mesh is on the hosts, if not in PATH")
     if command != "down":
         add("--ports", metavar="LIST", action="append", default=[],
             help="the NICs that end cables: p0,p1 on all hosts, or HOST=p0,p1")
@@ -69,7 +69,7 @@ def options_of(command, arguments):
     if command == "up":
         add("--range", metavar="ADDR/N", help="as of `fi_mesh plan`")
         add("--mtu", metavar="BYTES", type=int, help="of all cables (9000; IPoIB 2044)")
-        add("--partial", action="store_true", help="configure what works, in spite of faults")
+        add("--partial", action="store_true", help="configure what works despite faults")
         add("--master-port", metavar="PORT", type=int, default=29500,
             help="where the ranks of fabric_pingpong and NCCL meet (29500)")
         add("--install", metavar="PACKAGE", help="a .deb or .rpm to install on all hosts first")
@@ -115,7 +115,7 @@ class Command:
         if self.options.dry_run:
             return False
         if not sys.stdin.isatty():
-            raise Failure("%s Standard input is no terminal: use --yes or --dry-run." % question)
+            raise Failure("%s Standard input is not a terminal: use --yes or --dry-run." % question)
         print("%s [y/N] " % question, end="", flush=True)
         return sys.stdin.readline().strip().lower() in ("y", "yes")
 
@@ -232,7 +232,7 @@ def transaction_run(command, transaction):
     try:
         return transaction.run()
     except KeyboardInterrupt:
-        print("fi_mesh %s: hosts that have begun take the change back by themselves within %d s" %
+        print("fi_mesh %s: hosts that have begun will revert the change themselves within %d s" %
               (command.name, max(0, began + transaction.seconds - time.monotonic())),
               file=sys.stderr)
         raise
@@ -247,15 +247,15 @@ def transaction_failed(command, transaction):
         print("fi_mesh %s: the change stays on %s: repeat the command" %
               (command.name, ", ".join(node.name for node in transaction.kept)), file=sys.stderr)
     else:
-        print("fi_mesh %s: the change was taken back on all nodes" % command.name,
+        print("fi_mesh %s: the change was reverted on all nodes" % command.name,
               file=sys.stderr)
     if not transaction.unreachable:
         return
-    print("fi_mesh %s: %s: the node takes its change back by itself after %d s; waiting for it" %
+    print("fi_mesh %s: %s: the node reverts its change itself after %d s; waiting for it" %
           (command.name, ", ".join(n.name for n in transaction.unreachable),
            transaction.seconds), file=sys.stderr)
     for node in transaction.await_return(command.say):
-        print("fi_mesh %s: %s does not answer: look at it at its console" %
+        print("fi_mesh %s: %s does not answer: look at its console" %
               (command.name, node.name), file=sys.stderr)
 
 
@@ -340,7 +340,7 @@ def nodes_look(command):
     undone = [node for node, was in zip(command.nodes, on_all(command.nodes, look.leftover_undo))
               if was]
     for node in undone:
-        command.say("%s: a change that was not finished is taken back" % node.name)
+        command.say("%s: an unfinished change is reverted" % node.name)
     if undone:
         look.look_at_all(command.nodes)
 
@@ -369,11 +369,11 @@ def down(command):
     for node in command.nodes:
         command.say("%s: %s" % (node.name, ", ".join(node.files) or
                                 ("addresses of " + ", ".join(sorted(node.own_ports))
-                                 if node.own_ports else "nothing to take back")))
+                                 if node.own_ports else "nothing to undo")))
     command.document.nodes(command.nodes)
     if not nodes or command.options.dry_run:
         return 0
-    if not command.ask("Take this back?"):
+    if not command.ask("Undo this?"):
         return 1
     transaction = apply.Transaction(nodes, command.options.rollback_after)
     if transaction_run(command, transaction):

@@ -148,7 +148,7 @@ def document(node, what, output, rule):
             found = json.loads(output, parse_int=integer, parse_float=real,
                                parse_constant=constant)
         except json.JSONDecodeError:
-            raise ValueError("this is not JSON") from None
+            raise ValueError("this is not valid JSON") from None
         except RecursionError:
             raise ValueError("it is nested deeper than %d" % DEPTH_MAX) from None
         return rule(texts_clean(found))

@@ -79,7 +79,7 @@ class Transaction:
         done = node.run(commands, as_root=True, timeout=self.seconds + 75,
                         note="(applies the change with %s; %s/node.sh)" % (node.tool, STATE))
         said = done.out.strip().splitlines()[-1:] or [""]
-        if done.status == 0 and said[0] in ("applied", "nothing to take back"):
+        if done.status == 0 and said[0] in ("applied", "nothing to undo"):
             return said[0]
         if done.status == 255:
             self.unreachable.append(node)

@@ -142,7 +142,7 @@ wanted() {
 	[ -e "$S/next/want" ] || return 0
 	while read -r port mtu address; do
 		if [ "$(mtu_of "$port")" != "$mtu" ]; then
-			say "$port has MTU $(mtu_of "$port"), not $mtu"
+			say "$port has MTU $(mtu_of "$port" | grep . || echo unknown), not $mtu"
 			return 1
 		fi
 		case " $(addresses_of "$port" | tr '\n' ' ') " in
@@ -150,7 +150,7 @@ wanted() {
 		*) say "$port has no address $address"; return 1 ;;
 		esac
 		[ "$(addresses_of "$port" | grep -vc '^169\.254\.')" = 1 ] ||
-			{ say "$port has other addresses, too: another file has them"; return 1; }
+			{ say "$port also has other addresses, from another file"; return 1; }
 	done <"$S/next/want"
 }
 
@@ -286,7 +286,7 @@ work() {
 		[ -e "$S/cancelled" ] || say "not confirmed within $1 s" >"$S/reason"
 	fi
 	change_undo
-	say "taken back: $(cat "$S/reason" 2>/dev/null)" >"$S/result"
+	say "reverted: $(cat "$S/reason" 2>/dev/null)" >"$S/result"
 	finish
 }
 
@@ -329,7 +329,7 @@ begin() {
 	mkdir -p "$S" && chmod 700 "$S" || exit 1
 	rm -f "$S/result" "$S/reason"
 	[ "$1" = apply ] || {
-		[ -e "$S/files" ] || { say "nothing to take back"; rm -rf "$S"; exit 0; }
+		[ -e "$S/files" ] || { say "nothing to undo"; rm -rf "$S"; exit 0; }
 		down_prepare
 	}
 	echo "$1" >"$S/kind"
@@ -342,7 +342,7 @@ begin() {
 		sleep 0.25
 		tries=$((tries - 1))
 	done
-	cat "$S/result" 2>/dev/null || say "the change does not end"
+	cat "$S/result" 2>/dev/null || say "the change did not end"
 	grep -qx applied "$S/result" 2>/dev/null || { tail -n 3 "$S/log" >&2; exit 1; }
 }
 

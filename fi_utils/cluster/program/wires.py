@@ -124,7 +124,7 @@ def port_faults(nodes, heard, strangers, wires):
                             "there? or name the cables: --cables FILE")
             else:
                 yield Fault("silent", "fail", "%s has a link, and no node answers there: the cable "
-                            "leads elsewhere, or a firewall drops ICMPv6" % text,
+                            "goes elsewhere, or a firewall drops ICMPv6" % text,
                             "follow the cable; or name the cables: --cables FILE")
 
 
@@ -148,7 +148,7 @@ def cable_faults(nodes, wires):
         if speed < best:
             yield Fault("slow", "warn", "%s: %s, and other cables of this mesh have %s" %
                         (cable_text(cable), speed_text(speed), speed_text(best)),
-                        "reseat the cable; exchange it with another one to see what is at fault")
+                        "reseat the cable; swap it with another one to see which part is faulty")
     for hears, other in wires.half:
         if not nodes[other[0]].nics[other[1]].link_local():
             yield Fault("half", "fail", "%s has no link-local IPv6 address, and %s has one" %
