@@ -174,7 +174,7 @@ int comm_register_scratch(const struct comm *comm, void *memory, size_t bytes, c
 		return 0;
 	comm_describe(comm, name, sizeof(name));
 	snprintf(error, COMM_ERROR_MAX,
-		 "regMr() or deregMr() of other memory beside the data of %s returned %s", name,
+		 "regMr() or deregMr() of other memory besides the data of %s returned %s", name,
 		 adapter_result_text(result));
 	return -EIO;
 }

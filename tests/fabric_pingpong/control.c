@@ -52,7 +52,7 @@ static void end(struct control *c, int status, const char *why)
 	c->ended = true;
 	c->status = status;
 	if (why)
-		fprintf(stderr, "fabric_pingpong: rank %d ends: %s\n", c->options->rank, why);
+		fprintf(stderr, "fabric_pingpong: rank %d is exiting: %s\n", c->options->rank, why);
 }
 
 /* "host=a\nhost=b\n" and then options; the names stay in the text. */
@@ -82,7 +82,7 @@ static void on_welcome(struct control *c, const struct frame *frame)
 	free(c->welcome);
 	c->welcome = strdup((const char *)frame->body);
 	if (!c->welcome || take_hosts(c, &shared) || options_apply_shared(c->options, shared)) {
-		end(c, 1, "what rank 0 says is not understood; is it another version?");
+		end(c, 1, "cannot parse the answer of rank 0: is it another version?");
 		return;
 	}
 	c->worker.options = c->options;
@@ -90,7 +90,7 @@ static void on_welcome(struct control *c, const struct frame *frame)
 	c->worker.inbox = &c->inbox;
 	c->worker.outbox = &c->outbox;
 	if (worker_start(&c->worker))
-		end(c, 1, "no thread can be started");
+		end(c, 1, "cannot start a thread");
 	else
 		c->worker_running = true;
 }
@@ -328,7 +328,8 @@ static int load_plugin(struct control *c)
 			     error);
 
 	if (rc)
-		fprintf(stderr, "fabric_pingpong: rank %d ends: %s\n", c->options->rank, error);
+		fprintf(stderr, "fabric_pingpong: rank %d is exiting: %s\n", c->options->rank,
+			error);
 	return rc;
 }
 

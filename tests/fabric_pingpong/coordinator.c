@@ -286,7 +286,7 @@ static void tick_gather(struct coordinator *c)
 	if (c->state != COORDINATOR_GATHER || now_ns() < c->gather_deadline_ns)
 		return;
 	used = snprintf(words, sizeof(words),
-			"these ranks did not come within %u s:", c->options->rendezvous_s);
+			"these ranks did not connect within %u s:", c->options->rendezvous_s);
 	for (int rank = 0; rank < c->options->world; rank++)
 		if (!c->hosts[rank])
 			used += snprintf(words + used, sizeof(words) - (size_t)used, " %d", rank);

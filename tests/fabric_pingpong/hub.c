@@ -91,7 +91,7 @@ static void lose(struct hub *hub, int rank, const char *why)
 static const char *refusal(const struct hub *hub, const struct frame *hello)
 {
 	if (hello->size < 8 || hello->size > 8 + HOST_MAX)
-		return "a message that is not understood";
+		return "a message that cannot be parsed";
 	if (frame_get_u32(hello->body) != FRAME_VERSION)
 		return "another version of fabric_pingpong";
 	if (frame_get_u32(hello->body + 4) != (uint32_t)hub->world)
@@ -99,7 +99,7 @@ static const char *refusal(const struct hub *hub, const struct frame *hello)
 	if (hello->from >= hub->world)
 		return "a rank outside WORLD_SIZE";
 	if (hub->joined[hello->from])
-		return "a rank that another process has already";
+		return "a rank that another process already has";
 	return NULL;
 }
 
@@ -176,7 +176,7 @@ static void pass_on(struct hub *hub, int rank, const struct frame *frame)
 	else if (frame->to < hub->world && frame->type >= FRAME_HANDLES)
 		hub_send(hub, frame->to, frame);
 	else
-		lose(hub, rank, "sent a message that is not understood");
+		lose(hub, rank, "sent a message that cannot be parsed");
 }
 
 static void read_rank(struct hub *hub, int rank)
@@ -195,7 +195,7 @@ static void read_rank(struct hub *hub, int rank)
 			return;
 	}
 	if (rc)
-		lose(hub, rank, "sent bytes that are not understood");
+		lose(hub, rank, "sent bytes that cannot be parsed");
 	else if (ended)
 		lose(hub, rank, "its process ended or its connection broke");
 	else if (now_ns() - link->heard_ns > hub->silence_ns)

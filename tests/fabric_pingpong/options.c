@@ -101,7 +101,7 @@ static int take_seconds(const struct option_row *row, const char *text, void *ar
 static const struct option_row rows[] = {
 	{"plugin", 'p', "PATH",
 	 "the plugin; a name without '/' is looked up by the\n"
-	 "loader. Default: libnccl-net-mesh.so beside this\n"
+	 "loader. Default: libnccl-net-mesh.so next to this\n"
 	 "program, in ../lib or ../lib64, then by the loader",
 	 OPTION_TEXT(struct options, plugin)},
 	{"abi", 0, "N",
@@ -186,7 +186,7 @@ static const struct option_table table = {
 	.usage = usage,
 	.notes = "\nThe manual page, fabric_pingpong(1), has what is checked, what the figures\n"
 		 "are, and what is read from the environment. Exit status: 0 if all was right, 1,\n"
-		 "or 2 for wrong use.\n",
+		 "or 2 for a usage error.\n",
 	.rows = rows,
 };
 

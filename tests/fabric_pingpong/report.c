@@ -70,7 +70,7 @@ bool report_merge(json_t *report, size_t index, const char *text)
 	bool finished = json_is_true(json_object_get(part, "finished"));
 
 	if (!json_is_object(part)) {
-		report_error(report, (long)index, "a rank sent a result that is not understood");
+		report_error(report, (long)index, "a rank sent a result that cannot be parsed");
 		json_decref(part);
 		return false;
 	}

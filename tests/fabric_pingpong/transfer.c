@@ -263,7 +263,7 @@ static int judge_surroundings(struct comm *comm)
 	if (pattern_untouched(message + size, capacity - size + PATTERN_GUARD, &offset))
 		return 0;
 	snprintf(words, sizeof(words),
-		 "the byte %zu behind the end of the message was overwritten (posted were %zu "
+		 "the byte %zu after the end of the message was overwritten (posted were %zu "
 		 "bytes)",
 		 offset + 1, capacity);
 	return message_failed(comm, comm->done, words);

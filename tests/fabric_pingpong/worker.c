@@ -166,7 +166,7 @@ static void move_data(struct batch *batch)
 	if (!any_in(batch, SESSION_DATA, SESSION_DATA))
 		return;
 	if (pthread_create(&thread, NULL, progress_main, batch)) {
-		fail_all(batch, "the progress thread cannot be started");
+		fail_all(batch, "cannot start the progress thread");
 		return;
 	}
 	wait_beside(batch, thread);

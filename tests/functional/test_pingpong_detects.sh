@@ -166,7 +166,7 @@ test_good_plugin() {
 test_wrong_data() {
 	fault flip 'message [0-9]+ of .*only the byte at offset [0-9]+ is wrong'
 	fault lost-bytes 'nothing was written there'
-	fault scribble 'behind the end of the message was overwritten'
+	fault scribble 'after the end of the message was overwritten'
 	fault wrong-size 'reported a size of [0-9]+ bytes instead of'
 	fault change-sent 'changed the send buffer'
 	# Until the measured streams, 653 messages were sent or received, some checked in full. Half
@@ -246,7 +246,7 @@ test_rendezvous() {
 	start_local 0
 	start_rank 0 2 --rendezvous-timeout 1 --json
 	end_local
-	expect_fail "a rank does not come" 'these ranks did not come within 1 s: 1'
+	expect_fail "a rank does not come" 'these ranks did not connect within 1 s: 1'
 	json "a document without a second rank" 'd["ok"] is False'
 	start_local 0
 	start_rank 1 2 --rendezvous-timeout 1
