@@ -112,7 +112,7 @@ test_foreign() {
 	said=$(inside env NCCL_NET_PLUGIN=none "$FI_MESH" enable) || fail "$said"
 	[[ $said == *"But the environment has NCCL_NET_PLUGIN=none"* ]] || fail "$said"
 	said=$(inside env NCCL_NET_PLUGIN=none "$FI_MESH" check --only environment 2>&1)
-	[[ $said == *"is not used: the environment takes precedence"* ]] || fail "$said"
+	[[ $said == *"/nccl.conf is not used: the environment takes precedence"* ]] || fail "$said"
 	inside "$FI_MESH" disable >/dev/null || fail disable
 	holds "$ETC/nccl.conf" $'A=1\n'
 	chattr +i "$ETC/nccl.conf" 2>/dev/null || { note "foreign lines"; return; }

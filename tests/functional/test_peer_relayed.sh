@@ -145,7 +145,7 @@ relaying_is_off() {
 	serves c NCCL_MESH_RELAY=off
 	check "$C" "${QUICK[@]}"
 	((STATUS == 1)) || fail "status $STATUS: $(cat "$OUT/out")"
-	says "node c cannot be reached over relays: it does not join the mesh (on node c: " \
+	says "cannot be reached over relays: it does not join the mesh (on node c: NCCL_MESH" \
 		"seen: the route: a ab - ba b: tcp, 10 Gb/s; b bc - cb c: tcp, 10 Gb/s"
 	end_serving c
 	serves c
