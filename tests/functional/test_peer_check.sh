@@ -139,7 +139,7 @@ link_local_mesh() {
 	for node in x y z; do on "$node" "$MESH" nics --json >"$reports/$node.json"; done
 	"$MESH" topo "$reports" >"$WORK/out" 2>"$WORK/err" ||
 		fail "topo refuses the reports: $(cat "$WORK/err")"
-	expect "mesh: 3 nodes, 0 cables" "not known: link-local addresses do not tell"
+	expect "mesh: 3 nodes, 0 cables" "not known: link-local addresses do not show"
 }
 
 # two_checks: at once; what they print is in $WORK/first and $WORK/second. Status 0: both are well.
