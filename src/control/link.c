@@ -75,16 +75,15 @@ static void want(struct mesh_link *link, uint64_t until_ms, uint64_t now_ms)
 		link->wanted_until_ms = until_ms;
 }
 
-void mesh_link_want(struct mesh_peer *peer, uint64_t until_ms)
+void mesh_link_want(struct mesh_peer *peer, uint64_t until_ms, bool writes)
 {
-	if (peer->link)
-		want(peer->link, until_ms, mesh_clock_ms());
-}
+	struct mesh_link *link = peer->link;
 
-void mesh_link_writes_want(struct mesh_peer *peer, uint64_t until_ms)
-{
-	if (peer->link && peer->link->writes_until_ms < until_ms)
-		peer->link->writes_until_ms = until_ms;
+	if (!link)
+		return;
+	want(link, until_ms, mesh_clock_ms());
+	if (writes && link->writes_until_ms < until_ms)
+		link->writes_until_ms = until_ms;
 }
 
 /* Looks at it then, or before. */

@@ -76,13 +76,13 @@ bool mesh_link_join(struct mesh_peer *peer);
 MESH_HOLDS(process)
 void mesh_link_leave(struct mesh_peer *peer);
 
-/** Watches the peer's link from now on until @until_ms, because the caller waits for it. */
+/**
+ * Watches the peer's link from now on until @until_ms, because the caller waits for it.
+ *
+ * @writes: it sends: until then the link also is dead if RDMA writes get no answer
+ */
 MESH_HOLDS(process)
-void mesh_link_want(struct mesh_peer *peer, uint64_t until_ms);
-
-/** The same for a sender: until then the link also is dead if RDMA writes get no answer. */
-MESH_HOLDS(process)
-void mesh_link_writes_want(struct mesh_peer *peer, uint64_t until_ms);
+void mesh_link_want(struct mesh_peer *peer, uint64_t until_ms, bool writes);
 
 /** A frame was sent: the link is watched if the frame is not acknowledged soon. */
 MESH_HOLDS(process)

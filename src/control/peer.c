@@ -238,16 +238,6 @@ bool mesh_peer_is_fencing(const struct mesh_peer *peer)
 			       mesh_endpoint_is_closing(peer->domain));
 }
 
-void mesh_peer_fence_end(struct mesh_peer *peer)
-{
-	mesh_process_assert_locked(peer->process);
-	if (!peer->fence)
-		return;
-	mesh_fence_abandon(peer->fence);
-	free(peer->fence);
-	peer->fence = NULL;
-}
-
 void mesh_peer_users_notify(struct mesh_peer *peer)
 {
 	struct mesh_peer_user *user;

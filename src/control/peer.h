@@ -328,10 +328,6 @@ bool mesh_peer_fence(struct mesh_peer *peer);
 MESH_HOLDS(process)
 bool mesh_peer_is_fencing(const struct mesh_peer *peer);
 
-/** The peer is freed: what is in progress goes on without it. Takes domain->lock. */
-MESH_HOLDS(process)
-void mesh_peer_fence_end(struct mesh_peer *peer);
-
 /** Notifies all users of a lost peer, also again. Takes domain->lock. */
 MESH_HOLDS(process)
 void mesh_peer_users_notify(struct mesh_peer *peer);

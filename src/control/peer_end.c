@@ -314,28 +314,6 @@ void mesh_link_lose(struct mesh_peer *peer, const char *reason, enum mesh_refusa
 	}
 }
 
-/* True if @refuse names the link of @peer as it is now; it may have been lost and come back. */
-MESH_HOLDS(process)
-static bool is_named(const struct mesh_peer *peer, const struct mesh_frame_refuse *refuse)
-{
-	return mesh_link_name(peer->address.nic, (uint8_t)peer->domain->dev,
-			      (uint8_t)peer->domain->lane) == refuse->detail &&
-	       peer->remote_id == refuse->peer_id;
-}
-
-void mesh_link_given_up(struct mesh_peer *peer, const struct mesh_frame_refuse *refuse)
-{
-	struct mesh_peer *other = NULL;
-
-	mesh_process_assert_locked(peer->process);
-	while ((other = mesh_peer_of_process(peer, other))) {
-		if (other->link && (refuse->detail ? is_named(other, refuse) : other == peer))
-			break;
-	}
-	if (other)
-		mesh_link_lose(other, mesh_refusal_text((enum mesh_refusal)refuse->refusal), 0);
-}
-
 /* Writes why nothing answers on a link into @why (MESH_PEER_REASON_MAX / 2 bytes). */
 MESH_HOLDS(process)
 static void silence_explain(const struct mesh_link *link, char *why)

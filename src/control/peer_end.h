@@ -82,13 +82,6 @@ void mesh_peer_greeting_drop(struct mesh_peer *peer);
 MESH_HOLDS(process)
 void mesh_link_lose(struct mesh_peer *peer, const char *reason, enum mesh_refusal refusal);
 
-/**
- * Loses a link that the other process has given up: the one that @refuse names or, if it names
- * none, the one that the frame came over. A frame about an earlier life of the link has no effect.
- */
-MESH_HOLDS(process)
-void mesh_link_given_up(struct mesh_peer *peer, const struct mesh_frame_refuse *refuse);
-
 /** Loses the peer's link, which has a verdict. */
 MESH_HOLDS(process)
 void mesh_link_dead_lose(struct mesh_peer *peer);

@@ -366,6 +366,32 @@ static bool is_about_a_link(const struct mesh_frame_refuse *refuse)
 	       refuse->refusal == MESH_REFUSAL_NO_WRITES || refuse->refusal == MESH_REFUSAL_BROKEN;
 }
 
+/* True if @refuse names the link of @peer as it is now; it may have been lost and come back. */
+MESH_HOLDS(process)
+static bool is_named(const struct mesh_peer *peer, const struct mesh_frame_refuse *refuse)
+{
+	return mesh_link_name(peer->address.nic, (uint8_t)peer->domain->dev,
+			      (uint8_t)peer->domain->lane) == refuse->detail &&
+	       peer->remote_id == refuse->peer_id;
+}
+
+/*
+ * Loses a link that the other process has given up: the one that @refuse names or, if it names
+ * none, the one that the frame came over. A frame about an earlier life of the link has no effect.
+ */
+MESH_HOLDS(process)
+static void link_given_up(struct mesh_peer *peer, const struct mesh_frame_refuse *refuse)
+{
+	struct mesh_peer *other = NULL;
+
+	while ((other = mesh_peer_of_process(peer, other))) {
+		if (other->link && (refuse->detail ? is_named(other, refuse) : other == peer))
+			break;
+	}
+	if (other)
+		mesh_link_lose(other, mesh_refusal_text((enum mesh_refusal)refuse->refusal), 0);
+}
+
 MESH_HOLDS(process)
 static void refuse_handle(struct mesh_peer *peer, const struct mesh_frame_refuse *refuse)
 {
@@ -373,7 +399,7 @@ static void refuse_handle(struct mesh_peer *peer, const struct mesh_frame_refuse
 	if ((peer->state == MESH_PEER_UP ||
 	     (peer->state == MESH_PEER_GREETING && refuse->detail)) &&
 	    is_about_a_link(refuse)) {
-		mesh_link_given_up(peer, refuse);
+		link_given_up(peer, refuse);
 		return;
 	}
 	if (peer->state == MESH_PEER_GREETING && is_about_a_link(refuse)) {

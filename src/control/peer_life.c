@@ -24,6 +24,7 @@
 #include "control/peer_send.h"
 #include "fabric/poll.h"
 #include "fabric/endpoint.h"
+#include "fabric/fence.h"
 #include "nic/rdma_port.h"
 #include "system/tcp_look.h"
 
@@ -322,7 +323,9 @@ void mesh_peer_free(struct mesh_peer *peer)
 	peer->process->num_strangers -= mesh_peer_is_stranger(peer);
 	mesh_peer_process_set(peer, 0);
 	mesh_engine_unwatch(&peer->process->engine, &peer->watch);
-	mesh_peer_fence_end(peer);
+	if (peer->fence)
+		mesh_fence_abandon(peer->fence); /* it goes on without the peer */
+	free(peer->fence);
 	mesh_remote_close(peer->domain, peer->remote);
 	LIST_REMOVE(peer, entry);
 	free(peer->out);

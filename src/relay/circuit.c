@@ -266,7 +266,8 @@ void mesh_circuits_domains_learn(struct mesh_relay *relay)
 		if (domains >> i & 1)
 			mesh_readiness_open(process->domains[i]); /* without it, it is polled */
 	}
-	mesh_relay_domains_set(relay, domains);
+	if (atomic_exchange(&relay->thread.domains, domains) != domains)
+		mesh_relay_thread_wake(&relay->thread);
 }
 
 static void passing_free(struct mesh_circuit_side *side)

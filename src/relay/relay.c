@@ -212,12 +212,6 @@ void mesh_relay_thread_wake(struct mesh_relay_thread *thread)
 		return;
 }
 
-void mesh_relay_domains_set(struct mesh_relay *relay, uint32_t domains)
-{
-	if (atomic_exchange(&relay->thread.domains, domains) != domains)
-		mesh_relay_thread_wake(&relay->thread);
-}
-
 /* ---- the relay ------------------------------------------------------------------------------- */
 
 int mesh_relay_open(struct mesh_process *process, uint64_t job)
@@ -296,12 +290,6 @@ bool mesh_relay_is_silent(const struct mesh_relay_question *question,
 {
 	return question->asked_ms && mesh_clock_elapsed_ms(question->asked_ms, now_ms) >=
 					     mesh_link_resumed_limit_ms(process);
-}
-
-bool mesh_relay_is_used(const struct mesh_process *process)
-{
-	mesh_process_assert_locked(process);
-	return process->relay && !LIST_EMPTY(&process->relay->circuits);
 }
 
 bool mesh_relay_admits(const struct mesh_process *process, const struct mesh_frame_hello *hello)

@@ -45,7 +45,7 @@ struct mesh_relay_thread {
 	bool running;
 	int wake_fd; /* eventfd; -1 until the thread is started */
 	_Atomic(bool) stop;
-	_Atomic(uint32_t) domains;  /* a bit for each main domain that has a circuit */
+	_Atomic(uint32_t) domains;  /* a bit for each main domain that has a circuit; 0: sleeps */
 	_Atomic(uint64_t) moved;    /* counts what circuits forward */
 	_Atomic(uint64_t) messages; /* those of it that are small messages of NCCL */
 	_Atomic(bool) sleeps;	    /* what is forwarded now needs wake_fd */
@@ -80,10 +80,6 @@ void mesh_relay_close(struct mesh_process *process);
 /** Has circuits that are broken, or at their end, looked at. Any lock may be held. */
 void mesh_relay_wake(struct mesh_relay *relay);
 
-/** True while circuits lead through this process. process->lock held. */
-MESH_HOLDS(process)
-bool mesh_relay_is_used(const struct mesh_process *process);
-
 /** True if a HELLO asks for this process as a relay, and it relays. process->lock held. */
 MESH_HOLDS(process)
 bool mesh_relay_admits(const struct mesh_process *process, const struct mesh_frame_hello *hello);
@@ -112,9 +108,6 @@ bool mesh_relay_is_silent(const struct mesh_relay_question *question,
 
 /** Starts the thread if it does not run. Returns 0 or a negative errno after a WARN line. */
 int mesh_relay_thread_start(struct mesh_relay *relay);
-
-/** Sets what the thread polls: bit N for process->domains[N]; without any it sleeps. */
-void mesh_relay_domains_set(struct mesh_relay *relay, uint32_t domains);
 
 /** Ends the thread's sleep. Any lock may be held. */
 void mesh_relay_thread_wake(struct mesh_relay_thread *thread);

@@ -225,7 +225,7 @@ static void links_lose(struct mesh_process *process, const struct mesh_domain *d
 	mesh_circuits_carrier_lost(process, domain);
 	LIST_FOREACH(link, &process->links, entry) {
 		if (link->domain == domain)
-			mesh_link_want(LIST_FIRST(&link->peers), until_ms);
+			mesh_link_want(LIST_FIRST(&link->peers), until_ms, false);
 	}
 }
 

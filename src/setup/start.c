@@ -448,7 +448,7 @@ static void relay_await(struct mesh_process *process)
 
 	do {
 		mesh_process_lock(process);
-		used = mesh_relay_is_used(process);
+		used = process->relay && !LIST_EMPTY(&process->relay->circuits);
 		mesh_process_unlock(process);
 		if (used)
 			nanosleep(&pause, NULL);

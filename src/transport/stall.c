@@ -99,15 +99,10 @@ static void relays_look(struct mesh_comm *comm, uint64_t now_ms)
 MESH_HOLDS(process)
 static void links_want(struct mesh_comm *comm, uint64_t until_ms)
 {
-	struct mesh_peer *peer;
 	int i;
 
-	for (i = 0; i < comm->num_paths; i++) {
-		peer = comm->paths[i].peer;
-		mesh_link_want(peer, until_ms);
-		if (comm->sending)
-			mesh_link_writes_want(peer, until_ms);
-	}
+	for (i = 0; i < comm->num_paths; i++)
+		mesh_link_want(comm->paths[i].peer, until_ms, comm->sending);
 }
 
 /* True if it is time to send ASK about *seq. process->lock held. */
