@@ -31,8 +31,8 @@ static bool path_misses(struct mesh_peer_user *user)
 
 	mesh_comm_lock(comm);
 	/*
-	 * One that waits for accept() does not count: strangers can cause any number of these. After
-	 * the peer's end, what NCCL has posted may still be missing.
+	 * One that waits for accept() does not count: strangers can cause any number of these.
+	 * After the peer's end, what NCCL has posted may still be missing.
 	 */
 	misses = comm->use < MESH_COMM_WAITS && !comm->closing &&
 		 (!mesh_comm_peer_is_over(comm) ||
