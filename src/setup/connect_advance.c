@@ -128,8 +128,8 @@ static int relay_begin(struct mesh_connect *connect)
 }
 
 /*
- * @ret: of the beginning of a try. While no NIC of ours has a carrier for it, relays may help. Where
- * no candidate is left, no_path() follows.
+ * @ret: of the beginning of a try. While no NIC of ours has a carrier for it, relays may help.
+ * Where no candidate is left, no_path() follows.
  */
 MESH_HOLDS(process)
 static void try_begun(struct mesh_connect *connect, int ret, uint64_t now_ms)
@@ -299,7 +299,7 @@ static void no_path(struct mesh_connect *connect)
 			return; /* for a second at most */
 	}
 	mesh_connect_log_no_path(connect);
-	connect_fail(connect, -ENETUNREACH);
+	connect_fail(connect, connect->unopened ? -ENODEV : -ENETUNREACH);
 }
 
 /* Finds the candidates, which are tried at once unless neighbours are asked first. */
