@@ -113,26 +113,18 @@ const char *mesh_gid_type_text(enum mesh_gid_type type)
 /* IANA's port of RoCE v2. */
 #define ROCE_UDP_PORT 4791
 
-#define REPORT "please report this"
-
 static const struct status {
 	enum mesh_rdma_status status;
 	int error;
 	const char *cause;
 	const char *remedy; /* NULL: check the link, see link_append() */
 } statuses[] = {
-	{MESH_RDMA_LOCAL_LENGTH, -EIO,
-	 "a message did not fit into the receive (local length error)", REPORT},
-	{MESH_RDMA_LOCAL_OPERATION, -EIO, "the NIC refused an operation (local QP operation error)",
-	 REPORT},
 	{MESH_RDMA_LOCAL_PROTECTION, -EFAULT,
 	 "this node's NIC may not access the memory of a message (local protection error)",
 	 "was it freed or unregistered while it was still in use?"},
 	{MESH_RDMA_FLUSHED, -ECONNRESET,
 	 "the RDMA connection had failed before or was closed (work request flushed)",
 	 "the first error, here or on the peer, gives the cause"},
-	{MESH_RDMA_LOCAL_ACCESS, -EFAULT,
-	 "the peer's NIC asked for memory that it may not access (local access error)", REPORT},
 	{MESH_RDMA_REMOTE_REQUEST, -EREMOTEIO,
 	 "the peer's NIC did not understand the operation (remote invalid request)",
 	 "an iWARP NIC cannot take writes with immediate data: for Intel E810 and X722, load irdma "

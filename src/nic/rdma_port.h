@@ -48,11 +48,8 @@ const char *mesh_gid_type_text(enum mesh_gid_type type);
  * passes it on as prov_errno. Values without an entry in the table of explanations are not listed.
  */
 enum mesh_rdma_status {
-	MESH_RDMA_LOCAL_LENGTH = 1,
-	MESH_RDMA_LOCAL_OPERATION = 2,
 	MESH_RDMA_LOCAL_PROTECTION = 4,
 	MESH_RDMA_FLUSHED = 5, /* the connection had failed before, or was closed */
-	MESH_RDMA_LOCAL_ACCESS = 8,
 	MESH_RDMA_REMOTE_REQUEST = 9,
 	MESH_RDMA_REMOTE_ACCESS = 10,
 	MESH_RDMA_REMOTE_OPERATION = 11,

@@ -57,9 +57,9 @@ static int sysfs_load(const char *root, struct mesh_nic_table *table)
 	for (i = 0; i < LOWER_STEPS; i++)
 		lower_paths_take(table->nics, table->num_nics);
 	ret = mesh_sysfs_rdma_load(&sysfs, table->nics, table->num_nics);
-	mesh_sysfs_close(&sysfs);
 	for (i = 0; i < table->num_nics; i++)
-		table->nics[i].numa_node = mesh_sysfs_numa_node(table->nics[i].pci_path);
+		table->nics[i].numa_node = mesh_sysfs_numa_node(&sysfs, table->nics[i].pci_path);
+	mesh_sysfs_close(&sysfs);
 	return ret;
 }
 

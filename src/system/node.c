@@ -66,12 +66,7 @@ struct load {
 
 static struct mesh_nic *nic_find(struct load *load, unsigned int ifindex)
 {
-	int i;
-
-	for (i = 0; i < load->num; i++)
-		if (load->nics[i].ifindex == ifindex)
-			return &load->nics[i];
-	return NULL;
+	return (struct mesh_nic *)mesh_nic_find(load->nics, load->num, ifindex);
 }
 
 /* The NIC @ifindex, added if missing; NULL if memory is short. */

@@ -92,20 +92,26 @@ static int file_open_living(int folder_fd, const char *name, uid_t owner)
 	return -ESRCH;
 }
 
+/* To read it, from its begin on. Returns NULL with errno. */
+static DIR *folder_list(int folder_fd)
+{
+	int fd = openat(folder_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	DIR *folder = fd < 0 ? NULL : fdopendir(fd);
+
+	if (fd >= 0 && !folder)
+		close(fd);
+	return folder;
+}
+
 int mesh_stats_folder_walk(int folder_fd, uid_t owner,
 			   void (*visit)(void *arg, const char *name, int fd), void *arg)
 {
-	int fd = openat(folder_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC), count = 0;
-	struct dirent *entry;
-	DIR *folder;
+	DIR *folder = folder_list(folder_fd);
+	const struct dirent *entry;
+	int count = 0, fd;
 
-	if (fd < 0)
+	if (!folder)
 		return -errno;
-	folder = fdopendir(fd);
-	if (!folder) {
-		close(fd);
-		return -ENOMEM;
-	}
 	while (count < FILES_MAX && (entry = readdir(folder))) {
 		if (!name_is_ours(entry->d_name))
 			continue;
@@ -272,17 +278,12 @@ bool mesh_drain_netdev_is_valid(const char *netdev)
 
 int mesh_drain_marks_read(int folder_fd, struct mesh_drain_marks *marks)
 {
-	int fd = openat(folder_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	DIR *folder = fd < 0 ? NULL : fdopendir(fd);
+	DIR *folder = folder_list(folder_fd);
 	const struct dirent *entry;
 	const char *netdev;
-	int ret = -errno;
 
-	if (!folder) {
-		if (fd >= 0)
-			close(fd);
-		return ret;
-	}
+	if (!folder)
+		return -errno;
 	marks->num = 0;
 	while (marks->num < MESH_DRAIN_MARKS_MAX && (entry = readdir(folder))) {
 		netdev = entry->d_name + strlen(MARK_PREFIX);

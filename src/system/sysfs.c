@@ -34,28 +34,34 @@ void mesh_sysfs_close(struct mesh_sysfs *sysfs)
 	sysfs->fd = -1;
 }
 
-/* Writes a path of PATH_MAX bytes; -ENOENT without a sysfs. */
+/* Opens a file, or with O_PATH whatever is there. Returns its descriptor or a negative errno. */
 __attribute__((format(printf, 3, 0))) static int
-path_make(const struct mesh_sysfs *sysfs, char *path, const char *format, va_list args)
+path_open(const struct mesh_sysfs *sysfs, int flags, const char *format, va_list args)
 {
-	int len = vsnprintf(path, PATH_MAX, format, args);
+	char path[PATH_MAX];
+	int len = vsnprintf(path, sizeof(path), format, args), fd;
 
 	if (len < 0 || len >= PATH_MAX)
 		return -ENAMETOOLONG;
-	return sysfs->fd < 0 ? -ENOENT : 0;
+	if (sysfs->fd < 0)
+		return -ENOENT;
+	fd = openat(sysfs->fd, path, flags | O_CLOEXEC);
+	if (fd < 0)
+		return -errno;
+	return fd;
 }
 
-/* Reads the whole file without its last newline, for which @text needs no room. */
-static int file_read(const struct mesh_sysfs *sysfs, const char *path, char *text, size_t size)
+/* Reads the whole file without its last newline, for which @text needs no room, and closes it. */
+static int file_read(int fd, char *text, size_t size)
 {
-	int fd = openat(sysfs->fd, path, O_RDONLY | O_CLOEXEC), ret;
 	size_t len = 0;
 	ssize_t n;
 	char more;
+	int ret;
 
 	*text = '\0';
 	if (fd < 0)
-		return -errno;
+		return fd;
 	while ((n = read(fd, text + len, size - len)) > 0)
 		len += (size_t)n;
 	ret = n < 0 ? -errno : 0;
@@ -72,42 +78,39 @@ static int file_read(const struct mesh_sysfs *sysfs, const char *path, char *tex
 int mesh_sysfs_read(const struct mesh_sysfs *sysfs, char *text, size_t size, const char *format,
 		    ...)
 {
-	char path[PATH_MAX];
 	va_list args;
-	int ret;
+	int fd;
 
 	va_start(args, format);
-	ret = path_make(sysfs, path, format, args);
+	fd = path_open(sysfs, O_RDONLY, format, args);
 	va_end(args);
-	*text = '\0';
-	return ret ? ret : file_read(sysfs, path, text, size);
+	return file_read(fd, text, size);
 }
 
 int mesh_sysfs_read_number(const struct mesh_sysfs *sysfs, uint64_t max, uint64_t *value,
 			   const char *format, ...)
 {
-	char path[PATH_MAX], text[32];
+	char text[32];
 	va_list args;
 	int ret;
 
 	va_start(args, format);
-	ret = path_make(sysfs, path, format, args);
+	ret = file_read(path_open(sysfs, O_RDONLY, format, args), text, sizeof(text));
 	va_end(args);
-	if (!ret)
-		ret = file_read(sysfs, path, text, sizeof(text));
 	return ret ? ret : mesh_sysfs_number_parse(text, max, value);
 }
 
 bool mesh_sysfs_exists(const struct mesh_sysfs *sysfs, const char *format, ...)
 {
-	char path[PATH_MAX];
 	va_list args;
-	int ret;
+	int fd;
 
 	va_start(args, format);
-	ret = path_make(sysfs, path, format, args);
+	fd = path_open(sysfs, O_PATH, format, args);
 	va_end(args);
-	return !ret && !faccessat(sysfs->fd, path, F_OK, 0);
+	if (fd >= 0)
+		close(fd);
+	return fd >= 0;
 }
 
 static int name_wanted(const struct dirent *entry)
@@ -156,20 +159,14 @@ void mesh_sysfs_pci_path(const struct mesh_sysfs *sysfs, const char *path, char 
 	}
 }
 
-int mesh_sysfs_numa_node(const char *pci_path)
+int mesh_sysfs_numa_node(const struct mesh_sysfs *sysfs, const char *pci_path)
 {
-	char path[PATH_MAX + sizeof("/numa_node")];
-	int node = -1; /* what the kernel writes for a machine without NUMA nodes, too */
-	FILE *file;
+	uint64_t node;
 
-	snprintf(path, sizeof(path), "%s/numa_node", pci_path);
-	file = *pci_path ? fopen(path, "re") : NULL;
-	if (!file)
-		return -1;
-	if (fscanf(file, "%d", &node) != 1)
-		node = -1;
-	fclose(file);
-	return node;
+	/* For a machine without NUMA nodes the kernel writes -1. */
+	return *pci_path && !mesh_sysfs_read_number(sysfs, INT_MAX, &node, "%s/numa_node", pci_path)
+		       ? (int)node
+		       : -1;
 }
 
 /* False if class/net/X is not the interface that netlink reported. */

@@ -70,7 +70,7 @@ void mesh_sysfs_pci_path(const struct mesh_sysfs *sysfs, const char *path, char 
  *
  * @pci_path: as mesh_sysfs_pci_path() gives it, "" for none
  */
-int mesh_sysfs_numa_node(const char *pci_path);
+int mesh_sysfs_numa_node(const struct mesh_sysfs *sysfs, const char *pci_path);
 
 /**
  * Adds to @nic the facts of class/net: pci_path (of a VLAN or bond: ""), speed_mbps,

@@ -179,12 +179,12 @@ TEST(numa_node)
 
 	sysfs_fixture_device(&machine.fixture, device, "pci");
 	snprintf(path, sizeof(path), "%s/devices/%s", machine.fixture.root, device);
-	assert_int_equal(mesh_sysfs_numa_node(path), -1);
-	assert_int_equal(mesh_sysfs_numa_node(""), -1);
+	assert_int_equal(mesh_sysfs_numa_node(&machine.sysfs, path), -1);
+	assert_int_equal(mesh_sysfs_numa_node(&machine.sysfs, ""), -1);
 	sysfs_fixture_file(&machine.fixture, "-1", "devices/%s/numa_node", device);
-	assert_int_equal(mesh_sysfs_numa_node(path), -1);
+	assert_int_equal(mesh_sysfs_numa_node(&machine.sysfs, path), -1);
 	sysfs_fixture_file(&machine.fixture, "1", "devices/%s/numa_node", device);
-	assert_int_equal(mesh_sysfs_numa_node(path), 1);
+	assert_int_equal(mesh_sysfs_numa_node(&machine.sysfs, path), 1);
 }
 
 /* A ConnectX-3 in an M.2 slot; and a link that is down, as the kernel writes it. */
