@@ -14,7 +14,6 @@
 #include "base/retry.h"
 #include "control/controls.h"
 #include "control/peer.h"
-#include "control/peer_end.h"
 #include "control/peer_life.h"
 #include "wire/protocol.h"
 #include "wire/stats.h"

@@ -12,7 +12,7 @@
 #include "base/log.h"
 #include "base/version.h"
 #include "control/link.h"
-#include "control/peer_send.h"
+#include "control/peer_life.h"
 #include "fabric/provider_sockets.h"
 #include "wire/stats.h"
 

@@ -11,7 +11,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
-#include "control/peer_send.h"
+#include "control/peer_life.h"
 #include "fabric/poll.h"
 #include "neighbours/neighbours.h"
 #include "relay/circuit.h"

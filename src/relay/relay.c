@@ -14,7 +14,7 @@
 #include "base/log.h"
 #include "base/threads.h"
 #include "control/link.h"
-#include "control/peer_send.h"
+#include "control/peer_life.h"
 #include "fabric/poll.h"
 #include "neighbours/neighbours.h"
 #include "nic/path_choice.h"

@@ -7,7 +7,7 @@
 #include "base/log.h"
 #include "base/random.h"
 #include "control/peer.h"
-#include "control/peer_send.h"
+#include "control/peer_life.h"
 #include "neighbours/neighbours.h"
 #include "relay/relay.h"
 #include "setup/candidates.h"

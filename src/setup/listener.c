@@ -8,7 +8,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "control/peer.h"
-#include "control/peer_send.h"
+#include "control/peer_life.h"
 #include "nic/nic.h"
 #include "setup/connecting.h"
 #include "setup/listener.h"

@@ -6,12 +6,11 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "base/log.h"
 #include "base/config.h"
+#include "base/log.h"
 #include "base/threads.h"
 #include "control/controls.h"
-#include "control/peer_frames.h"
-#include "control/peer_send.h"
+#include "control/peer_life.h"
 #include "fabric/domain.h"
 #include "fabric/provider.h"
 #include "nic/addr.h"

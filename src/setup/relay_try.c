@@ -16,7 +16,7 @@
 #include "base/clock.h"
 #include "base/retry.h"
 #include "control/peer.h"
-#include "control/peer_send.h"
+#include "control/peer_life.h"
 #include "neighbours/neighbours.h"
 #include "relay/relay.h"
 #include "setup/connecting.h"

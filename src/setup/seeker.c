@@ -22,7 +22,6 @@
 #include "base/random.h"
 #include "control/peer.h"
 #include "control/peer_life.h"
-#include "control/peer_send.h"
 #include "relay/relay.h"
 #include "setup/candidates.h"
 #include "setup/relay_try.h"

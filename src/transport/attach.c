@@ -23,7 +23,7 @@
 #include "base/log.h"
 #include "base/random.h"
 #include "control/peer.h"
-#include "control/peer_send.h"
+#include "control/peer_life.h"
 #include "control/process.h"
 #include "transport/comm_end.h"
 #include "transport/data.h"

@@ -6,7 +6,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "control/link.h"
-#include "control/peer_send.h"
+#include "control/peer_life.h"
 #include "control/process.h"
 #include "nic/addr.h"
 #include "transport/comm.h"

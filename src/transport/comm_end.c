@@ -11,7 +11,7 @@
 #include "base/log.h"
 #include "control/link.h"
 #include "control/peer.h"
-#include "control/peer_end.h"
+#include "control/peer_life.h"
 #include "control/process.h"
 #include "fabric/endpoint.h"
 #include "fabric/fence.h"

@@ -54,7 +54,7 @@ enum mesh_path_tier {
 	MESH_TIER_ROUTED,
 	MESH_TIER_RELAYS,
 	MESH_TIER_RESERVE, /* one NIC is a reserve (setup/candidates.h) */
-	MESH_TIER_DRAINED, /* its link is out of use (control/peer_send.h) */
+	MESH_TIER_DRAINED, /* its link is out of use (control/peer_life.h) */
 };
 
 /* The two NICs that a path connects, for the log and the counters. */

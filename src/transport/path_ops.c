@@ -12,7 +12,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/random.h"
-#include "control/peer_send.h"
+#include "control/peer_life.h"
 #include "control/process.h"
 #include "system/tcp_look.h"
 #include "transport/comm.h"

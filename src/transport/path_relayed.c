@@ -14,7 +14,7 @@
 #include "base/clock.h"
 #include "base/compiler.h"
 #include "base/log.h"
-#include "control/peer_send.h"
+#include "control/peer_life.h"
 #include "fabric/flow.h"
 #include "fabric/remote.h"
 #include "relay/hop.h"

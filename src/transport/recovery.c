@@ -16,7 +16,6 @@
 
 #include "base/clock.h"
 #include "base/log.h"
-#include "control/peer_end.h"
 #include "control/peer_life.h"
 #include "control/process.h"
 #include "transport/comm.h"

@@ -4,7 +4,7 @@
  *
  * One end of each comm connects: the sending one. It tries the links that its comms have lost, one
  * attempt after the other, until one succeeds. When the new peer is up, it is asked for each comm's
- * path (attach.c). How nothing of the path's earlier life is on the way: control/peer_end.h.
+ * path (attach.c). How nothing of the path's earlier life is on the way: control/peer_life.h.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -17,8 +17,6 @@
 #include "base/retry.h"
 #include "control/link.h"
 #include "control/peer.h"
-#include "control/peer_end.h"
-#include "control/peer_frames.h"
 #include "control/peer_life.h"
 #include "control/process.h"
 #include "fabric/flow.h"

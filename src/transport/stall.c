@@ -24,7 +24,7 @@
 
 #include "base/clock.h"
 #include "control/link.h"
-#include "control/peer_end.h"
+#include "control/peer_life.h"
 #include "relay/relay.h"
 #include "transport/comm_end.h"
 #include "transport/data.h"

@@ -21,7 +21,7 @@
 
 #include "base/clock.h"
 #include "control/link.h"
-#include "control/peer_end.h"
+#include "control/peer_life.h"
 #include "relay/relay.h"
 
 #include "relay_run.h"

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "control/peer_frames.h"
+#include "control/peer_life.h"
 #include "fabric/buffer.h"
 #include "wire/frame.h"
 #include "wire/message.h"

@@ -12,7 +12,6 @@
 #include "base/log.h"
 #include "control/link.h"
 #include "control/peer.h"
-#include "control/peer_end.h"
 #include "control/peer_life.h"
 #include "fabric/fence.h"
 #include "fabric/poll.h"

@@ -6,9 +6,7 @@
 
 #include "control/link.h"
 #include "control/peer.h"
-#include "control/peer_end.h"
 #include "control/peer_life.h"
-#include "control/peer_send.h"
 #include "transport/comm_open.h"
 #include "transport/path_life.h"
 

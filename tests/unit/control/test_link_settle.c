@@ -6,7 +6,6 @@
  */
 #include "control/link.h"
 #include "control/peer.h"
-#include "control/peer_end.h"
 #include "control/peer_life.h"
 
 #include "comm_fixture.h"

@@ -5,7 +5,6 @@
 
 #include "control/peer.h"
 #include "control/peer_life.h"
-#include "control/peer_send.h"
 
 #include "comm_fixture.h"
 

@@ -3,7 +3,7 @@
  * test_fence_fails.c - the provider's connections with a lost peer cannot be cut: the comms into
  * whose memory something late may be written fail, with one WARN, and no other comm does.
  */
-#include "control/peer_end.h"
+#include "control/peer_life.h"
 #include "transport/comm_open.h"
 #include "transport/path_life.h"
 

@@ -2,7 +2,7 @@
 /* test_request.c - requests and registrations: what is refused, and what a failure spares. */
 #include <rdma/fi_errno.h>
 
-#include "control/peer_end.h"
+#include "control/peer_life.h"
 #include "transport/comm_end.h"
 #include "transport/data.h"
 
