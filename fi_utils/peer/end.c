@@ -17,9 +17,9 @@
 #include "wire/handle.h"
 
 #include "common/interrupt.h"
-#include "peer/figures.h"
 #include "peer/end.h"
-#include "transport/comm_open.h"
+#include "peer/figures.h"
+#include "transport/comm_life.h"
 
 /* NCCL has as many slots of this size in flight on one connection (NCCL_BUFFSIZE, NCCL_STEPS). */
 #define MESSAGE_BYTES ((size_t)512 << 10)

@@ -18,7 +18,7 @@
 #include "nccl/plugin.h"
 #include "setup/listener.h"
 #include "setup/net.h"
-#include "transport/comm_open.h"
+#include "transport/comm_life.h"
 #include "transport/data.h"
 
 _Static_assert(MESH_HANDLE_BYTES == NCCL_HANDLE_SIZE, "the handle is NCCL's");

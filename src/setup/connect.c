@@ -10,7 +10,7 @@
 #include "setup/net.h"
 #include "setup/seeker.h"
 #include "setup/setup.h"
-#include "transport/comm_open.h"
+#include "transport/comm_life.h"
 #include "transport/path_life.h"
 #include "wire/protocol.h"
 

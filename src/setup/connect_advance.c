@@ -13,7 +13,7 @@
 #include "setup/candidates.h"
 #include "setup/connecting.h"
 #include "setup/relay_try.h"
-#include "transport/comm_open.h"
+#include "transport/comm_life.h"
 #include "transport/path_life.h"
 
 static const uint8_t connect_may_follow[MESH_CONNECT_STATES] = {

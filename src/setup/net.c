@@ -23,8 +23,7 @@
 #include "system/nic_table.h"
 #include "system/node.h"
 #include "system/tuner_plan.h"
-#include "transport/close.h"
-#include "transport/comm_open.h"
+#include "transport/comm_life.h"
 #include "wire/frame.h"
 #include "wire/protocol.h"
 

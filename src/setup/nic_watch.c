@@ -27,7 +27,7 @@
 #include "system/nic_table.h"
 #include "system/node.h"
 #include "system/stats_file.h"
-#include "transport/comm_open.h"
+#include "transport/comm_life.h"
 #include "transport/path_life.h"
 
 /* From the start of one reading to the next. */

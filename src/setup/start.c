@@ -27,8 +27,7 @@
 #include "setup/seeker.h"
 #include "setup/setup.h"
 #include "system/this_process.h"
-#include "transport/comm_end.h"
-#include "transport/comm_open.h"
+#include "transport/comm_life.h"
 #include "transport/path_life.h"
 
 /* A process that relays ends so much later, at most. */

@@ -25,7 +25,7 @@
 #include "control/peer.h"
 #include "control/peer_life.h"
 #include "control/process.h"
-#include "transport/comm_end.h"
+#include "transport/comm_life.h"
 #include "transport/data.h"
 #include "transport/path_life.h"
 

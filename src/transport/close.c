@@ -26,8 +26,7 @@
 #include "control/process.h"
 #include "fabric/flow.h"
 #include "fabric/poll.h"
-#include "transport/close.h"
-#include "transport/comm_end.h"
+#include "transport/comm_life.h"
 #include "transport/data.h"
 #include "transport/resend.h"
 

@@ -15,7 +15,7 @@
 #include "control/process.h"
 #include "fabric/endpoint.h"
 #include "fabric/fence.h"
-#include "transport/comm_end.h"
+#include "transport/comm_life.h"
 #include "transport/data.h"
 #include "transport/resend.h"
 #include "wire/stats.h"

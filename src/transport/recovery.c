@@ -19,7 +19,7 @@
 #include "control/peer_life.h"
 #include "control/process.h"
 #include "transport/comm.h"
-#include "transport/comm_end.h"
+#include "transport/comm_life.h"
 #include "transport/data.h"
 #include "transport/path_life.h"
 #include "transport/resend.h"

@@ -6,9 +6,9 @@
 
 #include "base/log.h"
 #include "base/threads.h"
-#include "fabric/mr.h"
 #include "control/process.h"
-#include "transport/close.h"
+#include "fabric/mr.h"
+#include "transport/comm_life.h"
 #include "transport/data.h"
 
 /* Makes those that are missing for the first @num paths. */

@@ -10,7 +10,7 @@
 #include "control/process.h"
 #include "neighbours/neighbours.h"
 #include "relay/relay.h"
-#include "transport/comm_end.h"
+#include "transport/comm_life.h"
 #include "transport/path_life.h"
 
 /* Lines about comms that have waited in vain, within MESH_LOG_LIMIT_PERIOD_MS. */

@@ -26,7 +26,7 @@
 #include "control/link.h"
 #include "control/peer_life.h"
 #include "relay/relay.h"
-#include "transport/comm_end.h"
+#include "transport/comm_life.h"
 #include "transport/data.h"
 #include "transport/path_life.h"
 #include "transport/resend.h"

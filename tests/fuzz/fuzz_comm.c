@@ -28,12 +28,11 @@
 #include "control/peer_life.h"
 #include "setup/seeker.h"
 #include "setup/setup.h"
-#include "transport/comm_open.h"
+#include "transport/comm_life.h"
 #include "transport/data.h"
 #include "transport/path_life.h"
 
 #include "comm_run.h"
-#include "transport/comm_end.h"
 
 #define STEPS 256
 #define PORT 999

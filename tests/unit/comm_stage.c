@@ -8,7 +8,7 @@
 
 #include "control/peer.h"
 #include "setup/setup.h"
-#include "transport/comm_open.h"
+#include "transport/comm_life.h"
 #include "transport/data.h"
 #include "wire/stats.h"
 

@@ -11,7 +11,7 @@
 
 #include "setup/listener.h"
 #include "setup/net.h"
-#include "transport/comm_open.h"
+#include "transport/comm_life.h"
 #include "transport/data.h"
 
 #define FAKE_NICS 2

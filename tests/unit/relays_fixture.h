@@ -8,7 +8,7 @@
 
 #include <sys/socket.h>
 
-#include "transport/comm_open.h"
+#include "transport/comm_life.h"
 #include "transport/path_life.h"
 #include "wire/handle.h"
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* transport_pair.c - both ends of a connection in one process, over the loopback interface. */
 #include "base/clock.h"
-#include "setup/net.h"
 #include "setup/listener.h"
-#include "transport/comm_open.h"
+#include "setup/net.h"
+#include "transport/comm_life.h"
 #include "transport/data.h"
 
 #include "transport_pair.h"

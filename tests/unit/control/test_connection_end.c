@@ -7,7 +7,7 @@
 #include "control/link.h"
 #include "control/peer.h"
 #include "control/peer_life.h"
-#include "transport/comm_open.h"
+#include "transport/comm_life.h"
 #include "transport/path_life.h"
 
 #include "comm_fixture.h"

@@ -14,7 +14,7 @@
 #include "comm_inside.h"
 #include "log_capture.h"
 #include "stranger_fixture.h"
-#include "transport/comm_open.h"
+#include "transport/comm_life.h"
 
 #define STRANGERS_MAX 256 /* control.c */
 /* An id that does not exist here. */

@@ -9,7 +9,7 @@
 #include "base/clock.h"
 #include "setup/listener.h"
 #include "setup/net.h"
-#include "transport/comm_open.h"
+#include "transport/comm_life.h"
 #include "transport/data.h"
 
 #include "transport_pair.h"

@@ -20,7 +20,7 @@
 
 #include "log_capture.h"
 #include "simulated_peers.h"
-#include "transport/comm_open.h"
+#include "transport/comm_life.h"
 
 #define COMMS SIMULATED_COMMS_MAX
 #define BLOCK 64 /* peers that are set up and closed together */

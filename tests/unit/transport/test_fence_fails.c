@@ -4,7 +4,7 @@
  * whose memory something late may be written fail, with one WARN, and no other comm does.
  */
 #include "control/peer_life.h"
-#include "transport/comm_open.h"
+#include "transport/comm_life.h"
 #include "transport/path_life.h"
 
 #include "comm_fixture.h"

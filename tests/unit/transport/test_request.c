@@ -3,7 +3,7 @@
 #include <rdma/fi_errno.h>
 
 #include "control/peer_life.h"
-#include "transport/comm_end.h"
+#include "transport/comm_life.h"
 #include "transport/data.h"
 
 #include "comm_fixture.h"

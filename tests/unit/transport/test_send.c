@@ -5,7 +5,7 @@
 #include <rdma/fi_errno.h>
 
 #include "fabric/mr.h"
-#include "transport/comm_open.h"
+#include "transport/comm_life.h"
 
 #include "comm_fixture.h"
 #include "fake_clock.h"

@@ -1,0 +1,234 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * comm_life.h - a comm is made, ends, closes and is freed.
+ */
+#ifndef MESH_TRANSPORT_COMM_LIFE_H
+#define MESH_TRANSPORT_COMM_LIFE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/lock.h"
+#include "control/process.h"
+#include "transport/comm.h"
+
+/* ---- made, closed and freed (comm_open.c) ---------------------------------------------------- */
+
+/*
+ * A sender that has nothing in flight needs only the receiver's word that everything has arrived,
+ * because its process may end. NCCL closes its comms one after the other, so a close does not wait
+ * for that word while the process has other comms, if the receiver's kernel or NIC has acknowledged
+ * every byte: the comm lingers, and the engine frees it. The close of the last comm waits for all
+ * that linger; so do mesh_net_close() and exit(). A process that ends without them loses nothing.
+ *
+ * A receiver lingers as well: its CLOSED may be lost with a link, and the sender's doubt about what
+ * has arrived ends with it.
+ */
+
+/* What a new comm is to be. */
+struct mesh_comm_wish {
+	int num_paths; /* that it will have */
+	uint64_t key;  /* random, the same at both ends */
+	/* Of the listener at the other end; NULL: the comm receives. */
+	const struct mesh_handle *handle;
+	/* The node's name at the other end of relays, through which its paths lead; NULL: none. */
+	const char *relayed_to;
+};
+
+/**
+ * Makes a comm with its first path, through @peer. process->lock held.
+ *
+ * @owner: the mesh_net that closes it
+ *
+ * Returns 0, -ENOMEM, -ENOSPC if the domain has no id left, or another negative errno.
+ */
+MESH_HOLDS(process)
+int mesh_comm_open(const void *owner, struct mesh_peer *peer, const struct mesh_comm_wish *wish,
+		   struct mesh_comm **comm);
+
+/**
+ * Adds the next path, through @peer, a @relay or the process at the other end, whose domain's table
+ * it enters. Returns as mesh_comm_open() does; also -ENOSPC if the comm has all of its paths.
+ */
+MESH_HOLDS(process)
+int mesh_comm_path_add(struct mesh_comm *comm, struct mesh_peer *peer, bool relay);
+
+/** A link of the comm is drained, a NIC has become a reserve, or neither any longer. */
+MESH_HOLDS(process)
+void mesh_comm_tiers_renew(struct mesh_comm *comm);
+
+/** Frees a comm that has no registrations and nothing in flight. process->lock held. */
+MESH_HOLDS(process)
+void mesh_comm_free(struct mesh_comm *comm);
+
+/** Frees the memory of a comm to which nothing refers. */
+void mesh_comm_memory_free(struct mesh_comm *comm);
+
+/**
+ * Closes a send or receive comm. Waits a bounded time for operations in flight; afterwards nothing
+ * reads or writes the memory of its requests. NULL is allowed. No lock held.
+ */
+void mesh_comm_close(struct mesh_comm *comm);
+
+/** A frame of the control connection that is for a comm: CLOSE, ASK, RESUME or HAVE. */
+MESH_HOLDS(process)
+void mesh_comm_frame_handle(struct mesh_peer *peer, const struct mesh_frame *frame);
+
+/** Waits a bounded time until no comm lingers. No lock held. */
+void mesh_comms_linger_await(struct mesh_process *process);
+
+/* ---- the states of its two ends (comm_end.c) ------------------------------------------------- */
+
+/* Also the engine's part of closing: it answers peers that close; and the fence of one comm. */
+
+/** Notes what the peer reports about its end; a late report is ignored. comm->lock held. */
+MESH_HOLDS(comm)
+void mesh_comm_peer_end_learn(struct mesh_comm *comm, enum mesh_end state);
+
+/**
+ * Ends the comm at once, at both ends: no frame is sent, and what was in flight is lost. Logs @why
+ * at INFO only, because the caller logs one line for all of its comms. process->lock held.
+ *
+ * Returns whether NCCL still used it.
+ */
+MESH_HOLDS(process)
+bool mesh_comm_end(struct mesh_comm *comm, int error, const char *why);
+
+/** The peer with which frames about this comm are exchanged. process->lock held. */
+MESH_HOLDS(process)
+static inline struct mesh_peer *mesh_comm_frame_peer(const struct mesh_comm *comm)
+{
+	return mesh_comm_frame_path(comm)->peer;
+}
+
+/**
+ * Takes a step of our end and informs the peer. The engine and NCCL's thread may both call it: the
+ * second call does nothing. process->lock held.
+ */
+MESH_HOLDS(process)
+void mesh_comm_end_step(struct mesh_comm *comm, enum mesh_end state);
+
+/**
+ * Sends the frame about our end once more if a lost path may have dropped it. Without a path it is
+ * sent when there is one. process->lock held.
+ */
+MESH_HOLDS(process)
+void mesh_comm_end_repeat(struct mesh_comm *comm);
+
+/** CLOSE came from the comm's peer. process->lock held. */
+MESH_HOLDS(process)
+void mesh_comm_close_came(struct mesh_comm *comm, const struct mesh_frame_close *frame);
+
+/**
+ * Adds the comm to those whose peer waits for our end, or removes it. Idempotent. process->lock
+ * held.
+ */
+MESH_HOLDS(process)
+void mesh_comm_asked_set(struct mesh_comm *comm, bool asked);
+
+/**
+ * Answers each peer that waits for our end of a comm, if it can be answered, and ends the wait for
+ * what a peer has in flight on a comm that is freed. process->lock held.
+ */
+MESH_HOLDS(process)
+void mesh_comms_asked_tick(struct mesh_process *process, uint64_t now_ms);
+
+/**
+ * How soon mesh_comms_asked_tick() is to be called again, in milliseconds: 0 while a peer waits, -1
+ * if none does. process->lock held.
+ */
+MESH_HOLDS(process)
+int mesh_comms_asked_timeout(struct mesh_process *process, uint64_t now_ms);
+
+/**
+ * Sends CLOSED for a comm that our NCCL never received; the caller frees it next. process->lock
+ * held.
+ */
+MESH_HOLDS(process)
+void mesh_comm_refuse(const struct mesh_comm *comm);
+
+enum mesh_cut_reason {
+	MESH_CUT_SILENT, /* the peer did not answer in time */
+	MESH_CUT_BROKEN, /* the comm has failed, or its peer's end has */
+	MESH_CUT_STUCK,	 /* the peer answers, but nothing moved on the link for too long */
+};
+
+/**
+ * Fences the peer on those paths of the comm that are not at rest: afterwards nothing of it is
+ * written into this process's memory, and the provider has reported what it dropped. Other comms
+ * with that process lose these links, and go on as after any loss. No lock held; on verbs it waits,
+ * for 2.5 s at most.
+ */
+void mesh_comm_cut_off(struct mesh_comm *comm, enum mesh_cut_reason reason);
+
+/**
+ * True if the path needs no fence: a sender has nothing in flight there; at a receiver it was
+ * fenced, or the last relay has reported that it writes nothing more.
+ */
+MESH_HOLDS(process)
+MESH_HOLDS(comm)
+bool mesh_path_is_at_rest(const struct mesh_path *path);
+
+/**
+ * The comm ends, and its paths through relays with it, without a fence, which would cut the link to
+ * the relay: what a sender has in flight ends in the relay's memory, and a receiver asks the last
+ * relay to write nothing more. When that is done, mesh_path_is_at_rest() holds for these paths.
+ * process->lock held; takes domain->lock.
+ *
+ * Returns false if the comm has no such path whose relay may answer.
+ */
+MESH_HOLDS(process)
+bool mesh_comm_circuits_leave(struct mesh_comm *comm);
+
+/* ---- at rest, before NCCL has its memory back (close.c) -------------------------------------- */
+
+/**
+ * Brings the comm to rest: it starts nothing new, the peer has confirmed that, and no operation in
+ * flight touches the memory of its requests. Waits a bounded time; a peer that does not answer is
+ * fenced. No lock held.
+ */
+void mesh_comm_quiesce(struct mesh_comm *comm);
+
+/**
+ * The same for a comm that is freed next, but does not wait for the answer to our CLOSED.
+ *
+ * Returns true if that answer is awaited. Then mesh_comm_close_is_over() decides when the comm can
+ * be freed. No lock held.
+ */
+bool mesh_comm_close_begin(struct mesh_comm *comm);
+
+/** Waits a bounded time for that answer, as a sender. No lock held. */
+void mesh_comm_answer_await(struct mesh_comm *comm);
+
+/**
+ * True if the peer's kernel or NIC has all that was sent on the comm: it arrives, whatever happens
+ * to this process. No lock held.
+ */
+bool mesh_comm_is_delivered(struct mesh_comm *comm);
+
+/**
+ * True if a receiver may end its process, although the sender has not answered: the sender's kernel
+ * has its CLOSED, and all that the provider has sent on every path, such as acknowledgements of
+ * writes. process->lock held.
+ *
+ * @since_ms: when CLOSED was sent last
+ */
+MESH_HOLDS(process)
+bool mesh_comm_closed_is_acknowledged(struct mesh_comm *comm, uint64_t since_ms, uint64_t now_ms);
+
+/**
+ * True if the peer has answered the end of a comm, is lost, or, after one WARN for all of its
+ * comms, has not answered in time. process->lock held.
+ *
+ * @since_ms: when it was to answer
+ */
+MESH_HOLDS(process)
+bool mesh_comm_close_is_over(struct mesh_comm *comm, uint64_t since_ms, uint64_t now_ms);
+
+/** Between two turns of a loop that waits. @turn: counts them from 0 */
+void mesh_close_pause(int turn);
+
+/** The owner of comms is freed: another one at its address does not abort. No lock held. */
+void mesh_abort_forget(struct mesh_process *process, const void *owner);
+
+#endif
