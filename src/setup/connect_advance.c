@@ -269,6 +269,8 @@ static void answer_look(struct mesh_connect *connect)
 {
 	const struct mesh_path *path = &connect->comm->paths[latest(connect)];
 
+	if (connect->comm->error)
+		return; /* it is dropped next: NCCL gets no comm that has failed */
 	if (path->known || connect->comm->use == MESH_COMM_ACCEPTED)
 		connect_accepted(connect);
 	else if (path->refusal && connect->state == MESH_CONNECT_OPEN_SENT)
@@ -279,9 +281,17 @@ static void answer_look(struct mesh_connect *connect)
 
 /* ---- advancing -------------------------------------------------------------------------- */
 
+MESH_HOLDS(process)
+static void no_path_fail(struct mesh_connect *connect)
+{
+	mesh_connect_log_no_path(connect);
+	connect_fail(connect, connect->unopened ? -ENODEV : -ENETUNREACH);
+}
+
 /*
- * There is no candidate. Unless relays may lead there, looks for a route before it fails, so that
- * the message can say over which nodes the cables lead there.
+ * There is no candidate, unless a neighbour has answered since: the handle may have had no room for
+ * its NIC. Where relays may not lead there, looks for a route before it fails, so that the message
+ * can say over which nodes the cables lead there.
  */
 MESH_HOLDS(process)
 static void no_path(struct mesh_connect *connect)
@@ -289,7 +299,9 @@ static void no_path(struct mesh_connect *connect)
 	struct mesh_process *process = connect->net->process;
 	struct mesh_neighbours *neighbours = connect->net->setup->neighbours;
 
-	if (!relay_begin(connect))
+	if (mesh_handle_lacks_nics(&connect->handle) && !connect->unopened)
+		candidates_renew(connect);
+	if (connect->choice.num_candidates || !relay_begin(connect))
 		return;
 	if (neighbours && connect->handle.node_id != process->node_id) {
 		if (!connect->route_asked)
@@ -298,8 +310,7 @@ static void no_path(struct mesh_connect *connect)
 		if (mesh_neighbours_searches(neighbours, connect->handle.node_id))
 			return; /* for a second at most */
 	}
-	mesh_connect_log_no_path(connect);
-	connect_fail(connect, connect->unopened ? -ENODEV : -ENETUNREACH);
+	no_path_fail(connect);
 }
 
 /* Finds the candidates, which are tried at once unless neighbours are asked first. */
@@ -374,8 +385,7 @@ static void relays_try(struct mesh_connect *connect, uint64_t now_ms)
 	if (!connect->relay || mesh_connect_is_up(connect))
 		return;
 	if (is_lonely(connect, now_ms)) {
-		mesh_connect_log_no_path(connect);
-		connect_fail(connect, -ENETUNREACH);
+		no_path_fail(connect);
 		return;
 	}
 	if (!connect->num_dials)
@@ -460,7 +470,7 @@ void mesh_connect_advance(struct mesh_connect *connect, uint64_t now_ms)
 	}
 	if (connect->state == MESH_CONNECT_ASKING)
 		return;
-	if (connect->comm && mesh_comm_has_lost_path(connect->comm)) {
+	if (connect->comm && (connect->comm->error || mesh_comm_has_lost_path(connect->comm))) {
 		if (connect->state == MESH_CONNECT_OPEN_SENT) {
 			relay_refused(connect, MESH_REFUSAL_BROKEN);
 		} else {
