@@ -18,7 +18,7 @@
 #include "neighbours/searching.h"
 #include "nic/graph_routes.h"
 
-/* Room for mesh_neighbours_words(). */
+/* Room for mesh_asking_words(). */
 #define MESH_NEIGHBOURS_WORDS_MAX 400
 
 /* One answer of this node to each question: the speaker's. */

@@ -66,10 +66,9 @@ static void candidates_choose(const struct mesh_process *process,
 	const struct router router = {process, &routes};
 
 	mesh_path_choose(local, num_local, remote, num_remote, hints, choice);
-	if (!strcmp(process->config.routed, "off"))
-		return;
-	mesh_path_choose_routed(local, num_local, remote, num_remote, hints, route_leads, &router,
-				choice);
+	if (strcmp(process->config.routed, "off"))
+		mesh_path_choose_routed(local, num_local, remote, num_remote, hints, route_leads,
+					&router, choice);
 	mesh_routes_close(&routes);
 }
 
@@ -285,21 +284,22 @@ static bool endpoint_of(const struct mesh_neighbour *about, struct mesh_endpoint
 	return endpoint->provider != MESH_PROVIDER_NONE && endpoint->nic < MESH_NICS_MAX;
 }
 
-/* Adds the NICs of the node that have answered, if the handle had no room for all of them. */
-MESH_HOLDS(process)
-static void handle_learn(struct mesh_process *process, struct mesh_handle *handle)
+bool mesh_candidates_learn(struct mesh_process *process, struct mesh_handle *handle)
 {
 	const struct mesh_neighbours *neighbours = mesh_setup_of(process)->neighbours;
 	struct mesh_endpoint_addr endpoint;
 	const struct mesh_heard *heard;
 	struct mesh_heard_at at = {0};
+	bool any = false;
 
+	mesh_process_assert_locked(process);
 	if (!neighbours || !mesh_handle_lacks_nics(handle) || !handle->node_id)
-		return;
+		return false;
 	while ((heard = mesh_asking_heard_next(&neighbours->asking, handle->node_id, 0, &at))) {
 		if (endpoint_of(&heard->about, &endpoint))
-			mesh_handle_nic_add(handle, &endpoint);
+			any |= mesh_handle_nic_add(handle, &endpoint);
 	}
+	return any;
 }
 
 void mesh_candidates_find(struct mesh_process *process, int dev, struct mesh_handle *handle,
@@ -319,7 +319,7 @@ void mesh_candidates_find(struct mesh_process *process, int dev, struct mesh_han
 	bool reserves;
 
 	mesh_process_assert_locked(process);
-	handle_learn(process, handle);
+	mesh_candidates_learn(process, handle);
 	num_remote = handle->num_endpoints;
 	if (process->role == MESH_PROCESS_GUEST) {
 		memset(choice, 0, sizeof(*choice));

@@ -28,6 +28,10 @@ MESH_HOLDS(process)
 void mesh_candidates_find(struct mesh_process *process, int dev, struct mesh_handle *handle,
 			  struct mesh_path_choice *choice);
 
+/** Adds the NICs that have answered to a handle that had no room for all. True if it got one. */
+MESH_HOLDS(process)
+bool mesh_candidates_learn(struct mesh_process *process, struct mesh_handle *handle);
+
 /**
  * Asks the neighbours, if some candidates are guesses, or if there are none and the handle had no
  * room for all NICs: unless the node of @handle has answered on some NIC of ours. Where it has not

@@ -299,7 +299,7 @@ static void no_path(struct mesh_connect *connect)
 	struct mesh_process *process = connect->net->process;
 	struct mesh_neighbours *neighbours = connect->net->setup->neighbours;
 
-	if (mesh_handle_lacks_nics(&connect->handle) && !connect->unopened)
+	if (mesh_candidates_learn(process, &connect->handle))
 		candidates_renew(connect);
 	if (connect->choice.num_candidates || !relay_begin(connect))
 		return;
@@ -337,9 +337,12 @@ static void answers_wait(struct mesh_connect *connect, uint64_t now_ms)
 	connect_state_set(connect, MESH_CONNECT_PEERS);
 }
 
-/* The handle had no room for all NICs of its node: adds those that only a HELLO has. */
+/*
+ * The handle had no room for all NICs of its node, and a HELLO has them: begins again with the best
+ * candidates of all. Returns true if so.
+ */
 MESH_HOLDS(process)
-static bool handle_learn(struct mesh_connect *connect)
+static bool hello_learn(struct mesh_connect *connect, uint64_t now_ms)
 {
 	const struct mesh_peer *peer;
 	bool any = false;
@@ -350,17 +353,7 @@ static bool handle_learn(struct mesh_connect *connect)
 		for (k = 0; peer && peer->state == MESH_PEER_UP && k < peer->num_nics; k++)
 			any |= mesh_handle_nic_add(&connect->handle, &peer->nics[k]);
 	}
-	return any;
-}
-
-/*
- * The handle had no room for all NICs, and a HELLO has them: begins again with the best candidates
- * of all. Returns true if so.
- */
-MESH_HOLDS(process)
-static bool hello_learn(struct mesh_connect *connect, uint64_t now_ms)
-{
-	if (!handle_learn(connect))
+	if (!any)
 		return false;
 	candidates_renew(connect);
 	try_begun(connect, mesh_connect_try_again(connect, now_ms), now_ms);
