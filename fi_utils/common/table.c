@@ -118,10 +118,11 @@ static void words_print(FILE *file, const char *text, int width, int indent)
 	fputs(text, file);
 }
 
-/* A row that is too wide for a terminal continues on indented lines, in columns as well. */
-static void row_print(const struct output_table *table, FILE *file, int first, int indent)
+/* A row that is wider than @width continues on indented lines, in columns as well. */
+static void row_print(const struct output_table *table, FILE *file, int first, int indent,
+		      int width)
 {
-	int column, used = indent, width = terminal_width(file);
+	int column, used = indent;
 	const struct cell *cell;
 
 	fprintf(file, "%*s", indent, "");
@@ -160,13 +161,13 @@ static void table_free(struct output_table *table)
 
 void output_table_end(struct output_table *table, FILE *file, int indent)
 {
-	int first;
+	int first, width = terminal_width(file);
 
 	if (!table || table->incomplete)
 		fprintf(file, "%*s(out of memory)\n", indent, "");
 	else
 		for (first = 0; first + table->num_columns <= table->num_cells;
 		     first += table->num_columns)
-			row_print(table, file, first, indent);
+			row_print(table, file, first, indent, width);
 	table_free(table);
 }
