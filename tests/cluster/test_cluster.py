@@ -4,6 +4,7 @@ import argparse
 import ipaddress
 import os
 import stat
+import subprocess
 import sys
 import tempfile
 import unittest
@@ -286,6 +287,32 @@ class PlanTest(unittest.TestCase):
             change = plan.changes_make(planned)["a"]
             self.assertEqual(list(change.write), [path % "p0"])
             self.assertEqual(change.remove, [path % "p2", path % "bonded"])
+
+    def test_alone(self):
+        """Only a netplan file that has nothing but addresses of our ports goes."""
+        ethernets = "network: {version: 2, ethernets: {%s}}"
+        texts = {
+            "goes.yaml": ethernets % "p0: {addresses: [10.0.0.1/24], dhcp4: no, mtu: 9000}, p1: {}",
+            "goes-too.yaml": "network:\n  ethernets:\n    p1:\n      link-local: [ ipv4 ]\n",
+            "lan.yaml": ethernets % "p0: {dhcp4: no}, eno1: {dhcp4: yes}",
+            "route.yaml": ethernets % "p0: {routes: [{to: default, via: 10.0.0.9}]}",
+            "match.yaml": ethernets % "p0: {match: {macaddress: 02:00:00:00:00:01}}",
+            "renderer.yaml": "network: {renderer: networkd, ethernets: {p0: {dhcp4: no}}}",
+            "vlan.yaml": "network: {ethernets: {p0: {}}, vlans: {v: {id: 7, link: p0}}}",
+            "twice.yaml": ethernets % "eno1: {}" + "\n" + ethernets % "p0: {}",
+            "key-twice.yaml": "network:\n  ethernets:\n    eno1: {}\n  ethernets:\n    p0: {}\n",
+            "merge.yaml": ethernets % "p0: &a {mtu: 9000}, p1: {<<: *a}",
+            "broken.yaml": "network: {", "text.yaml": "p0", "empty.yaml": "",
+            "50-cloud-init.yaml": ethernets % "p0: {}", "90-NM-1-2.yaml": ethernets % "p0: {}"}
+        with tempfile.TemporaryDirectory() as folder:
+            for name, text in texts.items():
+                with open(os.path.join(folder, name), "w", encoding="utf-8") as file:
+                    file.write(text)
+            paths = [os.path.join(folder, name) for name in list(texts) + ["absent.yaml"]]
+            done = subprocess.run(["sh", "-c", script(plan.ALONE, ["p0", "p1"], paths)],
+                                  stdout=subprocess.PIPE, check=True)
+        self.assertEqual([os.path.basename(path) for path in done.stdout.decode().split()],
+                         ["goes.yaml", "goes-too.yaml"])
 
     def test_mixture(self):
         nodes = mesh(FakeNode("a", [nic("p0"), nic("ib0", kind="infiniband")]),

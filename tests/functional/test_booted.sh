@@ -97,6 +97,7 @@ printf 'network: {version: 2, renderer: networkd}\n' >"$MACHINES/a/root/etc/netp
 cat >"$MACHINES/a/root/etc/netplan/40-cx7.yaml" <<-END
 	network:
 	  version: 2
+	  renderer: networkd
 	  ethernets:
 	    p0: {addresses: [10.0.0.1/24], dhcp4: false}
 	    p1: {addresses: [10.0.1.1/24], dhcp4: false}
@@ -111,10 +112,12 @@ typed foreign 1 up --yes "${NODES[@]}"
 grep -q '/etc/netplan/40-cx7.yaml names these NICs, too' "$OUT/foreign.out" &&
 	grep -q 'a: reverted: p0 also has other addresses' "$OUT/foreign.out" ||
 	{ cat "$OUT/foreign.out"; fail "the other guide's file is not named"; }
-login a 'rm /etc/netplan/40-cx7.yaml && netplan apply' || fail "netplan apply on a"
+login a 'sed -i /renderer/d /etc/netplan/40-cx7.yaml && netplan apply' || fail "netplan apply on a"
 for node in "${NODES[@]}"; do etc "$node" >"$OUT/etc-$node"; done
 typed up 0 up --yes "${NODES[@]}"
 in_order up
+grep -q '/etc/netplan/40-cx7.yaml is about these NICs only: it goes' "$OUT/up.out" ||
+	{ cat "$OUT/up.out"; fail "the other guide's file stays"; }
 typed again 0 up --dry-run "${NODES[@]}"
 [[ $(grep -c 'nothing to change' "$OUT/again.out") == 3 ]] ||
 	{ cat "$OUT/again.out"; fail "a second up has something to change"; }

@@ -20,6 +20,9 @@ files_make() {
 	mkdir -p "$(node_etc c)/systemd/network"
 	printf '[Match]\r\nName=p0\r\n\r\n[Network]\r\nDHCP=no\r\n' \
 		>"$(node_etc c)/systemd/network/60-mesh-p0.network"
+	# Of another guide: netplan would merge it with ours.
+	printf 'network:\n  ethernets:\n    p0: {addresses: [10.0.0.1/24], dhcp4: false}\n' \
+		>"$(node_etc a)/netplan/40-cx7.yaml"
 	touch -d 2001-02-03 "$(node_etc a)/netplan/60-mesh-p0.yaml"
 	chmod 640 "$(node_etc a)/netplan/60-mesh-p0.yaml"
 }
@@ -116,9 +119,11 @@ up_works() {
 		"a, with netplan:" "b, with NetworkManager:" "c, with systemd-networkd:" \
 		"+++ b:/etc/NetworkManager/system-connections/mesh-p1.nmconnection" \
 		"-# mine, without a newline at the end" \
+		"/etc/netplan/40-cx7.yaml is about these NICs only: it goes" \
 		"Applied on a, b, c." "torchrun --nnodes 3" "NCCL itself was not run"
 	[[ $(grep -cE '^[0-2] \([abc]\) .* ok$' "$OUT/up.out") == 6 ]] ||
 		{ cat "$OUT/up.out"; fail "the table has not six pairs that are ok"; }
+	[[ ! -e $(node_etc a)/netplan/40-cx7.yaml ]] || fail "the other guide's file is there"
 	[[ $(nics_sum a | grep -c '^p. 9000') == 2 ]] || fail "a has another MTU"
 	mesh_command again 0 up --dry-run "${NODES[@]}"
 	has again "a: nothing to change" "b: nothing to change" "c: nothing to change"

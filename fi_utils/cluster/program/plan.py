@@ -31,7 +31,8 @@ class Change:
         self.drop = []    # (nic, address) that the plan does not have
         self.write = {}   # path: (content, mode)
         self.remove = []  # paths that an earlier `up` wrote
-        self.foreign = () # other files that name these NICs
+        self.foreign = set() # other files that name these NICs, and stay
+        self.replaced = set() # netplan files that are about them alone, and go
         self.before = {}  # path: content, for the diff
         self.runtime = [] # lines for people: what changes without a file
 
@@ -220,11 +221,11 @@ def port_of(path):
 
 def is_stale(node, path):
     """
-    Whether a file that an earlier `up` wrote, and that this plan does not have, goes: not those of
-    ports that --ports leaves out. What several ports need stays until `down`.
+    Whether a port's file that an earlier `up` wrote, and that this plan does not have, goes: not
+    those of ports that --ports leaves out. What several ports need stays until `down`, and so does
+    a file that `up` once removed and somebody made again.
     """
-    port = port_of(path)
-    return path != SYSCTL and (port not in node.left_out if port else not node.left_out)
+    return bool(port_of(path)) and port_of(path) not in node.left_out
 
 
 def shares_wire(plan, node):
@@ -269,6 +270,32 @@ for file in /etc/netplan/*.yaml /etc/systemd/network/*.network /etc/network/inte
 done
 """
 
+# Which of these netplan files have nothing but addresses of these NICs: netplan would merge them
+# with ours. One that also says something else (a renderer for all, match, routes), or that a
+# service writes again, is not ours to remove; nor is one with a key twice, which netplan reads.
+ALONE = r"""
+python3 -c '
+import os, sys, yaml
+KEYS = {"accept-ra", "addresses", "dhcp4", "dhcp6", "link-local", "mtu", "optional"}
+def mapping(node, keys):
+    found = {key.value: value for key, value in node.value}
+    if len(found) < len(node.value) or not set(found) <= set(keys):
+        raise ValueError
+    return found
+at = sys.argv.index("--")
+for path in sys.argv[at + 1:]:
+    try:
+        with open(path) as file:
+            network = mapping(yaml.compose(file), ["network"])["network"]
+        ends = mapping(network, ["version", "ethernets"])["ethernets"]
+        for end in mapping(ends, sys.argv[1:at]).values():
+            mapping(end, KEYS)
+        if not os.path.basename(path).startswith(("50-cloud-init", "90-NM-")):
+            print(path)
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, yaml.YAMLError):
+        pass
+' %s -- %s
+"""
 
 READ = "for path in %s; do echo \"@@@ $path\"; [ ! -f \"$path\" ] || base64 \"$path\"; done\n"
 
@@ -297,14 +324,32 @@ def contents_take(change, text):
     change.remove = [path for path in change.remove if path in change.before]
 
 
+def paths_print(change, commands, note):
+    """The paths that a Script prints on the node, as root."""
+    done = change.node.run(commands, as_root=True, note=note)
+    return {answer.wanted(change.node, "a file", answer.path, line)
+            for line in done.out.splitlines()}
+
+
+def foreign_find(change):
+    """Finds the other files that name the change's NICs, and which of them go."""
+    found = paths_print(change, script(FOREIGN, change.ports()),
+                        "(looks for other files that name these NICs)")
+    found -= {path for path in change.paths() + change.node.files if port_of(path)}
+    netplan = sorted(path for path in found - set(change.node.files)
+                     if path.startswith("/etc/netplan/"))
+    ports = [port_of(path) for path in change.write if port_of(path)]
+    if netplan:
+        change.replaced = paths_print(change, script(ALONE, ports, netplan),
+                                      "(looks whether they have anything else)") & set(netplan)
+    change.foreign = found - change.replaced
+    change.remove += sorted(change.replaced)
+
+
 def contents_read(change):
     """Reads the files on the node, as root: some are for root only."""
     if change.write:
-        done = change.node.run(script(FOREIGN, change.ports()), as_root=True,
-                               note="(looks for other files that name these NICs)")
-        change.foreign = {answer.wanted(change.node, "a file", answer.path, line)
-                          for line in done.out.splitlines()}
-        change.foreign -= set(change.paths() + change.node.files)
+        foreign_find(change)
     paths = change.paths()
     if not paths:
         return

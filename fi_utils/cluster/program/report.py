@@ -66,6 +66,8 @@ def change_text(change):
     text = "%s, with %s:\n" % (node.name, tools[node.tool])
     text += "".join("  %s\n" % line for line in change.runtime)
     text += "".join("  %s: %s goes\n" % drop for drop in change.drop)
+    text += "".join("  %s is about these NICs only: it goes, until `fi_mesh down`\n" % path
+                    for path in sorted(change.replaced))
     text += "".join("  %s names these NICs, too: if it gives them addresses, the change is "
                     "reverted; remove them from it\n" % path for path in sorted(change.foreign))
     return text + "".join(diff for _, diff in change.diff())
