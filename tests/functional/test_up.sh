@@ -5,8 +5,9 @@
 #
 # A wrong cabling: each fault is named, and nothing changes. The right one, with crossed cables:
 # one command leads from nothing to a table in which every pair is ok; `down` restores every file
-# byte for byte. A node that lies is refused. The management network of a node is pulled in
-# mid-apply: all nodes roll back. With a cable less, the node in the middle relays.
+# byte for byte. A node that lies is refused, and so is one that cannot be read; a rollback that
+# leaves something is told. The management network of a node is pulled in mid-apply: all nodes roll
+# back. With a cable less, the node in the middle relays.
 # seconds: 240
 . "$(dirname "${BASH_SOURCE[0]}")/up_nodes.sh"
 
@@ -173,6 +174,37 @@ pulled_rolls_back() {
 	note "a node that is cut off in mid-apply takes its change back, and so do the others"
 }
 
+# stuck_apply IP: a's own change to p0 and to a NIC that it does not have, with a stand-in for ip.
+stuck_apply() {
+	local next=$OUT/stuck/next
+
+	rm -rf "$OUT/stuck"
+	mkdir -p "$next/tree" "$OUT/stuck/bin"
+	cp "$MESH_TOP/fi_utils/cluster/program/node.sh" "$OUT/stuck"
+	touch "$next/write" "$next/remove" "$next/was_down"
+	echo ip >"$next/tool"
+	echo p0 >"$next/ports"
+	printf 'p0 9000 10.98.0.1/24\nnone 9000 10.98.1.1/24\n' >"$next/want"
+	printf '#!/bin/sh\n%s\nexec %s "$@"\n' "$1" "$(command -v ip)" >"$OUT/stuck/bin/ip"
+	chmod 755 "$OUT/stuck/bin/ip"
+	on a env "FI_MESH_STATE=$OUT/stuck" "PATH=$OUT/stuck/bin:$PATH" \
+		sh "$OUT/stuck/node.sh" apply one 5 >"$OUT/stuck.out" 2>&1 &&
+		{ cat "$OUT/stuck.out"; fail "a node applies what it cannot"; }
+}
+
+rollback_checked() {
+	# shellcheck disable=SC2016 # the stand-in's own arguments
+	stuck_apply '[ "$1 $2" != "address del" ] || exit 0'
+	has stuck "reverted: ip refuses the configuration" \
+		"; but p0 is not as before: it had MTU, state and addresses 1500 up"
+	on a ip address del 10.98.0.1/24 dev p0 || fail "the address is not there"
+	# shellcheck disable=SC2016
+	stuck_apply '[ "$2" != address ] || exit 1'
+	has stuck "cannot read what p0 has"
+	as_before "a change that cannot be taken back" a
+	note "a rollback is checked, and a node that cannot be read is not changed"
+}
+
 # The machine stops in the middle of a change, with its guard: the next command takes it back.
 guard_ends() {
 	local guard state
@@ -226,6 +258,7 @@ faults_named
 faults_mend
 remember
 lie_refused
+rollback_checked
 up_works
 down_works
 pulled_rolls_back

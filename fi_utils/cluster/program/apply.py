@@ -106,6 +106,8 @@ class Transaction:
             done = self._verb(node, "cancel")
             if done.status == 255 and node not in self.unreachable:
                 self.unreachable.append(node)
+            elif "; but " in done.out:
+                self.problems.append("%s: %s" % (node.name, shorten(done.out.strip())))
         on_all([node for node in nodes if node not in self.unreachable], one)
 
     def run(self):

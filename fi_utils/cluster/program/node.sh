@@ -61,6 +61,20 @@ port_line() {
 	echo "$1 $(mtu_of "$1") $state" $(addresses_of "$1")
 }
 
+# as_found FILE: whether NICs are as port_line() found them, in any order of addresses; prints the
+# first that is not.
+as_found() {
+	while read -r port rest; do
+		# shellcheck disable=SC2046,SC2086 # one line for each word
+		[ "$(printf '%s\n' $(port_line "$port") | sort)" = \
+			"$(printf '%s\n' "$port" $rest | sort)" ] ||
+			{
+				say "$port is not as before: it had MTU, state and addresses $rest"
+				return 1
+			}
+	done <"$1"
+}
+
 # runtime_restore FILE: NICs are again as port_line() found them.
 runtime_restore() {
 	while read -r port mtu state addresses; do
@@ -163,15 +177,20 @@ before_save() {
 	rm -rf "$S/before"
 	mkdir -p "$S/before/tree"
 	: >"$S/before/absent"
-	paths_of | while read -r path; do save "$S/before" "$path"; done
+	paths_of | while read -r path; do
+		save "$S/before" "$path" || { say "cannot save $path"; exit 1; }
+	done || return 1
 	: >"$S/before/runtime"
 	: >"$S/before/connections"
 	: >"$S/before/sysctl"
 	tr ' ' '\n' <"$S/next/ports" | grep . | while read -r port; do
 		port_line "$port" >>"$S/before/runtime"
+		[ ! -e "/sys/class/net/$port" ] ||
+			{ ip -o address show dev "$port" >/dev/null && [ "$(mtu_of "$port")" ]; } ||
+			{ say "cannot read what $port has"; exit 1; }
 		[ "$(cat "$S/next/tool")" != nm ] || echo "$port" "$(nmcli -g GENERAL.CON-UUID \
 			device show "$port" 2>/dev/null)" >>"$S/before/connections"
-	done
+	done || return 1
 	paths_of | grep '^/etc/sysctl.d/' | while read -r path; do
 		for file in "$S/next/tree$path" "$path"; do
 			[ ! -e "$file" ] || sysctl_lines "$file"
@@ -230,6 +249,12 @@ change_undo() {
 	tool_back "$(cat "$S/before/tool")" "$S/before"
 	runtime_restore "$S/before/runtime"
 	sysctl_restore "$S/before"
+	tries=10
+	until as_found "$S/before/runtime" >"$S/differs"; do
+		tries=$((tries - 1))
+		[ $tries -gt 0 ] || break
+		sleep 0.5
+	done
 }
 
 # change_keep: what was found becomes part of the original, unless it is our own.
@@ -258,7 +283,8 @@ change_keep() {
 	cp "$S/next/tool" "$S/original/tool"
 }
 
-finish() { rm -rf "$S/pending" "$S/next" "$S/before" "$S/confirmed" "$S/cancelled" "$S/kind"; }
+finish() { rm -rf "$S/pending" "$S/next" "$S/before" "$S/confirmed" "$S/cancelled" "$S/kind" \
+	"$S/differs"; }
 
 # work SECONDS: the change itself, which must not end with the connection that began it.
 work() {
@@ -286,7 +312,7 @@ work() {
 		[ -e "$S/cancelled" ] || say "not confirmed within $1 s" >"$S/reason"
 	fi
 	change_undo
-	say "reverted: $(cat "$S/reason" 2>/dev/null)" >"$S/result"
+	say "reverted: $(cat "$S/reason" 2>/dev/null)$(sed 's/^/; but /' "$S/differs")" >"$S/result"
 	finish
 }
 
@@ -333,7 +359,7 @@ begin() {
 		down_prepare
 	}
 	echo "$1" >"$S/kind"
-	before_save
+	before_save || { finish; exit 1; }
 	echo "$2" >"$S/pending"
 	setsid sh "$S/node.sh" work "$3" >"$S/log" 2>&1 </dev/null &
 	echo $! >>"$S/pending"
