@@ -86,7 +86,7 @@ static void nm_write(FILE *file, const struct mesh_plan *plan, const struct plan
 			plan_port_purpose(plan, &ports[i], purpose, sizeof(purpose)));
 		fprintf(file,
 			"[connection]\nid=mesh-%s\ntype=%s\ninterface-name=%s\n"
-			"autoconnect=true\nautoconnect-retries=0\n\n",
+			"autoconnect=true\nautoconnect-priority=1\nautoconnect-retries=0\n\n",
 			name, plan->infiniband ? "infiniband" : "ethernet", name);
 		link_write(file, plan);
 		address_write(file, &addr);

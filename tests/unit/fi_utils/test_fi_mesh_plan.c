@@ -188,7 +188,8 @@ TEST(formats)
 	files_are("nm", 0,
 		  "# a: /etc/NetworkManager/system-connections/mesh-mesh0.nmconnection\n"
 		  "# cable 1, to b mesh0\n[connection]\nid=mesh-mesh0\ntype=infiniband\n"
-		  "interface-name=mesh0\nautoconnect=true\nautoconnect-retries=0\n\n"
+		  "interface-name=mesh0\nautoconnect=true\nautoconnect-priority=1\n"
+		  "autoconnect-retries=0\n\n"
 		  "[infiniband]\nmtu=2044\ntransport-mode=datagram\n\n"
 		  "[ipv4]\nmethod=manual\naddress1=192.168.100.1/24\nnever-default=true\n\n"
 		  "[ipv6]\nmethod=link-local\n");
