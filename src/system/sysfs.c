@@ -138,6 +138,18 @@ void mesh_sysfs_list_free(struct dirent **entries, int num)
 		free(entries);
 }
 
+/* NVML_DEVICE_PCI_BUS_ID_BUFFER_V2_SIZE, which NCCL copies the name into, without its NUL. */
+#define PCI_FUNCTION_NAME_MAX 15
+
+/* True for the name of a PCI function that NCCL has room for: "0000:01:00.0". */
+static bool is_pci_function(const char *name)
+{
+	size_t domain = strspn(name, "0123456789abcdef");
+
+	return domain >= 4 && strlen(name) <= PCI_FUNCTION_NAME_MAX &&
+	       !fnmatch(":[0-9a-f][0-9a-f]:[0-9a-f][0-9a-f].[0-7]", name + domain, 0);
+}
+
 void mesh_sysfs_pci_path(const struct mesh_sysfs *sysfs, const char *path, char *pci_path)
 {
 	size_t root_len = strlen(sysfs->root);
@@ -151,7 +163,7 @@ void mesh_sysfs_pci_path(const struct mesh_sysfs *sysfs, const char *path, char 
 		return;
 	while (!strncmp(real, sysfs->root, root_len) && real[root_len] == '/') {
 		slash = strrchr(real, '/');
-		if (mesh_sysfs_is_pci_function(slash + 1)) {
+		if (is_pci_function(slash + 1)) {
 			memcpy(pci_path, real, strlen(real) + 1);
 			return;
 		}
@@ -186,7 +198,8 @@ static bool netdev_is_same(const struct mesh_sysfs *sysfs, const struct mesh_nic
 
 bool mesh_sysfs_netdev_load(const struct mesh_sysfs *sysfs, struct mesh_nic *nic)
 {
-	char path[64], text[32];
+	uint64_t speed_mbps;
+	char path[64];
 
 	if (!mesh_sysfs_exists(sysfs, "class/net/%s", nic->netdev))
 		return false;
@@ -197,19 +210,14 @@ bool mesh_sysfs_netdev_load(const struct mesh_sysfs *sysfs, struct mesh_nic *nic
 	}
 	snprintf(path, sizeof(path), "class/net/%s/device", nic->netdev);
 	mesh_sysfs_pci_path(sysfs, path, nic->pci_path);
-	/* The kernel fails to read the speed of a link that is down. */
-	if (!mesh_sysfs_read(sysfs, text, sizeof(text), "class/net/%s/speed", nic->netdev))
-		mesh_sysfs_speed_parse(text, &nic->speed_mbps);
+	/* The kernel fails to read the speed of a link that is down, and writes -1 if unknown. */
+	if (!mesh_sysfs_read_number(sysfs, INT_MAX, &speed_mbps, "class/net/%s/speed", nic->netdev))
+		nic->speed_mbps = (int)speed_mbps;
 	if (mesh_sysfs_exists(sysfs, "class/net/%s/wireless", nic->netdev) ||
 	    mesh_sysfs_exists(sysfs, "class/net/%s/phy80211", nic->netdev))
 		nic->kind = MESH_NIC_WIRELESS;
 	return true;
 }
-
-/* Above the rate of any port; keeps the sum within an int. */
-#define RATE_GBPS_MAX 100000
-/* NVML_DEVICE_PCI_BUS_ID_BUFFER_V2_SIZE, which NCCL copies the name into, without its NUL. */
-#define PCI_FUNCTION_NAME_MAX 15
 
 int mesh_sysfs_number_parse(const char *text, uint64_t max, uint64_t *value)
 {
@@ -226,37 +234,6 @@ int mesh_sysfs_number_parse(const char *text, uint64_t max, uint64_t *value)
 	return 0;
 }
 
-int mesh_sysfs_rate_parse(const char *text, int *mbps)
-{
-	unsigned long whole;
-	int tenth = 0;
-	char *end;
-
-	whole = strtoul(text, &end, 10);
-	if (!isdigit((unsigned char)*text) || whole > RATE_GBPS_MAX)
-		return -EINVAL;
-	if (*end == '.' && isdigit((unsigned char)end[1])) {
-		tenth = end[1] - '0';
-		end += 2;
-	}
-	/* " (4X EDR)": width and generation, not needed. */
-	if (strcmp(end, " Gb/sec") && fnmatch(" Gb/sec (?*)", end, 0))
-		return -EINVAL;
-	*mbps = (int)whole * 1000 + tenth * 100;
-	return 0;
-}
-
-int mesh_sysfs_speed_parse(const char *text, int *mbps)
-{
-	uint64_t value = 0;
-
-	/* SPEED_UNKNOWN of linux/ethtool.h is -1. */
-	if (strcmp(text, "-1") && mesh_sysfs_number_parse(text, INT_MAX, &value))
-		return -EINVAL;
-	*mbps = (int)value;
-	return 0;
-}
-
 int mesh_sysfs_gid_parse(const char *text, uint8_t bytes[16])
 {
 	/* It is written like an IPv6 address with all zeros. */
@@ -264,32 +241,6 @@ int mesh_sysfs_gid_parse(const char *text, uint8_t bytes[16])
 			       inet_pton(AF_INET6, text, bytes) == 1
 		       ? 0
 		       : -EINVAL;
-}
-
-int mesh_sysfs_guid_parse(const char *text, uint64_t *guid)
-{
-	char gid[40];
-	uint8_t bytes[16];
-	int i;
-
-	snprintf(gid, sizeof(gid), "0000:0000:0000:0000:%s", text);
-	if (strlen(text) != strlen("0002:c903:00ef:1234") || mesh_sysfs_gid_parse(gid, bytes))
-		return -EINVAL;
-	for (i = 8, *guid = 0; i < 16; i++)
-		*guid = *guid << 8 | bytes[i];
-	return 0;
-}
-
-int mesh_sysfs_gid_type_parse(const char *text, enum mesh_link_layer link_layer,
-			      enum mesh_gid_type *type)
-{
-	if (!strcmp(text, "RoCE v2"))
-		*type = MESH_GID_ROCE_V2;
-	else if (!strcmp(text, "IB/RoCE v1"))
-		*type = link_layer == MESH_LINK_LAYER_INFINIBAND ? MESH_GID_IB : MESH_GID_ROCE_V1;
-	else
-		return -EINVAL;
-	return 0;
 }
 
 int mesh_sysfs_mac_parse(const char *text, uint8_t mac[8])
@@ -307,12 +258,4 @@ int mesh_sysfs_mac_parse(const char *text, uint8_t mac[8])
 	} while (*text);
 	memcpy(mac, num > 8 ? bytes + num - 8 : bytes, 8);
 	return 0;
-}
-
-bool mesh_sysfs_is_pci_function(const char *name)
-{
-	size_t domain = strspn(name, "0123456789abcdef");
-
-	return domain >= 4 && strlen(name) <= PCI_FUNCTION_NAME_MAX &&
-	       !fnmatch(":[0-9a-f][0-9a-f]:[0-9a-f][0-9a-f].[0-7]", name + domain, 0);
 }

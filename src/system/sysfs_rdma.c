@@ -53,6 +53,16 @@ static enum mesh_link_layer link_layer_parse(const char *text)
 	return MESH_LINK_LAYER_NONE;
 }
 
+/* InfiniBand's own GIDs have the name of RoCE v1. */
+static enum mesh_gid_type gid_type_of(const char *text, enum mesh_link_layer link_layer)
+{
+	if (!strcmp(text, "RoCE v2"))
+		return MESH_GID_ROCE_V2;
+	if (strcmp(text, "IB/RoCE v1"))
+		return MESH_GID_UNKNOWN;
+	return link_layer == MESH_LINK_LAYER_INFINIBAND ? MESH_GID_IB : MESH_GID_ROCE_V1;
+}
+
 /* Reads entry @index of the GID table; false if it is empty or unreadable. */
 static bool gid_read(const struct mesh_sysfs *sysfs, const struct mesh_rdma_port *port, int index,
 		     struct port_gid *result)
@@ -70,7 +80,7 @@ static bool gid_read(const struct mesh_sysfs *sysfs, const struct mesh_rdma_port
 	/* Reading both files fails (EINVAL) for some entries, and old kernels lack them. */
 	if (!mesh_sysfs_read(sysfs, text, sizeof(text), CLASS "/%s/ports/%d/gid_attrs/types/%d",
 			     port->device, port->port, index))
-		mesh_sysfs_gid_type_parse(text, port->link_layer, &result->gid.type);
+		result->gid.type = gid_type_of(text, port->link_layer);
 	mesh_sysfs_read(sysfs, result->netdev, sizeof(result->netdev),
 			CLASS "/%s/ports/%d/gid_attrs/ndevs/%d", port->device, port->port, index);
 	return true;
@@ -121,9 +131,12 @@ static void device_read(const struct mesh_sysfs *sysfs, struct rdma_port *port)
 {
 	const char *device = port->rdma.device;
 	char path[2 * MESH_RDMA_NAME_MAX], text[64];
+	unsigned int guid[4]; /* "0002:c903:00ef:1234" */
 
-	if (!mesh_sysfs_read(sysfs, text, sizeof(text), CLASS "/%s/node_guid", device))
-		mesh_sysfs_guid_parse(text, &port->rdma.node_guid);
+	if (!mesh_sysfs_read(sysfs, text, sizeof(text), CLASS "/%s/node_guid", device) &&
+	    sscanf(text, "%4x:%4x:%4x:%4x", &guid[0], &guid[1], &guid[2], &guid[3]) == 4)
+		port->rdma.node_guid = (uint64_t)guid[0] << 48 | (uint64_t)guid[1] << 32 |
+				       (uint64_t)guid[2] << 16 | guid[3];
 	/* "4: RNIC" of the kernel's node_type_show(). */
 	if (!mesh_sysfs_read(sysfs, text, sizeof(text), CLASS "/%s/node_type", device) &&
 	    text[0] == '4' && text[1] == ':')
@@ -138,6 +151,7 @@ static void device_read(const struct mesh_sysfs *sysfs, struct rdma_port *port)
 static int port_read(const struct mesh_sysfs *sysfs, struct rdma_port *port)
 {
 	struct mesh_rdma_port *rdma = &port->rdma;
+	unsigned int gbps, tenth = 0; /* "2.5 Gb/sec (1X SDR)", "100 Gb/sec (4X EDR)" */
 	char text[64];
 
 	if (!mesh_sysfs_read(sysfs, text, sizeof(text), CLASS "/%s/ports/%d/link_layer",
@@ -148,8 +162,9 @@ static int port_read(const struct mesh_sysfs *sysfs, struct rdma_port *port)
 	mesh_sysfs_read(sysfs, rdma->state, sizeof(rdma->state), CLASS "/%s/ports/%d/state",
 			rdma->device, rdma->port);
 	if (!mesh_sysfs_read(sysfs, text, sizeof(text), CLASS "/%s/ports/%d/rate", rdma->device,
-			     rdma->port))
-		mesh_sysfs_rate_parse(text, &rdma->speed_mbps);
+			     rdma->port) &&
+	    sscanf(text, "%5u.%1u", &gbps, &tenth) >= 1)
+		rdma->speed_mbps = (int)(gbps * 1000 + tenth * 100);
 	device_read(sysfs, port);
 	return gids_read(sysfs, port);
 }

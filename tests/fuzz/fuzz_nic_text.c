@@ -17,23 +17,13 @@ static void ignore(enum mesh_log_level level, const char *file, int line, const 
 
 static void sysfs_texts(const char *text)
 {
-	enum mesh_gid_type type;
 	uint8_t bytes[16];
 	uint64_t number;
-	int mbps;
 
-	if (!mesh_sysfs_rate_parse(text, &mbps) && mbps < 0)
-		abort();
-	if (!mesh_sysfs_speed_parse(text, &mbps) && mbps < 0)
-		abort();
 	if (!mesh_sysfs_number_parse(text, 1000, &number) && number > 1000)
 		abort();
-	if (mesh_sysfs_is_pci_function(text) && strlen(text) > 15)
-		abort();
 	mesh_sysfs_gid_parse(text, bytes);
-	mesh_sysfs_guid_parse(text, &number);
 	mesh_sysfs_mac_parse(text, bytes);
-	mesh_sysfs_gid_type_parse(text, MESH_LINK_LAYER_ETHERNET, &type);
 }
 
 static void settings(const char *text)

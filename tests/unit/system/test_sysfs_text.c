@@ -32,32 +32,6 @@ TEST(number)
 	assert_int_equal(value, 7);
 }
 
-TEST(rate)
-{
-	static const char *const bad[] = {"",
-					  "100",
-					  "100 Gb/s",
-					  "Gb/sec",
-					  "-1 Gb/sec",
-					  "100 Gb/sec4X",
-					  "100 Gb/sec (",
-					  "100 Gb/sec ()",
-					  "100 Gb/sec (4X) x",
-					  "2.55 Gb/sec",
-					  "2. Gb/sec",
-					  "100001 Gb/sec",
-					  "99999999999999999999 Gb/sec"};
-	int mbps = 0;
-
-	PARSES(mesh_sysfs_rate_parse("100 Gb/sec (4X EDR)", &mbps), mbps, 100000);
-	PARSES(mesh_sysfs_rate_parse("2.5 Gb/sec (1X SDR)", &mbps), mbps, 2500);
-	PARSES(mesh_sysfs_rate_parse("10 Gb/sec (1X FDR10)", &mbps), mbps, 10000);
-	PARSES(mesh_sysfs_rate_parse("40 Gb/sec", &mbps), mbps, 40000);
-	FOR_EACH(i, bad)
-		assert_int_equal(mesh_sysfs_rate_parse(bad[i], &mbps), -EINVAL);
-	assert_int_equal(mbps, 40000);
-}
-
 TEST(pci_speed)
 {
 	static const char *const bad[] = {"",	       "GT/s",	    "8.0",	 "8.0 GT/s PCIe x",
@@ -71,17 +45,6 @@ TEST(pci_speed)
 	assert_int_equal(mts, 2500);
 	PARSES(mesh_pci_speed_parse("8 GT/s", &mts), mts, 8000);
 	PARSES(mesh_pci_speed_parse("Unknown speed", &mts), mts, 0);
-}
-
-TEST(speed)
-{
-	int mbps = 1;
-
-	PARSES(mesh_sysfs_speed_parse("-1", &mbps), mbps, 0);
-	PARSES(mesh_sysfs_speed_parse("200000", &mbps), mbps, 200000);
-	assert_int_equal(mesh_sysfs_speed_parse("4294967295", &mbps), -EINVAL);
-	assert_int_equal(mesh_sysfs_speed_parse("-2", &mbps), -EINVAL);
-	assert_int_equal(mesh_sysfs_speed_parse("fast", &mbps), -EINVAL);
 }
 
 TEST(gid)
@@ -98,30 +61,12 @@ TEST(gid)
 		"fe80:0000:0000:0000:0202:c9ff:feef:1234\n",
 	};
 	uint8_t bytes[16] = {0};
-	uint64_t guid = 0;
 
 	assert_int_equal(mesh_sysfs_gid_parse("fe80:0000:0000:0000:0202:c9ff:feef:1234", bytes), 0);
 	assert_memory_equal(bytes, wanted, 16);
 	FOR_EACH(i, bad)
 		assert_int_equal(mesh_sysfs_gid_parse(bad[i], bytes), -EINVAL);
 	assert_memory_equal(bytes, wanted, 16);
-	assert_int_equal(mesh_sysfs_guid_parse("0002:c903:00ef:1234", &guid), 0);
-	assert_true(guid == 0x0002c90300ef1234u);
-	assert_int_equal(mesh_sysfs_guid_parse("0x0002c90300ef1234", &guid), -EINVAL);
-}
-
-TEST(gid_type)
-{
-	enum mesh_gid_type type = MESH_GID_UNKNOWN;
-
-	PARSES(mesh_sysfs_gid_type_parse("RoCE v2", MESH_LINK_LAYER_ETHERNET, &type), type,
-	       MESH_GID_ROCE_V2);
-	PARSES(mesh_sysfs_gid_type_parse("IB/RoCE v1", MESH_LINK_LAYER_ETHERNET, &type), type,
-	       MESH_GID_ROCE_V1);
-	PARSES(mesh_sysfs_gid_type_parse("IB/RoCE v1", MESH_LINK_LAYER_INFINIBAND, &type), type,
-	       MESH_GID_IB);
-	assert_int_equal(mesh_sysfs_gid_type_parse("RoCE v3", MESH_LINK_LAYER_ETHERNET, &type),
-			 -EINVAL);
 }
 
 TEST(mac)
@@ -145,26 +90,4 @@ TEST(mac)
 					      "00:00:00:00:00:00:00:00:00:00:00:00:00:00:00:00",
 					      mac),
 			 -EINVAL);
-}
-
-TEST(pci_name)
-{
-	static const char *const bad[] = {"",
-					  "virtio2",
-					  "pci0000:00",
-					  "0000:01:00",
-					  "0000:01:00.8",
-					  "000:01:00.0",
-					  "0000:01:00.0x",
-					  "00000000:01:00.0",
-					  "0000:1:00.0",
-					  "0000-01:00.0",
-					  "mlx5_core.sf.4",
-					  "000g:01:00.0"};
-
-	assert_true(mesh_sysfs_is_pci_function("0000:01:00.0"));
-	assert_true(mesh_sysfs_is_pci_function("10000:e1:00.7"));
-	assert_true(mesh_sysfs_is_pci_function("1000000:e1:00.7")); /* 15 characters */
-	FOR_EACH(i, bad)
-		assert_false(mesh_sysfs_is_pci_function(bad[i]));
 }
