@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* print.c - the counters as tables and JSON. */
 #include <errno.h>
+#include <inttypes.h>
 #include <pwd.h>
 #include <stdio.h>
 #include <string.h>
@@ -162,7 +163,8 @@ static void circuit_row(struct output_table *table, const struct watch_circuit *
 	output_table_number(table, counters->segments);
 	output_table_number(table, counters->messages);
 	output_table_number(table, circuit->open);
-	output_table_cell(table, OUTPUT_PLAIN, "%u of %u", counters->used, counters->slots);
+	output_table_cell(table, OUTPUT_PLAIN, "%" PRIu64 " of %" PRIu64, counters->used,
+			  counters->slots);
 	output_table_text(table, bytes_text(counters->memory, text));
 }
 

@@ -210,13 +210,13 @@ static void slots_metric(FILE *file, const struct watch_sample *sample)
 	for (i = 0; i < sample->num_circuits; i++) {
 		fprintf(file, "nccl_mesh_relay_slots");
 		circuit_labels(file, &sample->circuits[i]);
-		fprintf(file, "} %u\n", sample->circuits[i].circuit.counters.slots);
+		fprintf(file, "} %" PRIu64 "\n", sample->circuits[i].circuit.counters.slots);
 	}
 	head(file, "relay_slots_used", "gauge", "Parts that hold a segment");
 	for (i = 0; i < sample->num_circuits; i++) {
 		fprintf(file, "nccl_mesh_relay_slots_used");
 		circuit_labels(file, &sample->circuits[i]);
-		fprintf(file, "} %u\n", sample->circuits[i].circuit.counters.used);
+		fprintf(file, "} %" PRIu64 "\n", sample->circuits[i].circuit.counters.used);
 	}
 }
 

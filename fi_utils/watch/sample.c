@@ -89,7 +89,7 @@ static void rdma_read(const struct mesh_sysfs *sysfs, struct watch_nic *nic)
 bool watch_link_is(const struct watch_link *link, const struct mesh_stats_entry *entry,
 		   uint32_t pid)
 {
-	return link->pid == pid && mesh_stats_same_link(&link->entry, entry);
+	return link->pid == pid && mesh_stats_is_same(&link->entry, entry);
 }
 
 /* The link of this entry, added without counts if it is new; NULL without memory. */
@@ -119,7 +119,7 @@ static void entry_add(struct watch_sample *sample, const struct mesh_stats_entry
 
 	if (!link)
 		return;
-	mesh_counters_add(&link->entry.counters, &entry->counters);
+	mesh_stats_add(&link->entry.counters, &entry->counters);
 	link->open_paths += entry->state == MESH_STATS_OPEN;
 	link->down_paths += entry->state == MESH_STATS_OPEN && entry->down;
 	link->parked_paths += entry->state == MESH_STATS_OPEN && !entry->down &&
@@ -129,14 +129,13 @@ static void entry_add(struct watch_sample *sample, const struct mesh_stats_entry
 bool watch_circuit_is(const struct watch_circuit *circuit, const struct mesh_stats_circuit *entry,
 		      uint32_t pid)
 {
-	return circuit->pid == pid && mesh_stats_same_circuit(&circuit->circuit, entry);
+	return circuit->pid == pid && mesh_stats_is_same(&circuit->circuit, entry);
 }
 
 static void circuit_add(struct watch_sample *sample, const struct mesh_stats_circuit *entry,
 			uint32_t pid)
 {
 	struct watch_circuit *circuits = sample->circuits;
-	struct mesh_circuit_counters *sum;
 	int i = 0;
 
 	while (i < sample->num_circuits && !watch_circuit_is(&circuits[i], entry, pid))
@@ -150,14 +149,8 @@ static void circuit_add(struct watch_sample *sample, const struct mesh_stats_cir
 		circuits[i] = (struct watch_circuit){.circuit = *entry, .pid = pid};
 		memset(&circuits[i].circuit.counters, 0, sizeof(entry->counters));
 	}
-	sum = &circuits[i].circuit.counters;
-	mesh_circuit_counters_add(sum, &entry->counters);
-	if (entry->state != MESH_STATS_OPEN)
-		return;
-	circuits[i].open++;
-	sum->memory += entry->counters.memory;
-	sum->slots += entry->counters.slots;
-	sum->used += entry->counters.used;
+	mesh_stats_add(&circuits[i].circuit.counters, &entry->counters);
+	circuits[i].open += entry->state == MESH_STATS_OPEN;
 }
 
 struct pages {

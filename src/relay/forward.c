@@ -180,10 +180,9 @@ static void arrived_push(struct mesh_circuit *circuit)
 MESH_HOLDS(circuit)
 static void slots_count(struct mesh_circuit *circuit, const struct mesh_held *held, int sign)
 {
-	uint32_t slots = (uint32_t)((held->what.length + circuit->granule - 1) / circuit->granule);
-	uint32_t *used = &circuit->counters->used;
+	uint64_t slots = (held->what.length + circuit->granule - 1) / circuit->granule;
 
-	__atomic_store_n(used, sign > 0 ? *used + slots : *used - slots, __ATOMIC_RELAXED);
+	mesh_count(&circuit->counters->used, sign > 0 ? slots : -slots);
 }
 
 /* The segment is where it goes; its memory is the sender's again. */

@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/memory.h"
+#include "base/compiler.h"
 #include "wire/stats.h"
 
 /* Between these two calls the sequence is odd, so a reader retries. */
@@ -53,15 +53,62 @@ void mesh_stats_init(struct mesh_stats_page *page, uint64_t node_id, uint32_t pi
 	snprintf(header->program, sizeof(header->program), "%s", program);
 }
 
-static struct mesh_stats_entry *entry_free(struct mesh_stats_page *page)
-{
-	int i;
+/* ---- entries of either kind ----------------------------------------------------------------- */
 
-	for (i = 0; i < MESH_STATS_PATHS; i++)
-		if (page->entries[i].state == MESH_STATS_FREE)
-			return &page->entries[i];
+static uint32_t *state_of(void *entry)
+{
+	return entry;
+}
+
+bool mesh_stats_is_same(const void *a, const void *b)
+{
+	return !memcmp((const char *)a + MESH_STATS_KEY, (const char *)b + MESH_STATS_KEY,
+		       MESH_STATS_KEY_END - MESH_STATS_KEY);
+}
+
+void mesh_stats_add(void *sum, const void *from)
+{
+	const uint64_t *more = from;
+	uint64_t *counter = sum;
+	size_t i;
+
+	for (i = 0; i < sizeof(struct mesh_counters) / sizeof(*counter); i++)
+		mesh_count(&counter[i], more[i]);
+}
+
+/* A free one of these, which is counted if there is none. */
+static void *entry_find(struct mesh_stats_page *page, void *entries, int num)
+{
+	char *entry = entries;
+
+	for (; num--; entry += MESH_STATS_ENTRY_BYTES) {
+		if (*state_of(entry) == MESH_STATS_FREE)
+			return entry;
+	}
+	mesh_count(&page->header.counters.unlisted, 1);
 	return NULL;
 }
+
+/* @counters: of one of these; it becomes a part of the sum of its kind, or the first one there. */
+static void entry_close(struct mesh_stats_page *page, void *entries, int num, void *counters)
+{
+	const size_t offset = offsetof(struct mesh_stats_entry, counters);
+	char *entry = (char *)counters - offset, *sum = entries;
+
+	change_begin(page);
+	while (num && (*state_of(sum) != MESH_STATS_CLOSED || !mesh_stats_is_same(sum, entry))) {
+		sum += MESH_STATS_ENTRY_BYTES;
+		num--;
+	}
+	if (num) {
+		mesh_stats_add(sum + offset, counters);
+		state_of(sum)[1]++; /* paths or circuits */
+	}
+	*state_of(entry) = num ? MESH_STATS_FREE : MESH_STATS_CLOSED;
+	change_end(page);
+}
+
+/* ---- paths ---------------------------------------------------------------------------------- */
 
 static void entry_fill(struct mesh_stats_entry *entry, const struct mesh_stats_link *link)
 {
@@ -80,12 +127,10 @@ static void entry_fill(struct mesh_stats_entry *entry, const struct mesh_stats_l
 struct mesh_counters *mesh_stats_open(struct mesh_stats_page *page,
 				      const struct mesh_stats_link *link, uint64_t now_ms)
 {
-	struct mesh_stats_entry *entry = entry_free(page);
+	struct mesh_stats_entry *entry = entry_find(page, page->entries, MESH_STATS_PATHS);
 
-	if (!entry) {
-		mesh_count(&page->header.counters.unlisted, 1);
+	if (!entry)
 		return NULL;
-	}
 	change_begin(page);
 	entry_fill(entry, link);
 	entry->paths = 1;
@@ -97,9 +142,7 @@ struct mesh_counters *mesh_stats_open(struct mesh_stats_page *page,
 
 static struct mesh_stats_entry *entry_of(struct mesh_counters *counters)
 {
-	size_t offset = offsetof(struct mesh_stats_entry, counters);
-
-	return (struct mesh_stats_entry *)(void *)((char *)counters - offset);
+	return mesh_container_of(counters, struct mesh_stats_entry, counters);
 }
 
 void mesh_stats_down_set(struct mesh_counters *counters, bool down)
@@ -112,48 +155,11 @@ void mesh_stats_parked_set(struct mesh_counters *counters, enum mesh_stats_parke
 	__atomic_store_n(&entry_of(counters)->parked, (uint8_t)parked, __ATOMIC_RELAXED);
 }
 
-bool mesh_stats_same_link(const struct mesh_stats_entry *a, const struct mesh_stats_entry *b)
-{
-	return a->sending == b->sending && a->via == b->via && a->provider == b->provider &&
-	       a->family == b->family && a->local_scope == b->local_scope &&
-	       !memcmp(a->local, b->local, sizeof(a->local)) &&
-	       !memcmp(a->remote, b->remote, sizeof(a->remote)) && !strcmp(a->nic, b->nic) &&
-	       !strcmp(a->peer, b->peer);
-}
-
-void mesh_counters_add(struct mesh_counters *sum, const struct mesh_counters *from)
-{
-	mesh_count(&sum->messages, from->messages);
-	mesh_count(&sum->bytes, from->bytes);
-	mesh_count(&sum->segments, from->segments);
-	mesh_count(&sum->small, from->small);
-	mesh_count(&sum->busy, from->busy);
-	mesh_count(&sum->errors, from->errors);
-	mesh_count(&sum->losses, from->losses);
-	mesh_count(&sum->resent, from->resent);
-}
-
 void mesh_stats_close(struct mesh_stats_page *page, struct mesh_counters *counters)
 {
-	struct mesh_stats_entry *entry = entry_of(counters), *sum;
-	int i;
-
-	change_begin(page);
-	entry->down = 0;
-	entry->parked = MESH_STATS_IN_USE;
-	for (i = 0; i < MESH_STATS_PATHS; i++) {
-		sum = &page->entries[i];
-		if (sum->state == MESH_STATS_CLOSED && mesh_stats_same_link(sum, entry))
-			break;
-	}
-	if (i < MESH_STATS_PATHS) {
-		mesh_counters_add(&sum->counters, counters);
-		sum->paths++;
-		entry->state = MESH_STATS_FREE;
-	} else {
-		entry->state = MESH_STATS_CLOSED; /* the first of its link */
-	}
-	change_end(page);
+	mesh_stats_down_set(counters, false);
+	mesh_stats_parked_set(counters, MESH_STATS_IN_USE);
+	entry_close(page, page->entries, MESH_STATS_PATHS, counters);
 }
 
 /* ---- circuits ------------------------------------------------------------------------------ */
@@ -163,14 +169,10 @@ struct mesh_circuit_counters *mesh_stats_circuit_open(struct mesh_stats_page *pa
 						      const char *nic_up, const char *nic_down,
 						      uint64_t now_ms)
 {
-	struct mesh_stats_circuit *circuit = page->circuits;
+	struct mesh_stats_circuit *circuit = entry_find(page, page->circuits, MESH_STATS_CIRCUITS);
 
-	while (circuit < page->circuits + MESH_STATS_CIRCUITS && circuit->state != MESH_STATS_FREE)
-		circuit++;
-	if (circuit == page->circuits + MESH_STATS_CIRCUITS) {
-		mesh_count(&page->header.counters.unlisted, 1);
+	if (!circuit)
 		return NULL;
-	}
 	change_begin(page);
 	memset(circuit, 0, sizeof(*circuit));
 	snprintf(circuit->origin, sizeof(circuit->origin), "%s", origin);
@@ -184,42 +186,8 @@ struct mesh_circuit_counters *mesh_stats_circuit_open(struct mesh_stats_page *pa
 	return &circuit->counters;
 }
 
-bool mesh_stats_same_circuit(const struct mesh_stats_circuit *a, const struct mesh_stats_circuit *b)
-{
-	return !strcmp(a->origin, b->origin) && !strcmp(a->target, b->target) &&
-	       !strcmp(a->nic_up, b->nic_up) && !strcmp(a->nic_down, b->nic_down);
-}
-
-void mesh_circuit_counters_add(struct mesh_circuit_counters *sum,
-			       const struct mesh_circuit_counters *from)
-{
-	mesh_count(&sum->bytes, from->bytes);
-	mesh_count(&sum->segments, from->segments);
-	mesh_count(&sum->messages, from->messages);
-	mesh_count(&sum->copied, from->copied);
-}
-
 void mesh_stats_circuit_close(struct mesh_stats_page *page, struct mesh_circuit_counters *counters)
 {
-	size_t offset = offsetof(struct mesh_stats_circuit, counters);
-	struct mesh_stats_circuit *circuit = (void *)((char *)counters - offset), *sum;
-	int i;
-
-	change_begin(page);
-	for (i = 0; i < MESH_STATS_CIRCUITS; i++) {
-		sum = &page->circuits[i];
-		if (sum->state == MESH_STATS_CLOSED && mesh_stats_same_circuit(sum, circuit))
-			break;
-	}
-	if (i < MESH_STATS_CIRCUITS) {
-		mesh_circuit_counters_add(&sum->counters, counters);
-		sum->circuits++;
-		circuit->state = MESH_STATS_FREE;
-	} else {
-		circuit->state = MESH_STATS_CLOSED; /* the first between these nodes */
-		counters->memory = 0;
-		counters->slots = 0;
-		counters->used = 0;
-	}
-	change_end(page);
+	counters->memory = counters->slots = counters->used = 0;
+	entry_close(page, page->circuits, MESH_STATS_CIRCUITS, counters);
 }

@@ -21,7 +21,7 @@
 #include "nic/addr.h"
 
 #define MESH_STATS_MAGIC 0x5354534dU /* "MSTS" on a little-endian machine */
-#define MESH_STATS_VERSION 3
+#define MESH_STATS_VERSION 4
 /* Paths of one process that have an entry; `unlisted` of the process counts the others. */
 #define MESH_STATS_PATHS 512
 /* The same for circuits, which lead through this process. */
@@ -77,32 +77,37 @@ enum mesh_stats_via {
 	MESH_STATS_VIAS
 };
 
+/*
+ * Entries of paths and of circuits are of one size and begin and end alike: state, number and begin
+ * of what they count; from `local_scope` or `origin` on what identifies it, in all bytes up to
+ * MESH_STATS_KEY_END; what is so now; and eight counters, which can be added.
+ */
+#define MESH_STATS_ENTRY_BYTES 256
+#define MESH_STATS_KEY 16
+#define MESH_STATS_KEY_END 190
+
 /* Two NICs and a direction. */
 struct mesh_stats_entry {
 	uint32_t state;	      /* enum mesh_stats_entry_state */
+	uint32_t paths;	      /* OPEN: 1; CLOSED: how many are in the sum */
+	uint64_t opened_ms;   /* since 1970; CLOSED: of the first */
+	uint32_t local_scope; /* interface index of link-local addresses, else 0 */
 	uint8_t sending;      /* 1: to the peer, 0: from it */
 	uint8_t provider;     /* enum mesh_provider_id */
 	uint8_t family;	      /* 4 or 6, of both addresses */
 	uint8_t via;	      /* enum mesh_stats_via */
-	uint32_t paths;	      /* OPEN: 1; CLOSED: how many are in the sum */
-	uint32_t local_scope; /* interface index of link-local addresses, else 0 */
-	uint64_t opened_ms;   /* since 1970; CLOSED: of the first */
 	uint8_t local[16];    /* addresses; IPv4 in the first four bytes */
 	uint8_t remote[16];
 	char nic[MESH_STATS_NIC_MAX];	/* netdev; ends in a zero byte */
 	char peer[MESH_STATS_NAME_MAX]; /* the peer's node; ends in a zero byte */
+	uint8_t reserved[54];
 	uint8_t down;	/* OPEN: 1 while the path carries nothing, because its link is lost */
 	uint8_t parked; /* OPEN: enum mesh_stats_parked */
-	uint8_t reserved[54];
 	struct mesh_counters counters;
 };
-_Static_assert(sizeof(struct mesh_stats_entry) == 256, "page layout");
-_Static_assert(offsetof(struct mesh_stats_entry, opened_ms) == 16, "page layout");
-_Static_assert(offsetof(struct mesh_stats_entry, local) == 24, "page layout");
-_Static_assert(offsetof(struct mesh_stats_entry, nic) == 56, "page layout");
-_Static_assert(offsetof(struct mesh_stats_entry, peer) == 72, "page layout");
-_Static_assert(offsetof(struct mesh_stats_entry, down) == 136, "page layout");
-_Static_assert(offsetof(struct mesh_stats_entry, parked) == 137, "page layout");
+_Static_assert(sizeof(struct mesh_stats_entry) == MESH_STATS_ENTRY_BYTES, "page layout");
+_Static_assert(offsetof(struct mesh_stats_entry, local_scope) == MESH_STATS_KEY, "page layout");
+_Static_assert(offsetof(struct mesh_stats_entry, down) == MESH_STATS_KEY_END, "page layout");
 _Static_assert(offsetof(struct mesh_stats_entry, counters) == 192, "page layout");
 
 /* What one circuit has forwarded from the connecting node to the other one. */
@@ -110,11 +115,12 @@ struct mesh_circuit_counters {
 	uint64_t bytes;	   /* of segments */
 	uint64_t segments; /* writes into the memory of the next node */
 	uint64_t messages; /* of both directions, without segments: small messages and grants */
-	uint64_t memory;   /* bytes that the circuit has here */
-	uint32_t slots;	   /* parts of that memory */
-	uint32_t used;	   /* of these, now: by segments that have not arrived */
 	uint64_t copied;   /* bytes of NCCL's that the CPU copied here: of small messages only */
-	uint64_t reserved[2];
+	/* Of open circuits: */
+	uint64_t memory; /* bytes that the circuit has here */
+	uint64_t slots;	 /* parts of that memory */
+	uint64_t used;	 /* of these, now: by segments that have not arrived */
+	uint64_t reserved;
 };
 _Static_assert(sizeof(struct mesh_circuit_counters) == 64, "page layout");
 
@@ -130,8 +136,8 @@ struct mesh_stats_circuit {
 	uint8_t reserved[16];
 	struct mesh_circuit_counters counters;
 };
-_Static_assert(sizeof(struct mesh_stats_circuit) == 256, "page layout");
-_Static_assert(offsetof(struct mesh_stats_circuit, nic_up) == 144, "page layout");
+_Static_assert(sizeof(struct mesh_stats_circuit) == MESH_STATS_ENTRY_BYTES, "page layout");
+_Static_assert(offsetof(struct mesh_stats_circuit, origin) == MESH_STATS_KEY, "page layout");
 _Static_assert(offsetof(struct mesh_stats_circuit, counters) == 192, "page layout");
 
 struct mesh_stats_header {
@@ -219,19 +225,11 @@ struct mesh_circuit_counters *mesh_stats_circuit_open(struct mesh_stats_page *pa
 /** Closes such an entry, as mesh_stats_close(). */
 void mesh_stats_circuit_close(struct mesh_stats_page *page, struct mesh_circuit_counters *counters);
 
-/** True if both are circuits between the same nodes over the same NICs. */
-bool mesh_stats_same_circuit(const struct mesh_stats_circuit *a,
-			     const struct mesh_stats_circuit *b);
+/** True if two paths' entries, or two circuits', have the same NICs, nodes and direction. */
+bool mesh_stats_is_same(const void *a, const void *b);
 
-/** Adds what @from has forwarded to @sum; what is in use now is not added. */
-void mesh_circuit_counters_add(struct mesh_circuit_counters *sum,
-			       const struct mesh_circuit_counters *from);
-
-/** True if both have the same two NICs, the same peer and the same direction. */
-bool mesh_stats_same_link(const struct mesh_stats_entry *a, const struct mesh_stats_entry *b);
-
-/** Adds the counters of @from to @sum. */
-void mesh_counters_add(struct mesh_counters *sum, const struct mesh_counters *from);
+/** Adds the counters of an entry, @from, to others of its kind. */
+void mesh_stats_add(void *sum, const void *from);
 
 /** An event of the process. Rare, so that any lock or none may be held. */
 static inline void mesh_count_event(uint64_t *counter)
