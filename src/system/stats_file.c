@@ -20,8 +20,6 @@
 #include "base/random.h"
 #include "system/stats_file.h"
 
-/* A file's name has this prefix until it is locked and filled in. */
-#define NEW_PREFIX "new-"
 /* Files read from one folder: a bound, not an expectation. */
 #define FILES_MAX 4096
 
@@ -66,8 +64,6 @@ static bool name_is_ours(const char *name)
 	uint64_t id;
 	int end = 0;
 
-	if (!strncmp(name, NEW_PREFIX, strlen(NEW_PREFIX)))
-		name += strlen(NEW_PREFIX);
 	return sscanf(name, "%9u-%16" SCNx64 ".mesh%n", &pid, &id, &end) == 2 && end && !name[end];
 }
 
@@ -118,10 +114,9 @@ int mesh_stats_folder_walk(int folder_fd, uid_t owner,
 		fd = file_open_living(folder_fd, entry->d_name, owner);
 		if (fd < 0)
 			continue;
-		if (visit && strncmp(entry->d_name, NEW_PREFIX, strlen(NEW_PREFIX))) {
+		if (visit)
 			visit(arg, entry->d_name, fd);
-			count++;
-		}
+		count++;
 		close(fd);
 	}
 	closedir(folder);
@@ -139,10 +134,10 @@ static bool size_is_allowed(void)
 }
 
 /*
- * Opens the file a second time for the mapping: a mapping keeps its open file, and with it the
- * lock, and a forked child keeps the mapping.
+ * Opens the file a second time, by @path, for the mapping: a mapping keeps its open file, and with
+ * it the lock, and a forked child keeps the mapping.
  */
-static int page_map(struct mesh_stats_file *file, const char *name)
+static int page_map(struct mesh_stats_file *file, const char *path)
 {
 	void *page;
 	int ret, fd;
@@ -153,7 +148,7 @@ static int page_map(struct mesh_stats_file *file, const char *name)
 	ret = posix_fallocate(file->fd, 0, sizeof(*file->page));
 	if (ret)
 		return -ret;
-	fd = openat(file->folder_fd, name, O_RDWR | O_NOFOLLOW | O_CLOEXEC);
+	fd = open(path, O_RDWR | O_CLOEXEC);
 	if (fd < 0)
 		return -errno;
 	page = mmap(NULL, sizeof(*file->page), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
@@ -165,13 +160,10 @@ static int page_map(struct mesh_stats_file *file, const char *name)
 	return 0;
 }
 
-/*
- * Readers see the file once it is complete. Another process may take it for that of a dead process
- * before it is locked, and remove it: -EWOULDBLOCK or -ENOENT.
- */
+/* The file has no name, and nobody sees it, before it is locked and filled in. */
 static int file_make(struct mesh_stats_file *file, uint64_t node_id, const char *node)
 {
-	char name[sizeof(NEW_PREFIX) + sizeof(file->name)];
+	char path[sizeof("/proc/self/fd/") + 3 * sizeof(int)];
 	uint64_t id;
 	int ret;
 
@@ -179,30 +171,18 @@ static int file_make(struct mesh_stats_file *file, uint64_t node_id, const char 
 	if (ret)
 		return ret;
 	snprintf(file->name, sizeof(file->name), "%d-%016" PRIx64 ".mesh", (int)getpid(), id);
-	snprintf(name, sizeof(name), NEW_PREFIX "%s", file->name);
-	file->fd = openat(file->folder_fd, name, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC,
-			  0600);
+	/* A forked child would keep the lock after this process has ended. */
+	file->fd = mesh_descriptor_hide(
+		openat(file->folder_fd, ".", O_RDWR | O_TMPFILE | O_CLOEXEC, 0600));
 	if (file->fd < 0)
 		return -errno;
-	/* A forked child would keep the lock after this process has ended. */
-	file->fd = mesh_descriptor_hide(file->fd);
-	if (file->fd < 0) {
-		unlinkat(file->folder_fd, name, 0);
-		return -ENOMEM;
-	}
-	if (flock(file->fd, LOCK_EX | LOCK_NB))
-		ret = -errno;
-	if (!ret)
-		ret = page_map(file, name);
-	if (!ret) {
-		mesh_stats_init(file->page, node_id, (uint32_t)getpid(), node,
-				program_invocation_short_name, mesh_clock_wall_ms());
-		if (renameat(file->folder_fd, name, file->folder_fd, file->name))
-			ret = -errno;
-	}
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", file->fd);
+	ret = flock(file->fd, LOCK_EX | LOCK_NB) ? -errno : page_map(file, path);
 	if (ret)
-		unlinkat(file->folder_fd, name, 0);
-	return ret;
+		return ret;
+	mesh_stats_init(file->page, node_id, (uint32_t)getpid(), node,
+			program_invocation_short_name, mesh_clock_wall_ms());
+	return linkat(AT_FDCWD, path, file->folder_fd, file->name, AT_SYMLINK_FOLLOW) ? -errno : 0;
 }
 
 static const char *error_hint(int error)
@@ -228,10 +208,6 @@ int mesh_stats_file_open(const char *setting, uint64_t node_id, const char *node
 		file->folder_fd = ret;
 		mesh_stats_folder_walk(file->folder_fd, geteuid(), NULL, NULL);
 		ret = file_make(file, node_id, node);
-		if (ret == -EWOULDBLOCK || ret == -ENOENT) {
-			mesh_descriptor_close(file->fd);
-			ret = file_make(file, node_id, node);
-		}
 	}
 	if (ret) {
 		mesh_info("no counters for `fi_mesh watch`: cannot use the folder %s: %s%s", path,

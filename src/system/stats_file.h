@@ -70,7 +70,7 @@ int mesh_stats_folder_make(const char *setting, char *path);
  * Calls @visit with each living process's open file in such a folder, and removes the files of dead
  * processes where that is allowed. @visit: may be NULL
  *
- * Returns how many were visited, or a negative errno.
+ * Returns how many living ones there are, or a negative errno.
  */
 int mesh_stats_folder_walk(int folder_fd, uid_t owner,
 			   void (*visit)(void *arg, const char *name, int fd), void *arg);

@@ -427,7 +427,6 @@ TEST(other_files_stay)
 {
 	write_file("notes", "mine");
 	write_file("1-00000000000000aa.mesh.bak", "mine");
-	write_file("new-1-00000000000000aa.mesh", "of a process that has died while it made it");
 	assert_int_equal(seen_in(folder).count, 0);
 	assert_int_equal(files_in_folder(), 2);
 }
