@@ -13,6 +13,19 @@
 #include "common/table.h"
 #include "nics/print.h"
 
+/* "" for MESH_GID_UNKNOWN. */
+static const char *gid_type_text(enum mesh_gid_type type)
+{
+	static const char *const names[] = {
+		[MESH_GID_UNKNOWN] = "",
+		[MESH_GID_IB] = "IB",
+		[MESH_GID_ROCE_V1] = "RoCE v1",
+		[MESH_GID_ROCE_V2] = "RoCE v2",
+	};
+
+	return names[type];
+}
+
 static void rdma_cells(struct output_table *rows, const struct mesh_nic *nic)
 {
 	const struct mesh_gid *gid = mesh_gid_find(&nic->rdma, &nic->source);
@@ -24,7 +37,7 @@ static void rdma_cells(struct output_table *rows, const struct mesh_nic *nic)
 	output_table_text(rows, nic->kind == MESH_NIC_INFINIBAND ? "InfiniBand" : "Ethernet");
 	if (*nic->rdma.device && gid)
 		output_table_cell(rows, OUTPUT_PLAIN, "%d %s", gid->index,
-				  mesh_gid_type_text(gid->type));
+				  gid_type_text(gid->type));
 	else
 		output_table_text(rows, "-");
 }
@@ -169,7 +182,7 @@ static json_t *gid_json(const struct mesh_gid *gid)
 		return json_null();
 	memcpy(addr.bytes, gid->bytes, 16);
 	return json_pack("{s:i, s:s, s:o}", "index", gid->index, "gid", mesh_addr_text(&addr, text),
-			 "type", output_json_text(mesh_gid_type_text(gid->type)));
+			 "type", output_json_text(gid_type_text(gid->type)));
 }
 
 static json_t *gids_json(const struct mesh_rdma_port *rdma)

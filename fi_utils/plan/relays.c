@@ -71,7 +71,7 @@ static int pairs_route(const struct mesh_plan *plan, const struct sharing *shari
 	struct mesh_graph graph;
 	int i, k, ret = 0;
 
-	mesh_graph_init(&graph);
+	memset(&graph, 0, sizeof(graph));
 	for (i = 0; i < num && !ret; i++) {
 		ret = node_report(sharing, num, i, &graph);
 		if (!ret && plan->num_sites > 1)

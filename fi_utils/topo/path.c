@@ -65,7 +65,7 @@ static int relays_graph(const struct topo_map *map, struct mesh_graph *graph)
 {
 	int i, ret = 0;
 
-	mesh_graph_init(graph);
+	memset(graph, 0, sizeof(*graph));
 	for (i = 0; i < map->num_nodes && ret >= 0; i++) {
 		ret = mesh_graph_report(graph, (uint64_t)i + 1, true, false, NULL, 0);
 		if (ret >= 0)

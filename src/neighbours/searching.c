@@ -41,7 +41,6 @@ static void links_enter(struct mesh_explore *explore, int parent,
 int mesh_explore_begin(struct mesh_explore *explore, uint64_t self, uint64_t token)
 {
 	memset(explore, 0, sizeof(*explore));
-	mesh_graph_init(&explore->graph);
 	explore->token = token;
 	if (node_enter(explore, self, -1))
 		return -ENOMEM;

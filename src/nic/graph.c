@@ -8,11 +8,6 @@
 #include "nic/addr.h"
 #include "nic/graph.h"
 
-void mesh_graph_init(struct mesh_graph *graph)
-{
-	memset(graph, 0, sizeof(*graph));
-}
-
 void mesh_graph_finish(struct mesh_graph *graph)
 {
 	int i;
@@ -20,7 +15,7 @@ void mesh_graph_finish(struct mesh_graph *graph)
 	for (i = 0; i < graph->num_nodes; i++)
 		free(graph->nodes[i].links);
 	free(graph->nodes);
-	mesh_graph_init(graph);
+	memset(graph, 0, sizeof(*graph));
 }
 
 /* ---- nodes --------------------------------------------------------------------------------- */

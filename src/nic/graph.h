@@ -46,15 +46,13 @@ struct mesh_graph_doubts {
 	int num; /* of them all, those that are over included */
 };
 
+/* Zeros: empty. */
 struct mesh_graph {
 	struct mesh_graph_node *nodes; /* owned */
 	int num_nodes;
 	uint16_t places[2 * MESH_GRAPH_NODES_MAX]; /* by id: index of a node + 1, or 0 */
 	struct mesh_graph_doubts doubts;
 };
-
-/** Makes an empty graph. */
-void mesh_graph_init(struct mesh_graph *graph);
 
 /** Frees its memory, and empties it. */
 void mesh_graph_finish(struct mesh_graph *graph);

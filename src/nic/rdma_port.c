@@ -98,18 +98,6 @@ const struct mesh_gid *mesh_gid_find(const struct mesh_rdma_port *rdma,
 	return found;
 }
 
-const char *mesh_gid_type_text(enum mesh_gid_type type)
-{
-	static const char *const names[] = {
-		[MESH_GID_UNKNOWN] = "",
-		[MESH_GID_IB] = "IB",
-		[MESH_GID_ROCE_V1] = "RoCE v1",
-		[MESH_GID_ROCE_V2] = "RoCE v2",
-	};
-
-	return names[type];
-}
-
 /* IANA's port of RoCE v2. */
 #define ROCE_UDP_PORT 4791
 

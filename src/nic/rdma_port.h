@@ -40,9 +40,6 @@ bool mesh_gid_is_addr(const uint8_t gid[16], const struct mesh_addr *addr);
 const struct mesh_gid *mesh_gid_find(const struct mesh_rdma_port *rdma,
 				     const struct mesh_addr *addr);
 
-/** "RoCE v2", "RoCE v1", "IB"; "" for MESH_GID_UNKNOWN. */
-const char *mesh_gid_type_text(enum mesh_gid_type type);
-
 /*
  * How a work request ended: enum ibv_wc_status of infiniband/verbs.h, an ABI. libfabric's verbs
  * passes it on as prov_errno. Values without an entry in the table of explanations are not listed.

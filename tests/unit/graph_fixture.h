@@ -21,7 +21,7 @@ static inline void setup(void)
 {
 	memset(num_said, 0, sizeof(num_said));
 	memset(silent, 0, sizeof(silent));
-	mesh_graph_init(&graph);
+	memset(&graph, 0, sizeof(graph));
 }
 
 static inline void teardown(void)
