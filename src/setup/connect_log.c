@@ -124,22 +124,6 @@ static const char *advice_text(const struct mesh_connect *connect, char *text, s
 	return text;
 }
 
-/* True if it is what is known last of its node. */
-static bool is_latest_of_node(const struct mesh_relay_try *relay,
-			      const struct mesh_relay_tried *tried)
-{
-	int i;
-
-	for (i = 0; i < relay->tried.num; i++) {
-		if (relay->tried.all[i].node_id == tried->node_id &&
-		    (relay->tried.all[i].not_before_ms > tried->not_before_ms ||
-		     (relay->tried.all[i].not_before_ms == tried->not_before_ms &&
-		      &relay->tried.all[i] < tried)))
-			return false;
-	}
-	return true;
-}
-
 /* What is known of the relays. */
 MESH_HOLDS(process)
 static const char *relay_try_text(const struct mesh_relay_try *relay, char *text, size_t size)
@@ -152,8 +136,6 @@ static const char *relay_try_text(const struct mesh_relay_try *relay, char *text
 				relay->tried.num ? "" : "no neighbour runs a process of this job");
 	for (tried = relay->tried.all; tried < relay->tried.all + relay->tried.num && used < size;
 	     tried++) {
-		if (!is_latest_of_node(relay, tried))
-			continue;
 		used += (size_t)snprintf(
 			text + used, size - used, "%snode %s: %s", separator, tried->node,
 			tried->refusal ? mesh_refusal_text(tried->refusal) : "no answer yet");

@@ -32,30 +32,27 @@
  */
 #define YOUNG_MS 1200
 
-/* What is remembered of a process on this link; NULL: nothing. */
-static struct mesh_relay_tried *tried_find(struct mesh_relays_tried *tried,
-					   const struct mesh_next *next)
+/* What is remembered of this node; NULL: nothing. */
+static const struct mesh_relay_tried *tried_find(const struct mesh_relays_tried *tried,
+						 uint64_t node_id)
 {
-	int i;
+	int i = 0;
 
-	for (i = 0; i < tried->num; i++) {
-		if (tried->all[i].cookie == next->way.cookie &&
-		    mesh_addr_equal(&tried->all[i].address, &next->way.address.addr))
-			return &tried->all[i];
-	}
-	return NULL;
+	while (i < tried->num && tried->all[i].node_id != node_id)
+		i++;
+	return i < tried->num ? &tried->all[i] : NULL;
 }
 
 /* The same; a new entry replaces the one to be asked first. */
 static struct mesh_relay_tried *tried_get(struct mesh_relays_tried *tried,
 					  const struct mesh_next *next)
 {
-	struct mesh_relay_tried *found = tried_find(tried, next);
+	const struct mesh_relay_tried *found = tried_find(tried, next->node_id);
 	struct mesh_relay_tried *oldest = &tried->all[0];
 	int i;
 
 	if (found)
-		return found;
+		return &tried->all[found - tried->all];
 	for (i = 0; i < tried->num; i++) {
 		if (tried->all[i].not_before_ms < oldest->not_before_ms)
 			oldest = &tried->all[i];
@@ -63,50 +60,17 @@ static struct mesh_relay_tried *tried_get(struct mesh_relays_tried *tried,
 	if (tried->num < MESH_RELAYS_TRIED)
 		oldest = &tried->all[tried->num++];
 	memset(oldest, 0, sizeof(*oldest));
-	oldest->cookie = next->way.cookie;
-	oldest->address = next->way.address.addr;
 	oldest->node_id = next->node_id;
 	memcpy(oldest->node, next->node, sizeof(oldest->node));
 	return oldest;
 }
 
-/* When a process of the route's first relay may be asked again, of all that refused; 0: now. */
+/* When the route's first relay may be asked again, after it has refused; 0: now. */
 static uint64_t refused_ms(const struct mesh_relays_tried *tried, const struct mesh_route *route)
 {
-	uint64_t latest_ms = 0;
-	int i;
+	const struct mesh_relay_tried *found = tried_find(tried, route->hops[0]);
 
-	for (i = 0; i < tried->num; i++) {
-		if (tried->all[i].node_id == route->hops[0] &&
-		    latest_ms < tried->all[i].not_before_ms)
-			latest_ms = tried->all[i].not_before_ms;
-	}
-	return latest_ms;
-}
-
-/*
- * The one of these that was asked least recently, without those in @unusable (bit N: nexts[N]).
- * @drained: also those over a drained NIC, which come last; else only if there is no other.
- * Returns its index; -1: none is left.
- */
-static int least_recent(struct mesh_relays_tried *tried, const struct mesh_next *nexts, int num,
-			uint32_t unusable, bool drained)
-{
-	uint64_t asked_ms, oldest_ms = UINT64_MAX;
-	const struct mesh_relay_tried *of_next;
-	int i, found = -1;
-
-	for (i = 0; i < num; i++) {
-		of_next = tried_find(tried, &nexts[i]);
-		asked_ms = of_next ? of_next->not_before_ms : 0;
-		if (nexts[i].drained && !drained && found >= 0 && !nexts[found].drained)
-			break;
-		if (unusable >> i & 1 || asked_ms >= oldest_ms)
-			continue;
-		oldest_ms = asked_ms;
-		found = i;
-	}
-	return found;
+	return found ? found->not_before_ms : 0;
 }
 
 int mesh_relay_try_open(struct mesh_process *process, const struct mesh_handle *handle, int most,
@@ -190,33 +154,26 @@ static bool is_early(const struct mesh_relay_try *relay, uint64_t now_ms)
 	return mesh_clock_elapsed_ms(relay->found_ms, now_ms) < MESH_DIAL_MS;
 }
 
-/* Those of these that are not over RDMA; 0 if none is. */
-static uint32_t without_rdma(const struct mesh_next *nexts, int num)
+static bool lacks_rdma(const struct mesh_route *route, const struct mesh_next *next)
 {
-	uint32_t without = 0;
-	int i;
-
-	for (i = 0; i < num; i++) {
-		if (nexts[i].way.address.provider != MESH_PROVIDER_VERBS_RXM)
-			without |= 1u << i;
-	}
-	return without;
+	return route->rdma && next->way.address.provider != MESH_PROVIDER_VERBS_RXM;
 }
 
 /*
- * Dials a process of the route's first relay that may be asked now: a node may have several, and
- * one that refuses, or does not answer, is followed by the others. Where the route has RDMA on each
- * hop, our links without are for later, unless no other link can be used.
+ * Dials a process of the route's first relay, if that may be asked now: a node may have several,
+ * and one that refuses, or does not answer, is followed by the others. Links over a drained NIC,
+ * and those without RDMA where the route has it on each hop, come last until the others had time.
  */
 MESH_HOLDS(process)
 static void first_hop_dial(struct mesh_relay_try *relay, const struct mesh_route *route,
 			   uint64_t now_ms)
 {
+	const struct mesh_relay_tried *tried = tried_find(&relay->tried, route->hops[0]);
+	bool early = is_early(relay, now_ms), last;
+	bool only = relay->rdma_only || relay->better == MESH_BETTER_RDMA;
 	struct mesh_dial *dial = &relay->dials[relay->num_dials];
 	struct mesh_process *process = relay->process;
-	struct mesh_next nexts[MESH_NEXTS_MAX];
-	uint32_t unusable = 0, later = 0;
-	bool drained, only = relay->rdma_only || relay->better == MESH_BETTER_RDMA;
+	struct mesh_next nexts[MESH_NEXTS_MAX], *next;
 	int i, num;
 
 	if (now_ms < refused_ms(&relay->tried, route))
@@ -224,24 +181,17 @@ static void first_hop_dial(struct mesh_relay_try *relay, const struct mesh_route
 	num = mesh_nexts_of_node(process, process->relay->neighbours, route->hops[0],
 				 process->relay->job, relay->handle->listen_id, nexts,
 				 MESH_NEXTS_MAX);
-	drained = !is_early(relay, now_ms); /* the others have not answered */
-	if (route->rdma && (only || is_early(relay, now_ms)))
-		later = without_rdma(nexts, num);
-	while ((i = least_recent(&relay->tried, nexts, num, unusable | later, drained)) >= 0 ||
-	       later) {
-		if (i < 0 && only)
-			break;
-		if (i < 0) {
-			later = 0;
+	for (i = 0; i < (early ? 2 : 1) * num; i++) {
+		next = &nexts[((tried ? tried->turn : 0) + (uint32_t)i) % (uint32_t)num];
+		last = next->drained || lacks_rdma(route, next);
+		if ((early && last != (i >= num)) || (only && lacks_rdma(route, next)))
 			continue;
-		}
-		tried_get(&relay->tried, &nexts[i]); /* it is known: the connection has hope */
-		if (!mesh_dial_begin(dial, process, &nexts[i].way, false, now_ms)) {
-			relay->nexts[relay->num_dials] = nexts[i];
+		tried_get(&relay->tried, next); /* it is known: the connection has hope */
+		if (!mesh_dial_begin(dial, process, &next->way, false, now_ms)) {
+			relay->nexts[relay->num_dials] = *next;
 			relay->routes[relay->num_dials++] = *route;
 			return;
 		}
-		unusable |= 1u << i; /* over another link, perhaps */
 	}
 }
 
@@ -546,6 +496,7 @@ void mesh_relay_try_refused(struct mesh_relay_try *relay, int i, enum mesh_refus
 {
 	struct mesh_relay_tried *tried = tried_get(&relay->tried, &relay->nexts[i]);
 
+	tried->turn++;
 	tried->not_before_ms = mesh_clock_ms() + MESH_RETRY_MIN_MS;
 	tried->refusal = refusal;
 }

@@ -16,15 +16,14 @@
 /* The mesh is searched again, while no route leads there, and after a carrier has come. */
 #define MESH_SEARCH_AGAIN_MS 500
 
-/* Processes that are remembered. */
+/* Nodes that are remembered. */
 #define MESH_RELAYS_TRIED 64
 
-/* A process that may relay for us, over one of our links to it. */
+/* A node of which a process may relay for us. */
 struct mesh_relay_tried {
-	uint64_t cookie; /* its process id */
-	struct mesh_addr address;
 	uint64_t node_id;
-	uint64_t not_before_ms; /* no process of that node is asked sooner */
+	uint64_t not_before_ms; /* no process of it is asked sooner */
+	uint32_t turn;		/* counts refusals: its processes and links take turns */
 	enum mesh_refusal refusal;
 	char node[MESH_NODE_NAME_MAX];
 };
