@@ -362,7 +362,13 @@ double peer_end_cpu_share(const struct peer_end *end)
 
 int peer_end_num_paths(const struct peer_end *end)
 {
-	return end->send->num_paths;
+	const struct mesh_path *path = end->send->paths;
+	int num = end->send->num_paths, up = 0;
+
+	/* The last relay of one that joins is not known yet. */
+	for (; up < num && (!path[up].has_relay || path[up].via); up++)
+		;
+	return up;
 }
 
 const char *peer_end_via(const struct peer_end *end, int path)

@@ -38,6 +38,8 @@
 #define PINGS_LEAST 20
 /* For each of them. */
 #define PING_MS 5000
+/* The time for all routes of a connection over relays to join it. */
+#define ROUTES_MS 3000
 
 /* ---- what comes of it ---------------------------------------------------------------------- */
 
@@ -223,14 +225,27 @@ static int forth(struct peer_measurement *measurement, uint32_t ms)
 	return ret == -EAGAIN ? -EINTR : ret;
 }
 
+/* A connection over relays begins with one route; those that are as good join it soon. */
+static int routes_await(struct peer_measurement *measurement)
+{
+	uint64_t until_ms = mesh_clock_ms() + ROUTES_MS;
+	int ret = 0, routes = measurement->nic ? 1 : measurement->peer->routes.num;
+
+	while (!ret && peer_end_num_paths(measurement->end) < routes && mesh_clock_ms() < until_ms)
+		ret = interrupt_happened() ? -EINTR : end_poll(measurement->end);
+	return ret;
+}
+
 static int figures_take(struct peer_measurement *measurement)
 {
 	uint32_t ms = measurement->checker->options->ms;
 	int ret;
 
-	paths_collect(measurement);
 	step_set(measurement, "messages do not come back");
-	ret = pings_take(measurement, ms);
+	ret = routes_await(measurement);
+	paths_collect(measurement);
+	if (!ret)
+		ret = pings_take(measurement, ms);
 	if (!ret) {
 		step_set(measurement, "what this node sends does not arrive there");
 		ret = forth(measurement, ms);

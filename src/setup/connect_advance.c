@@ -65,13 +65,12 @@ static void peer_give_up(const struct mesh_connect *connect, struct mesh_peer *p
 MESH_HOLDS(process)
 static void connect_give_up(const struct mesh_connect *connect)
 {
-	const struct mesh_relay_try *relay = connect->relay;
 	int i;
 
 	for (i = 0; i < connect->num_dials; i++)
 		peer_give_up(connect, connect->dials[i].peer);
-	for (i = 0; relay && i < relay->num_dials; i++)
-		peer_give_up(connect, relay->dials[i].peer);
+	if (connect->relay)
+		peer_give_up(connect, connect->relay->dial.peer);
 }
 
 MESH_HOLDS(process)
@@ -123,8 +122,7 @@ static int relay_begin(struct mesh_connect *connect)
 	if (connect->handle.foreign ||
 	    (!connect->choice.num_candidates && connect->choice.differing.provider))
 		return -ENETUNREACH;
-	return mesh_relay_try_open(process, &connect->handle, (int)process->config.max_paths,
-				   &connect->relay);
+	return mesh_relay_try_open(process, &connect->handle, &connect->relay);
 }
 
 /*
@@ -155,7 +153,7 @@ static int comm_open(struct mesh_connect *connect, struct mesh_peer *peer)
 	if (ret)
 		return ret;
 	if (connect->state == MESH_CONNECT_OPEN_SENT) {
-		wish.num_paths = connect->relay->num_dials;
+		wish.num_paths = 1; /* others that are as good follow (seeker.c) */
 		wish.relayed_to = *handle->node ? handle->node
 						: mesh_handle_node_text(handle, node);
 	}
@@ -184,7 +182,7 @@ static void connect_request(struct mesh_connect *connect)
 	struct mesh_path *path = &connect->comm->paths[latest(connect)];
 
 	if (connect->state == MESH_CONNECT_OPEN_SENT)
-		mesh_relay_try_request(connect->relay, latest(connect), path, mesh_clock_ms());
+		mesh_relay_try_request(connect->relay, path, mesh_clock_ms());
 	else
 		mesh_attach_request(path);
 }
@@ -193,15 +191,15 @@ static void connect_request(struct mesh_connect *connect)
 MESH_HOLDS(process)
 static void path_request(struct mesh_connect *connect)
 {
-	bool relay = connect->state == MESH_CONNECT_OPEN_SENT;
-	const struct mesh_dial *dials = relay ? connect->relay->dials : connect->dials;
-	struct mesh_peer *peer = dials[connect->comm ? connect->comm->num_paths : 0].peer;
 	int ret;
 
 	if (connect->comm)
-		ret = mesh_comm_path_add(connect->comm, peer, relay);
+		ret = mesh_comm_path_add(connect->comm,
+					 connect->dials[connect->comm->num_paths].peer, false);
+	else if (connect->state == MESH_CONNECT_OPEN_SENT)
+		ret = comm_open(connect, connect->relay->dial.peer);
 	else
-		ret = comm_open(connect, peer);
+		ret = comm_open(connect, connect->dials[0].peer);
 	if (ret) {
 		mesh_connect_log_full(connect, ret);
 		connect_fail(connect, ret);
@@ -234,9 +232,8 @@ static void connect_accepted(struct mesh_connect *connect)
 {
 	int i = latest(connect);
 
-	connect->comm->paths[i].reason = connect->state == MESH_CONNECT_OPEN_SENT
-						 ? MESH_PATH_WHY_RELAY
-						 : connect->pairs[i].reason;
+	if (connect->state == MESH_CONNECT_SENT)
+		connect->comm->paths[i].reason = connect->pairs[i].reason;
 	if (connect->comm->num_paths == connect->comm->wanted_paths)
 		connect_done(connect);
 	else
@@ -254,7 +251,7 @@ static void connect_refused(struct mesh_connect *connect, enum mesh_refusal refu
 MESH_HOLDS(process)
 static void relay_refused(struct mesh_connect *connect, enum mesh_refusal refusal)
 {
-	mesh_relay_try_refused(connect->relay, latest(connect), refusal);
+	mesh_relay_try_refused(connect->relay, refusal);
 	comm_drop(connect);
 	mesh_relay_try_end(connect->relay);
 	connect_state_set(connect, MESH_CONNECT_PEERS);

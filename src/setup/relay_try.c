@@ -1,13 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * relay_try.c - finds routes to a node without a common link, and connects to the first relay of
- * each.
+ * relay_try.c - finds a route to a node without a common link, and connects to its first relay.
  *
  * One search of the whole mesh serves all connections that wait for one. Routes with RDMA on each
- * hop come first, then those of the fewest relays. Equal ones that share no relay become paths of
- * one comm. If the search finds no route, each neighbour that runs a process of our job is asked
- * whether it leads to the node. Ranks start at different times, so a relay that refuses is asked
- * again.
+ * hop come first, then those of the fewest relays. If the search finds no route, each neighbour
+ * that runs a process of our job is asked whether it leads to the node. Ranks start at different
+ * times, so a relay that refuses is asked again.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -73,7 +71,7 @@ static uint64_t refused_ms(const struct mesh_relays_tried *tried, const struct m
 	return found ? found->not_before_ms : 0;
 }
 
-int mesh_relay_try_open(struct mesh_process *process, const struct mesh_handle *handle, int most,
+int mesh_relay_try_open(struct mesh_process *process, const struct mesh_handle *handle,
 			struct mesh_relay_try **relay)
 {
 	mesh_process_assert_locked(process);
@@ -85,15 +83,13 @@ int mesh_relay_try_open(struct mesh_process *process, const struct mesh_handle *
 		return -ENOMEM;
 	(*relay)->process = process;
 	(*relay)->handle = handle;
-	(*relay)->most = most;
 	return 0;
 }
 
 void mesh_relay_try_end(struct mesh_relay_try *relay)
 {
 	mesh_process_assert_locked(relay->process);
-	while (relay->num_dials)
-		mesh_dial_end(&relay->dials[--relay->num_dials]);
+	mesh_dial_end(&relay->dial);
 }
 
 void mesh_relay_try_again(struct mesh_relay_try *relay)
@@ -171,7 +167,6 @@ static void first_hop_dial(struct mesh_relay_try *relay, const struct mesh_route
 	const struct mesh_relay_tried *tried = tried_find(&relay->tried, route->hops[0]);
 	bool early = is_early(relay, now_ms), last;
 	bool only = relay->rdma_only || relay->better == MESH_BETTER_RDMA;
-	struct mesh_dial *dial = &relay->dials[relay->num_dials];
 	struct mesh_process *process = relay->process;
 	struct mesh_next nexts[MESH_NEXTS_MAX], *next;
 	int i, num;
@@ -187,9 +182,9 @@ static void first_hop_dial(struct mesh_relay_try *relay, const struct mesh_route
 		if ((early && last != (i >= num)) || (only && lacks_rdma(route, next)))
 			continue;
 		tried_get(&relay->tried, next); /* it is known: the connection has hope */
-		if (!mesh_dial_begin(dial, process, &next->way, false, now_ms)) {
-			relay->nexts[relay->num_dials] = *next;
-			relay->routes[relay->num_dials++] = *route;
+		if (!mesh_dial_begin(&relay->dial, process, &next->way, false, now_ms)) {
+			relay->next = *next;
+			relay->route = *route;
 			return;
 		}
 	}
@@ -252,13 +247,18 @@ static struct allowance allowance_beside(const struct mesh_relay_try *relay)
 	};
 }
 
+static bool is_dialling(const struct mesh_relay_try *relay)
+{
+	return relay->dial.state != MESH_DIAL_REST;
+}
+
 /*
- * Dials the first relays of the first of these routes that may be asked now, and of at most @most
- * of its kind. Those over a hop that has failed come last, and not beside others.
+ * Dials the first relay of the first of these routes that may be asked now. Those over a hop that
+ * has failed come last, and not beside others.
  */
 MESH_HOLDS(process)
 static void routes_take(struct mesh_relay_try *relay, const struct mesh_route *routes, int num,
-			int most, uint64_t now_ms)
+			uint64_t now_ms)
 {
 	struct allowance allowance;
 	int i;
@@ -267,10 +267,8 @@ static void routes_take(struct mesh_relay_try *relay, const struct mesh_route *r
 		relay->found_ms = now_ms;
 	allowance = relay->beside.goes_on ? allowance_beside(relay)
 					  : allowance_of(relay, routes, num, now_ms);
-	relay->up_ms = 0;
-	for (i = 0; i < num && relay->num_dials < most; i++) {
-		if (is_allowed(relay, &routes[i], &allowance) &&
-		    (!relay->num_dials || mesh_route_fits(&relay->routes[0], &routes[i])))
+	for (i = 0; i < num && !is_dialling(relay); i++) {
+		if (is_allowed(relay, &routes[i], &allowance))
 			first_hop_dial(relay, &routes[i], now_ms);
 	}
 }
@@ -312,7 +310,7 @@ static void refused_last(const struct mesh_relay_try *relay, struct mesh_route *
 	}
 }
 
-/* Dials the first relays of the best routes over at most so many, if they are better. */
+/* Dials the first relay of the best route over at most so many, if it is better. */
 MESH_HOLDS(process)
 static void better_take(struct mesh_relay_try *relay, enum mesh_better better, int relays_max,
 			uint64_t now_ms)
@@ -325,8 +323,8 @@ static void better_take(struct mesh_relay_try *relay, enum mesh_better better, i
 		num = mesh_neighbours_routes(relay->process->relay->neighbours,
 					     relay->handle->node_id, relays_max, NULL, 0, routes,
 					     MESH_ROUTES_MAX);
-	routes_take(relay, routes, num, relay->most, now_ms);
-	if (!relay->num_dials)
+	routes_take(relay, routes, num, now_ms);
+	if (!is_dialling(relay))
 		relay->better = MESH_BETTER_NONE;
 }
 
@@ -345,15 +343,15 @@ static void beside_begin(struct mesh_relay_try *relay, uint64_t now_ms)
 	int num;
 
 	better_take(relay, beside->better, MESH_RELAYS_MAX, now_ms);
-	if (!relay->num_dials && beside->longest > 1)
+	if (!is_dialling(relay) && beside->longest > 1)
 		better_take(relay, MESH_BETTER_SHORTER, beside->longest - 1, now_ms);
-	if (!relay->num_dials && beside->num) {
+	if (!is_dialling(relay) && beside->num) {
 		num = mesh_neighbours_routes(neighbours, target, beside->longest, beside->relays,
 					     beside->num, routes, MESH_ROUTES_MAX);
 		refused_last(relay, routes, num);
-		routes_take(relay, routes, num, relay->most, now_ms);
+		routes_take(relay, routes, num, now_ms);
 	}
-	relay->vain = !relay->num_dials && !mesh_neighbours_searches(neighbours, 0);
+	relay->vain = !is_dialling(relay) && !mesh_neighbours_searches(neighbours, 0);
 }
 
 /*
@@ -373,10 +371,10 @@ static void others_take(struct mesh_relay_try *relay, const struct mesh_route *r
 		firsts[i] = routes[i].hops[0];
 	num = mesh_neighbours_routes(relay->process->relay->neighbours, relay->handle->node_id,
 				     MESH_RELAYS_MAX, firsts, num, others, MESH_ROUTES_MAX);
-	routes_take(relay, others, num, relay->most, now_ms);
+	routes_take(relay, others, num, now_ms);
 }
 
-/* Dials the first relays of the best routes. */
+/* Dials the first relay of the best route. */
 MESH_HOLDS(process)
 static void routes_begin(struct mesh_relay_try *relay, uint64_t now_ms)
 {
@@ -399,73 +397,39 @@ static void routes_begin(struct mesh_relay_try *relay, uint64_t now_ms)
 	num = mesh_neighbours_routes(neighbours, target, MESH_RELAYS_MAX, NULL, 0, routes,
 				     MESH_ROUTES_MAX);
 	if (num > 0) {
-		routes_take(relay, routes, num, relay->most, now_ms);
-		if (!relay->num_dials && !is_early(relay, now_ms))
+		routes_take(relay, routes, num, now_ms);
+		if (!is_dialling(relay) && !is_early(relay, now_ms))
 			others_take(relay, routes, num, now_ms);
 	} else {
 		num = neighbours_list(relay, routes, MESH_ROUTES_MAX);
-		routes_take(relay, routes, num, 1, now_ms);
+		routes_take(relay, routes, num, now_ms);
 	}
-	if (!relay->num_dials)
+	if (!is_dialling(relay))
 		search(relay->process, now_ms);
 }
 
-/* ---- their first relays -------------------------------------------------------------------- */
-
-MESH_HOLDS(process)
-static void relay_drop(struct mesh_relay_try *relay, int i)
-{
-	const struct mesh_peer *peer = relay->dials[i].peer;
-
-	mesh_relay_try_refused(relay, i,
-			       peer && peer->refusal ? peer->refusal : MESH_REFUSAL_NO_ANSWER);
-	mesh_dial_end(&relay->dials[i]);
-	for (relay->num_dials--; i < relay->num_dials; i++) {
-		relay->dials[i] = relay->dials[i + 1];
-		relay->nexts[i] = relay->nexts[i + 1];
-		relay->routes[i] = relay->routes[i + 1];
-	}
-	relay->dials[i] = (struct mesh_dial){0}; /* its user has moved */
-}
-
-/* Those that are not up have less time when another one is, and our NIC is open for all. */
-MESH_HOLDS(process)
-static void dials_look(struct mesh_relay_try *relay, uint64_t now_ms)
-{
-	bool late = relay->up_ms && now_ms - relay->up_ms >= MESH_SETTLE_MS, opening = false;
-	struct mesh_dial *dial;
-	int i;
-
-	for (i = relay->num_dials - 1; i >= 0; i--) {
-		dial = &relay->dials[i];
-		mesh_dial_look(dial, now_ms);
-		opening |= dial->state == MESH_DIAL_OPENING;
-		if (mesh_dial_is_vain(dial, now_ms) || (late && dial->state == MESH_DIAL_TRYING))
-			relay_drop(relay, i);
-	}
-	if (opening)
-		relay->up_ms = 0;
-}
+/* ---- its first relay ----------------------------------------------------------------------- */
 
 bool mesh_relay_try_is_ready(struct mesh_relay_try *relay, uint64_t now_ms)
 {
-	int i, num_up = 0;
+	const struct mesh_peer *peer;
 
 	mesh_process_assert_locked(relay->process);
-	if (!relay->num_dials)
+	if (!is_dialling(relay))
 		routes_begin(relay, now_ms);
-	dials_look(relay, now_ms);
-	for (i = 0; i < relay->num_dials; i++)
-		num_up += relay->dials[i].state == MESH_DIAL_UP;
-	if (num_up && !relay->up_ms)
-		relay->up_ms = now_ms;
-	return num_up && num_up == relay->num_dials;
+	mesh_dial_look(&relay->dial, now_ms);
+	peer = relay->dial.peer;
+	if (mesh_dial_is_vain(&relay->dial, now_ms)) {
+		mesh_relay_try_refused(relay, peer && peer->refusal ? peer->refusal
+								    : MESH_REFUSAL_NO_ANSWER);
+		mesh_dial_end(&relay->dial);
+	}
+	return relay->dial.state == MESH_DIAL_UP;
 }
 
-void mesh_relay_try_request(struct mesh_relay_try *relay, int i, struct mesh_path *path,
-			    uint64_t now_ms)
+void mesh_relay_try_request(struct mesh_relay_try *relay, struct mesh_path *path, uint64_t now_ms)
 {
-	const struct mesh_route *route = &relay->routes[i];
+	const struct mesh_route *route = &relay->route;
 	struct mesh_process *process = relay->process;
 	const struct mesh_comm *comm = path->comm;
 	struct mesh_frame frame;
@@ -486,15 +450,15 @@ void mesh_relay_try_request(struct mesh_relay_try *relay, int i, struct mesh_pat
 	memcpy(frame.open.origin, process->name, sizeof(frame.open.origin));
 	path->relayed->route = *route;
 	path->rdma_hops = route->rdma &&
-			  relay->nexts[i].way.address.provider == MESH_PROVIDER_VERBS_RXM;
+			  relay->next.way.address.provider == MESH_PROVIDER_VERBS_RXM;
 	mesh_peer_send(path->peer, &frame, MESH_FRAME_OPEN);
 	relay->open_ms = now_ms;
 	mesh_rank_ring_judge(process, relay->handle->node_id);
 }
 
-void mesh_relay_try_refused(struct mesh_relay_try *relay, int i, enum mesh_refusal refusal)
+void mesh_relay_try_refused(struct mesh_relay_try *relay, enum mesh_refusal refusal)
 {
-	struct mesh_relay_tried *tried = tried_get(&relay->tried, &relay->nexts[i]);
+	struct mesh_relay_tried *tried = tried_get(&relay->tried, &relay->next);
 
 	tried->turn++;
 	tried->not_before_ms = mesh_clock_ms() + MESH_RETRY_MIN_MS;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* relay_try.h - finds routes to a node without a common link, and dials their relays. */
+/* relay_try.h - finds a route to a node without a common link, and dials its first relay. */
 #ifndef MESH_SETUP_RELAY_TRY_H
 #define MESH_SETUP_RELAY_TRY_H
 
@@ -62,7 +62,6 @@ struct mesh_beside {
 struct mesh_relay_try {
 	struct mesh_process *process;
 	const struct mesh_handle *handle; /* of the listener at the other end; the owner's */
-	int most;			  /* routes */
 	/* On each hop of a route: what was cut for RDMA may have its flags in place (data.h). */
 	bool rdma_only;
 	bool asked; /* the mesh was searched for it */
@@ -71,11 +70,9 @@ struct mesh_relay_try {
 	/* No route is beside those, or better: mesh_relay_try_again() begins another search. */
 	bool vain;
 	uint64_t found_ms; /* since when the mesh is known, and its routes are used; 0: it is not */
-	struct mesh_dial dials[MESH_PATHS_MAX]; /* of the first relays of these routes */
-	struct mesh_next nexts[MESH_PATHS_MAX];
-	struct mesh_route routes[MESH_PATHS_MAX];
-	int num_dials;	  /* 0: relays are looked for */
-	uint64_t up_ms;	  /* since when one is up, and none was being opened; 0: none is */
+	struct mesh_dial dial; /* of the first relay of this route; at rest: one is looked for */
+	struct mesh_next next;
+	struct mesh_route route;
 	uint64_t open_ms; /* when the latest OPEN was sent; 0: none was */
 	struct mesh_relays_tried tried;
 };
@@ -84,19 +81,18 @@ struct mesh_relay_try {
  * Makes one, if relays may be used. It looks for nothing yet.
  *
  * @handle: stays the caller's, for as long as the result lives
- * @most: how many routes are tried together
  *
  * Returns 0; -ENETUNREACH if there are no relays for this job; -ENOMEM.
  */
 MESH_HOLDS(process)
-int mesh_relay_try_open(struct mesh_process *process, const struct mesh_handle *handle, int most,
+int mesh_relay_try_open(struct mesh_process *process, const struct mesh_handle *handle,
 			struct mesh_relay_try **relay);
 
-/** Ends the dials, and frees it. NULL is ignored. */
+/** Ends the dial, and frees it. NULL is ignored. */
 MESH_HOLDS(process)
 void mesh_relay_try_close(struct mesh_relay_try *relay);
 
-/** Ends the dials: the next call of mesh_relay_try_is_ready() looks for relays again. */
+/** Ends the dial: the next call of mesh_relay_try_is_ready() looks for relays again. */
 MESH_HOLDS(process)
 void mesh_relay_try_end(struct mesh_relay_try *relay);
 
@@ -104,17 +100,16 @@ void mesh_relay_try_end(struct mesh_relay_try *relay);
 MESH_HOLDS(process)
 void mesh_relay_try_again(struct mesh_relay_try *relay);
 
-/** Looks for relays, and connects to them. True when all of relay->dials are up, and there are. */
+/** Looks for a relay, and connects to it. True when relay->dial is up. */
 MESH_HOLDS(process)
 bool mesh_relay_try_is_ready(struct mesh_relay_try *relay, uint64_t now_ms);
 
-/** Sends OPEN for @path, which leads through the peer of dial @i, along its route. */
+/** Sends OPEN for @path, which leads through the peer of the dial, along its route. */
 MESH_HOLDS(process)
-void mesh_relay_try_request(struct mesh_relay_try *relay, int i, struct mesh_path *path,
-			    uint64_t now_ms);
+void mesh_relay_try_request(struct mesh_relay_try *relay, struct mesh_path *path, uint64_t now_ms);
 
-/** Relay @i has refused, or is lost: it is not asked again for a while. */
+/** The relay has refused, or is lost: it is not asked again for a while. */
 MESH_HOLDS(process)
-void mesh_relay_try_refused(struct mesh_relay_try *relay, int i, enum mesh_refusal refusal);
+void mesh_relay_try_refused(struct mesh_relay_try *relay, enum mesh_refusal refusal);
 
 #endif

@@ -232,6 +232,23 @@ static uint64_t due_ms(struct mesh_seeker *seeker, uint64_t now_ms)
 	return first_ms;
 }
 
+/*
+ * True while the comm, which has its paths, may get further routes that are as good as its own, one
+ * after the other: until looks for them have been in vain for some seconds. One place is a link's.
+ */
+MESH_HOLDS(process)
+static bool lacks_equals(const struct mesh_seeker *seeker)
+{
+	const struct mesh_comm *comm = seeker->comm;
+	int i, in_use = 0;
+
+	for (i = 0; i < comm->num_paths; i++)
+		in_use += mesh_path_has_relay(&comm->paths[i]);
+	return seeker->relay->beside.goes_on && !one_rests(comm) &&
+	       seeker->better.pause_ms < MESH_DIAL_MS && comm->num_paths + 1 < comm->max_paths &&
+	       in_use < (int)comm->process->config.max_paths;
+}
+
 /* ---- attempts ------------------------------------------------------------------------------ */
 
 /*
@@ -241,8 +258,8 @@ static uint64_t due_ms(struct mesh_seeker *seeker, uint64_t now_ms)
 MESH_HOLDS(process)
 static int path_begin(struct mesh_seeker *seeker, struct mesh_comm *comm, uint64_t now_ms)
 {
-	struct mesh_peer *relay = seeker->relay->dials[0].peer;
-	bool has_one = false, better = seeker->relay->better;
+	struct mesh_peer *relay = seeker->relay->dial.peer;
+	bool has_one = false, fits = seeker->relay->better || lacks_equals(seeker);
 	struct mesh_path *path;
 	int i, ret;
 
@@ -259,7 +276,7 @@ static int path_begin(struct mesh_seeker *seeker, struct mesh_comm *comm, uint64
 			return ret;
 		}
 	}
-	if (has_one && !better)
+	if (has_one && !fits)
 		return -EAGAIN;
 	ret = mesh_attach_late(comm, relay, true, &path);
 	if (!ret)
@@ -284,7 +301,7 @@ static void attempt_fail(struct mesh_seeker *seeker, enum mesh_refusal refusal, 
 		mesh_retry_later(&seeker->path->relayed->retry, now_ms);
 		mesh_retry_later(&seeker->better, now_ms);
 	}
-	mesh_relay_try_refused(seeker->relay, 0, refusal); /* another one may have a way there */
+	mesh_relay_try_refused(seeker->relay, refusal); /* another one may have a way there */
 	look_end(seeker, now_ms);
 }
 
@@ -297,7 +314,7 @@ static void attempt_begin(struct mesh_seeker *seeker, struct mesh_comm *comm, ui
 		return;
 	ret = path_begin(seeker, comm, now_ms);
 	if (!ret)
-		mesh_relay_try_request(seeker->relay, 0, seeker->path, now_ms);
+		mesh_relay_try_request(seeker->relay, seeker->path, now_ms);
 	else if (seeker->path)
 		attempt_fail(seeker, MESH_REFUSAL_RESOURCES, now_ms);
 	else if (ret != -EAGAIN)
@@ -351,8 +368,9 @@ static enum mesh_better better_for(const struct mesh_comm *comm, enum mesh_path_
 
 /* What the comm goes on over. */
 MESH_HOLDS(process)
-static void beside_learn(const struct mesh_comm *comm, struct mesh_beside *beside)
+static void beside_learn(const struct mesh_seeker *seeker, struct mesh_beside *beside)
 {
+	const struct mesh_comm *comm = seeker->comm;
 	const struct mesh_route *route;
 	int i, k;
 
@@ -369,7 +387,7 @@ static void beside_learn(const struct mesh_comm *comm, struct mesh_beside *besid
 		beside->leaves |= route->leaves;
 		beside->rdma |= comm->paths[i].rdma_hops;
 	}
-	if (!one_rests(comm))
+	if (!one_rests(comm) && !lacks_equals(seeker))
 		beside->num = 0;
 }
 
@@ -405,7 +423,7 @@ static uint64_t beside_look(struct mesh_seeker *seeker, struct mesh_comm *comm, 
 		if (tier != MESH_TIER_DRAINED)
 			links_find(comm, &seeker->handle);
 	}
-	beside_learn(comm, beside);
+	beside_learn(seeker, beside);
 	beside->better = better_for(comm, tier);
 	wanted = beside->better || beside->num || beside->longest > 1;
 	if (wanted)
@@ -475,7 +493,7 @@ static void seeker_make(struct mesh_setup *setup, struct mesh_comm *comm)
 	seeker->process = comm->process;
 	seeker->comm = comm;
 	if (mesh_handle_decode(comm->send.handle, &seeker->handle) ||
-	    mesh_relay_try_open(comm->process, &seeker->handle, 1, &seeker->relay)) {
+	    mesh_relay_try_open(comm->process, &seeker->handle, &seeker->relay)) {
 		free(seeker);
 		return;
 	}

@@ -152,12 +152,15 @@ int mesh_comm_path_add(struct mesh_comm *comm, struct mesh_peer *peer, bool rela
 	return 0;
 }
 
-/* How many paths a comm of @wanted has room for: some may join late, also through relays. */
-static int paths_max(int wanted)
+/*
+ * How many paths the comm has room for: some may join late. One over relays begins with a single
+ * route.
+ */
+static int paths_max(const struct mesh_comm_wish *wish)
 {
-	int max = wanted + MESH_LATE_PATHS;
+	int max = wish->num_paths + MESH_LATE_PATHS;
 
-	return max < MESH_PATHS_MAX ? max : MESH_PATHS_MAX;
+	return max < MESH_PATHS_MAX && !wish->relayed_to ? max : MESH_PATHS_MAX;
 }
 
 /* One piece: a comm that sends or one that receives, its paths, and the grants that it may hold. */
@@ -187,7 +190,7 @@ int mesh_comm_open(const void *owner, struct mesh_peer *peer, const struct mesh_
 		   struct mesh_comm **comm)
 {
 	struct mesh_process *process = peer->process;
-	int max_paths = paths_max(wish->num_paths), ret;
+	int max_paths = paths_max(wish), ret;
 	struct mesh_comm *opened;
 
 	mesh_process_assert_locked(process);

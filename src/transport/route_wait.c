@@ -66,17 +66,6 @@ static bool is_in_use(const struct mesh_comm *comm)
 	return !comm->closing && comm->own_end == MESH_END_OPEN && comm->peer_end == MESH_END_OPEN;
 }
 
-/* True if a path of the comm leads over more than one relay. */
-MESH_HOLDS(process)
-static bool has_long_route(const struct mesh_comm *comm)
-{
-	int i = 0;
-
-	while (i < comm->num_paths && mesh_path_num_relays(&comm->paths[i]) < 2)
-		i++;
-	return i < comm->num_paths;
-}
-
 /* True if a better path may be found for a comm of this tier. @rests: a path of it has room */
 MESH_HOLDS(process)
 static bool may_improve(const struct mesh_comm *comm, enum mesh_path_tier tier, bool rests)
@@ -87,10 +76,9 @@ static bool may_improve(const struct mesh_comm *comm, enum mesh_path_tier tier, 
 	case MESH_TIER_LINK:
 	case MESH_TIER_ROUTED_RDMA:
 		return false;
-	case MESH_TIER_RELAYS_RDMA:
-		return rests || (has_room && has_long_route(comm));
 	case MESH_TIER_ROUTED:
 		return comm->may_rdma && has_room;
+	case MESH_TIER_RELAYS_RDMA:
 	case MESH_TIER_RELAYS:
 	case MESH_TIER_RESERVE:
 		return has_room;

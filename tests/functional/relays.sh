@@ -30,14 +30,15 @@ relay() {
 
 # begin NAME RELAY...: the relays, and streams over all of them.
 begin() {
-	local node
+	local node line
 
 	RUN=$((RUN + 1))
 	rm -f "$FAULTS/over"
 	for node in "${@:2}"; do relay "$node"; done
 	stream "$1_$RUN" 0 "${ENVIRONMENT[@]}" "NCCL_MESH_DEAD_PEER_TIMEOUT=$SILENCE"
 	for node in "${@:2}"; do
-		grep -q "path: from=a to=b .*via=\(.*,\)\?${node}[, ]" "$STREAM_FOLDER/rank0.out" ||
+		line="path: from=a to=b .*via=\(.*,\)\?${node}[, ]"
+		wait_for "grep -q '$line' $STREAM_FOLDER/rank0.out" $((5 * FAULTS_SLOW)) ||
 			stream_fail "no path leads through $node"
 	done
 	moves 20000

@@ -8,6 +8,9 @@
 #include "cases.h"
 
 static const struct test_case cases[] = {
+	/* A comm begins with one of two equal routes, and gets the other one within a second. */
+	{"both-routes", "diamond", 1000,
+	 .events = {IS_USED(1000, 0), CARRIES(3000, 0, 20), CARRIES(3000, 2, 20), ENDS(3000)}},
 	{"stopped", "diamond", 2000,
 	 .events = {STOPS(1000, 1), IS_USED(8000, 2), GOES_ON(9000, 1), ENDS(12000)}},
 	{"stopped-with-a-detour", "detour", 2000,
