@@ -389,38 +389,27 @@ static bool is_missing(const struct mesh_handle *handle, const struct mesh_path_
 	return !choice->num_candidates && mesh_handle_lacks_nics(handle);
 }
 
-bool mesh_candidates_ask(struct mesh_process *process, const struct mesh_handle *handle,
-			 const struct mesh_path_choice *choice)
+bool mesh_candidates_wait(struct mesh_process *process, const struct mesh_handle *handle,
+			  const struct mesh_path_choice *choice, bool begins, uint64_t since_ms,
+			  uint64_t now_ms)
 {
 	struct mesh_neighbours *neighbours = mesh_setup_of(process)->neighbours;
-	uint64_t now_ms = mesh_clock_ms(), waited_ms;
+	bool found = is_found(process, handle, choice);
+	uint64_t waited_ms;
 
 	mesh_process_assert_locked(process);
 	if (!neighbours || handle->node_id == process->node_id ||
 	    !(is_missing(handle, choice) || mesh_path_is_guess(process->endpoints, choice)) ||
-	    all_have_heard(process, handle, choice, true))
+	    mesh_clock_elapsed_ms(since_ms, now_ms) >= ANSWERS_MS ||
+	    all_have_heard(process, handle, choice, begins))
 		return false;
 	waited_ms = mesh_neighbours_waited_ms(neighbours, now_ms);
-	if (is_found(process, handle, choice))
-		return waited_ms < MESH_ASKING_SETTLE_MS;
 	/* Many connections in a row to a node that does not answer wait for one round. */
-	if (waited_ms == UINT64_MAX || neighbours->asking.sought != handle->node_id)
+	if (begins && !found &&
+	    (waited_ms == UINT64_MAX || neighbours->asking.sought != handle->node_id)) {
 		mesh_asking_seek(&neighbours->asking, handle->node_id, now_ms);
-	return true;
-}
-
-bool mesh_candidates_wait(struct mesh_process *process, const struct mesh_handle *handle,
-			  const struct mesh_path_choice *choice, uint64_t since_ms, uint64_t now_ms)
-{
-	const struct mesh_neighbours *neighbours = mesh_setup_of(process)->neighbours;
-	uint64_t waited_ms;
-
-	mesh_process_assert_locked(process);
-	if (!neighbours || mesh_clock_elapsed_ms(since_ms, now_ms) >= ANSWERS_MS ||
-	    all_have_heard(process, handle, choice, false))
-		return false;
+		return true;
+	}
 	/* On a switch another node may answer first, and on most NICs this one is not there. */
-	waited_ms = mesh_neighbours_waited_ms(neighbours, now_ms);
-	return waited_ms < MESH_ASKING_SETTLE_MS ||
-	       (waited_ms < ANSWERS_MS && !is_found(process, handle, choice));
+	return waited_ms < MESH_ASKING_SETTLE_MS || (waited_ms < ANSWERS_MS && !found);
 }

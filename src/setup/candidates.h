@@ -33,25 +33,17 @@ MESH_HOLDS(process)
 bool mesh_candidates_learn(struct mesh_process *process, struct mesh_handle *handle);
 
 /**
- * Asks the neighbours, if some candidates are guesses, or if there are none and the handle had no
- * room for all NICs: unless the node of @handle has answered on some NIC of ours. Where it has not
- * answered in the same round, it is not: so it is on most NICs.
+ * True while answers of neighbours may still come that decide where the node of @handle is: if some
+ * candidates are guesses, or if there are none and the handle had no room for all NICs. In the
+ * first 0.1 s of a round until each of our NICs has heard it, for 0.3 s while none has: on most
+ * NICs it is not.
  *
- * Returns true if it is worth waiting: call mesh_candidates_wait() until that is over.
- */
-MESH_HOLDS(process)
-bool mesh_candidates_ask(struct mesh_process *process, const struct mesh_handle *handle,
-			 const struct mesh_path_choice *choice);
-
-/**
- * True while answers may still come that decide where that node is: in the first 0.1 s of a round,
- * until each NIC has heard it; for 0.3 s while none has.
- *
+ * @begins: the first call for a connection: asks, unless that was done for this node
  * @since_ms: when the connection began; it waits for 0.3 s at most, however many others ask
  */
 MESH_HOLDS(process)
 bool mesh_candidates_wait(struct mesh_process *process, const struct mesh_handle *handle,
-			  const struct mesh_path_choice *choice, uint64_t since_ms,
+			  const struct mesh_path_choice *choice, bool begins, uint64_t since_ms,
 			  uint64_t now_ms);
 
 #endif

@@ -312,25 +312,22 @@ static void no_path(struct mesh_connect *connect)
 
 /* Finds the candidates, which are tried at once unless neighbours are asked first. */
 MESH_HOLDS(process)
-static void connect_begin(struct mesh_connect *connect, uint64_t now_ms)
+static void candidates_begin(struct mesh_connect *connect, uint64_t now_ms)
 {
-	connect_state_set(connect, MESH_CONNECT_ASKING);
+	bool begins = connect->state == MESH_CONNECT_NEW;
+
+	if (begins) {
+		connect_state_set(connect, MESH_CONNECT_ASKING);
+		candidates_renew(connect);
+	}
 	/* HELLO tells the listener why, and it may also be out of reach. */
 	if (connect->handle.foreign && connect->deadline_ms > now_ms + MESH_CONNECT_SLOW_MS)
 		connect->deadline_ms = now_ms + MESH_CONNECT_SLOW_MS;
-	candidates_renew(connect);
-	if (!connect->handle.foreign &&
-	    !mesh_candidates_ask(connect->net->process, &connect->handle, &connect->choice))
-		connect_state_set(connect, MESH_CONNECT_PEERS);
-}
-
-MESH_HOLDS(process)
-static void answers_wait(struct mesh_connect *connect, uint64_t now_ms)
-{
-	if (mesh_candidates_wait(connect->net->process, &connect->handle, &connect->choice,
-				 connect->started_ms, now_ms))
+	else if (mesh_candidates_wait(connect->net->process, &connect->handle, &connect->choice,
+				      begins, connect->started_ms, now_ms))
 		return;
-	candidates_renew(connect);
+	if (!begins)
+		candidates_renew(connect);
 	connect_state_set(connect, MESH_CONNECT_PEERS);
 }
 
@@ -443,12 +440,10 @@ static void candidates_try(struct mesh_connect *connect, uint64_t now_ms)
 void mesh_connect_advance(struct mesh_connect *connect, uint64_t now_ms)
 {
 	mesh_process_assert_locked(connect->net->process);
-	if (connect->state == MESH_CONNECT_NEW)
-		connect_begin(connect, now_ms);
 	if (connect->state >= MESH_CONNECT_DONE)
 		return;
-	if (connect->state == MESH_CONNECT_ASKING)
-		answers_wait(connect, now_ms);
+	if (connect->state <= MESH_CONNECT_ASKING)
+		candidates_begin(connect, now_ms);
 	if (connect->comm)
 		answer_look(connect);
 	if (connect->state >= MESH_CONNECT_DONE)

@@ -67,33 +67,13 @@ static int lanes_need(const struct mesh_peer *peer)
 			   mesh_tcp_window_bytes(""));
 }
 
-/* True if a path that is not routed has the local or the remote NIC of this pair. */
-static bool is_taken(const struct mesh_connect *connect, const struct mesh_path_candidate *pair)
-{
-	const struct mesh_path_candidate *used;
-	int i;
-
-	for (i = 0; i < connect->num_dials; i++) {
-		used = &connect->pairs[i];
-		if (!mesh_path_class_is_routed(used->class) &&
-		    (used->local == pair->local || used->remote == pair->remote))
-			return true;
-	}
-	return false;
-}
-
 /* True if there are links that may give the comm a path later. */
 static bool may_grow(const struct mesh_connect *connect)
 {
-	const struct mesh_path_candidate *pair = connect->choice.candidates;
-	const struct mesh_path_candidate *end = pair + connect->choice.num_candidates;
+	const struct mesh_path_choice *choice = &connect->choice;
 
-	for (; pair < end; pair++) {
-		if (pair->class == MESH_PATH_DIRECT && !is_taken(connect, pair) &&
-		    !mesh_addr_is_link_local(&connect->handle.endpoints[pair->remote].addr))
-			return true;
-	}
-	return false;
+	return choice->candidates[0].class == MESH_PATH_DIRECT &&
+	       mesh_path_ways(choice->candidates, choice->num_candidates) > connect->num_dials;
 }
 
 /*
