@@ -128,8 +128,9 @@ enum mesh_peer_fenced {
 /* How a fence ends the connection with a lost peer, on verbs. */
 enum mesh_peer_cut {
 	MESH_PEER_CUT_CLOSE, /* by the end of our endpoint: the other end may not answer */
-	MESH_PEER_CUT_WRITE, /* by a write that is refused: the other end noticed the loss first */
-	MESH_PEER_CUT_DONE,  /* such a write has ended it */
+	/* By a write that is refused: the other end noticed the loss first, or a comm ends here. */
+	MESH_PEER_CUT_WRITE,
+	MESH_PEER_CUT_DONE, /* such a write has ended it */
 };
 
 /* Bits: what a WARN has reported of it. */

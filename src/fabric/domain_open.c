@@ -259,7 +259,8 @@ static void operations_end(struct mesh_domain *domain)
 void mesh_endpoint_spend(struct mesh_domain *domain)
 {
 	mesh_transmit_lock(domain);
-	if (atomic_load(&domain->endpoint_state) == MESH_ENDPOINT_OPEN)
+	if (domain->has_connector && FI_VERSION_LT(fi_version(), FI_VERSION(1, 20)) &&
+	    atomic_load(&domain->endpoint_state) == MESH_ENDPOINT_OPEN)
 		state_set(domain, MESH_ENDPOINT_SPENT);
 	mesh_transmit_unlock(domain);
 }

@@ -89,8 +89,9 @@ static inline bool mesh_flow_may_wait(const struct mesh_domain *domain,
  */
 
 /**
- * What is connected stays, but the next HELLO needs another endpoint: mesh_endpoint_is_open()
- * closes this one. No lock held.
+ * A connection with a peer is about to be cut that may come back. Before libfabric 1.20 it cannot
+ * be made again over this endpoint: what is connected stays, but the next HELLO needs another one,
+ * and mesh_endpoint_is_open() closes this one.
  */
 void mesh_endpoint_spend(struct mesh_domain *domain);
 

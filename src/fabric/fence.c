@@ -293,9 +293,6 @@ bool mesh_fence_step(struct mesh_fence *fence)
 		return true;
 	fence->verbs = NULL;
 	fence->result = ret;
-	/* libfabric keeps what was cut: these two could not connect again over this endpoint. */
-	if (ret > 0 && !fence->limit_ms && FI_VERSION_LT(fi_version(), FI_VERSION(1, 20)))
-		mesh_endpoint_spend(fence->domain);
 	return mesh_endpoint_is_closing(fence->domain);
 }
 

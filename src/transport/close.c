@@ -102,9 +102,8 @@ void mesh_abort_forget(struct mesh_process *process, const void *owner)
 MESH_HOLDS(comm)
 static bool is_settled(struct mesh_comm *comm)
 {
-	return comm->peer_end == MESH_END_CUT ||
-	       (comm->peer_end == MESH_END_CLOSED && (comm->peer_said != MESH_SAID_CLOSED_UNACKED ||
-						      comm->receive.writes == comm->peer_writes));
+	return comm->peer_end == MESH_END_CLOSED && (comm->peer_said != MESH_SAID_CLOSED_UNACKED ||
+						     comm->receive.writes == comm->peer_writes);
 }
 
 /* True if nothing more arrives on any path of a receiver, whatever its sender has started. */
@@ -365,30 +364,53 @@ static bool close_begin(struct mesh_comm *comm, bool *aborts)
 	return first;
 }
 
+/* Why the comm is to be fenced, for the log. */
+MESH_HOLDS(process)
+static const char *cut_reason(struct mesh_comm *comm)
+{
+	bool broken;
+
+	mesh_comm_lock(comm);
+	broken = mesh_comm_is_cut(comm) || comm->peer_end == MESH_END_UNCLEAN;
+	mesh_comm_unlock(comm);
+	if (broken)
+		return "a connection with it that has failed is cut off here";
+	return peer_owes_since(mesh_comm_frame_peer(comm))
+		       ? "the end of a connection with it was not answered in time, and is cut off "
+			 "here: is its process stopped?"
+		       : "nothing moved on a connection with it that ends, and is cut off here";
+}
+
 /*
  * Leaves the circuits, fences the peer where that does not suffice, and waits until the provider
  * has reported what it dropped.
  */
 static void cut_off(struct mesh_comm *comm)
 {
-	enum mesh_cut_reason reason;
-	bool leaves;
+	uint64_t begin_ms = mesh_clock_ms();
+	const char *why;
+	bool done;
+	int turn;
 
 	mesh_process_lock(comm->process);
-	reason = peer_owes_since(mesh_comm_frame_peer(comm)) ? MESH_CUT_SILENT : MESH_CUT_STUCK;
-	mesh_comm_lock(comm);
-	if (mesh_comm_is_cut(comm) || comm->peer_end == MESH_END_UNCLEAN)
-		reason = MESH_CUT_BROKEN;
-	mesh_comm_unlock(comm);
+	why = cut_reason(comm);
 	/*
 	 * Bytes may remain in the peer's socket: it must fence as well. Now: the link that carries
 	 * the frame may be lost in a moment.
 	 */
 	mesh_comm_end_step(comm, MESH_END_UNCLEAN);
-	leaves = mesh_comm_circuits_leave(comm);
+	mesh_comm_lock(comm);
+	mesh_comm_peer_end_learn(comm, MESH_END_UNCLEAN);
+	mesh_comm_fail(comm, -ECANCELED, true, NULL); /* unless it has failed */
+	mesh_comm_unlock(comm);
 	mesh_process_unlock(comm->process);
-	if (!leaves || !wait_for(comm, is_at_rest, patience_begin(MESH_LINK_FRAME_MS)))
-		mesh_comm_cut_off(comm, reason);
+	for (turn = 0, done = false; !done; turn++) {
+		mesh_process_lock(comm->process);
+		done = mesh_comm_fence_step(comm, why, begin_ms);
+		mesh_process_unlock(comm->process);
+		comm_poll(comm);
+		mesh_close_pause(turn);
+	}
 	wait_for(comm, is_drained, patience_begin(MESH_LINK_FRAME_MS));
 }
 

@@ -258,7 +258,7 @@ struct mesh_receive_side {
  *	OPEN ------------------------------ CLOSED ----> CLOSED	  nothing was in flight
  *
  * A CLOSED that reports unclean writes leads to UNCLEAN, and so does the loss of the peer, from
- * each state. A fence then leads to CUT. No step leads back, whatever a peer sends.
+ * each state. No step leads back, whatever a peer sends.
  */
 enum mesh_end {
 	MESH_END_OPEN,	  /* it may start operations */
@@ -269,7 +269,6 @@ enum mesh_end {
 	 */
 	MESH_END_CLOSED,
 	MESH_END_UNCLEAN, /* it has ended, but its writes may still arrive */
-	MESH_END_CUT,	  /* we have fenced it: nothing of it arrives any longer */
 	MESH_END_STATES
 };
 

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * comm_end.c - the states of a comm's two ends, the engine's part of closing (close.c), and the
- * fence that cuts off a peer.
+ * fence of a comm that ends.
  */
 #include <assert.h>
 #include <errno.h>
-#include <stdio.h>
 
 #include "base/clock.h"
 #include "base/log.h"
@@ -14,7 +13,6 @@
 #include "control/peer_life.h"
 #include "control/process.h"
 #include "fabric/endpoint.h"
-#include "fabric/fence.h"
 #include "transport/comm_life.h"
 #include "transport/data.h"
 #include "transport/resend.h"
@@ -34,8 +32,6 @@ static const struct {
 	[MESH_END_CLOSED] = {"closed", 1 << MESH_END_OPEN | 1 << MESH_END_CLOSING},
 	[MESH_END_UNCLEAN] = {"unclean",
 			      1 << MESH_END_OPEN | 1 << MESH_END_CLOSING | 1 << MESH_END_CLOSED},
-	[MESH_END_CUT] = {"cut off", 1 << MESH_END_OPEN | 1 << MESH_END_CLOSING |
-					     1 << MESH_END_CLOSED | 1 << MESH_END_UNCLEAN},
 };
 
 static bool end_may_become(enum mesh_end end, enum mesh_end state)
@@ -355,30 +351,7 @@ int mesh_comms_asked_timeout(struct mesh_process *process, uint64_t now_ms)
 	return timeout;
 }
 
-/* ---- a fence of the peer --------------------------------------------------------------------- */
-
-/*
- * The comms with one process share the provider's connection on each link. A fence drops all that
- * is queued there, also messages of other comms that count as sent already. So for these the link
- * is lost, and they go on by recovery.
- */
-
-/* True if @peer uses the connections that @fence has cut. */
-static bool is_affected(const struct mesh_peer *peer, const struct mesh_fence *fence)
-{
-	return peer->remote && peer->remote->flow == fence->remote->flow;
-}
-
-static bool path_is_fenced(const struct mesh_path *path, const struct mesh_fence *fences, int count)
-{
-	int i;
-
-	for (i = 0; i < count; i++) {
-		if (fences[i].result >= 0 && path->remote->flow == fences[i].remote->flow)
-			return true;
-	}
-	return false;
-}
+/* ---- the fence ------------------------------------------------------------------------------- */
 
 bool mesh_path_is_at_rest(const struct mesh_path *path)
 {
@@ -388,169 +361,11 @@ bool mesh_path_is_at_rest(const struct mesh_path *path)
 	return path->drained || path->state == MESH_PATH_DOWN;
 }
 
-/* True if nothing arrives on any of the comm's paths: a fence has ended the others. */
-MESH_HOLDS(process)
-MESH_HOLDS(comm)
-static bool is_fenced(const struct mesh_comm *comm, const struct mesh_fence *fences, int count)
-{
-	int i;
-
-	for (i = 0; i < comm->num_paths; i++) {
-		if (!mesh_path_is_at_rest(&comm->paths[i]) &&
-		    !path_is_fenced(&comm->paths[i], fences, count))
-			return false;
-	}
-	return true;
-}
-
-MESH_HOLDS(process)
-static void fenced_learn(struct mesh_process *process, const struct mesh_comm *own,
-			 const struct mesh_fence *fences, int count)
-{
-	struct mesh_comm *comm;
-
-	LIST_FOREACH(comm, &process->comms, entry) {
-		mesh_comm_lock(comm);
-		/* Of the other comms, only those that have ended count: the rest goes on. */
-		if ((comm == own || comm->peer_end == MESH_END_UNCLEAN) &&
-		    is_fenced(comm, fences, count))
-			mesh_comm_peer_end_learn(comm, MESH_END_CUT);
-		mesh_comm_unlock(comm);
-	}
-}
-
-static const char *const reasons[] = {
-	[MESH_CUT_SILENT] = ("the end of a connection with it was not answered in time, and is cut "
-			     "off here: is its process stopped?"),
-	[MESH_CUT_BROKEN] = "a connection with it that has failed is cut off here",
-	[MESH_CUT_STUCK] = "nothing moved on a connection with it that ends, and is cut off here",
-};
-
-/* A peer that is up and uses the connections that @fence is to cut; NULL: there is none. */
-MESH_HOLDS(process)
-static struct mesh_peer *affected_find(const struct mesh_process *process,
-				       const struct mesh_fence *fence)
-{
-	struct mesh_peer *peer;
-
-	LIST_FOREACH(peer, &process->peers, entry) {
-		if (peer->state == MESH_PEER_UP && is_affected(peer, fence))
-			return peer;
-	}
-	return NULL;
-}
-
 /*
- * The fence cuts what other comms with that process use: for them the link is lost, and they go on
- * as after any loss. First, so that none of them posts anything there. On verbs a write cuts the
- * connection, as at the end that has not noticed a loss: our endpoint serves other peers, too.
+ * Ends the comm's use of one circuit, without a fence, which would cut the link to the relay: what
+ * a sender has in flight ends in the relay's memory, and a receiver asks the last relay to write
+ * nothing more. Operations that fail by that are no fault of the link.
  */
-MESH_HOLDS(process)
-static void link_lose(const struct mesh_process *process, const struct mesh_fence *fence,
-		      enum mesh_cut_reason reason)
-{
-	struct mesh_peer *peer;
-
-	while ((peer = affected_find(process, fence))) {
-		peer->cut = MESH_PEER_CUT_WRITE; /* also where memory was short for a link */
-		mesh_link_lose(peer, reasons[reason], 0);
-		mesh_peer_bury(peer);
-	}
-}
-
-/*
- * Where no NIC has refused the write, nothing arrives once our endpoint is closed. The links of
- * other peers are lost with it: the engine finds that (mesh_endpoints_check()).
- */
-static void endpoints_close(const struct mesh_comm *comm, struct mesh_fence *fences, int count)
-{
-	struct mesh_process *process = comm->process;
-	int i;
-
-	for (i = 0; i < count; i++) {
-		if (fences[i].domain->provider != MESH_PROVIDER_VERBS_RXM || fences[i].result >= 0)
-			continue;
-		mesh_process_lock(process);
-		if (!mesh_remote_is_outdated(fences[i].domain, fences[i].remote))
-			mesh_endpoint_close(fences[i].domain);
-		mesh_engine_wake(&process->engine);
-		mesh_process_unlock(process);
-		mesh_endpoint_close_await(fences[i].domain);
-		fences[i].result = 1;
-	}
-}
-
-/* What a relay has, and the receiver perhaps not, ends here as well. */
-static void paths_abandon(struct mesh_comm *comm)
-{
-	struct mesh_domain *domain;
-	int i;
-
-	for (i = 0; i < comm->num_paths; i++) {
-		domain = comm->paths[i].domain;
-		mesh_domain_lock(domain);
-		mesh_path_abandon(&comm->paths[i]);
-		mesh_domain_unlock(domain);
-	}
-}
-
-/* The provider may still write what it had read from the sockets before they were cut. */
-static void fences_drain(const struct mesh_comm *comm, const struct mesh_fence *fences, int count)
-{
-	char who[MESH_NODE_NAME_MAX + sizeof("node ")];
-	int i;
-
-	snprintf(who, sizeof(who), "node %s", comm->peer_name);
-	for (i = 0; i < count; i++) {
-		if (fences[i].result >= 0 && fences[i].domain->provider != MESH_PROVIDER_VERBS_RXM)
-			mesh_fence_drain(&fences[i], who);
-	}
-}
-
-/*
- * The fences of the paths on which something may arrive, or is in flight; returns how many. They
- * use the remotes of these paths without a lock. A comm with an error keeps them: no path of it
- * gets another peer, with which the one before would be freed.
- */
-static int fences_prepare(struct mesh_comm *comm, struct mesh_fence *fences,
-			  enum mesh_cut_reason reason)
-{
-	int i, count = 0;
-	bool rests;
-
-	mesh_process_lock(comm->process);
-	mesh_comm_lock(comm);
-	mesh_comm_fail(comm, -ECANCELED, true, NULL); /* unless it has failed */
-	mesh_comm_unlock(comm);
-	for (i = 0; i < comm->num_paths; i++) {
-		mesh_comm_lock(comm);
-		rests = mesh_path_is_at_rest(&comm->paths[i]);
-		mesh_comm_unlock(comm);
-		if (rests)
-			continue;
-		fences[count].domain = comm->paths[i].domain;
-		fences[count].remote = comm->paths[i].remote;
-		link_lose(comm->process, &fences[count++], reason);
-	}
-	mesh_process_unlock(comm->process);
-	return count;
-}
-
-void mesh_comm_cut_off(struct mesh_comm *comm, enum mesh_cut_reason reason)
-{
-	struct mesh_fence fences[MESH_PATHS_MAX] = {0};
-	int count = fences_prepare(comm, fences, reason);
-
-	mesh_remotes_fence(fences, count);
-	endpoints_close(comm, fences, count);
-	paths_abandon(comm);
-	fences_drain(comm, fences, count);
-	mesh_process_lock(comm->process);
-	fenced_learn(comm->process, comm, fences, count);
-	mesh_process_unlock(comm->process);
-}
-
-/* Ends the comm's use of one circuit; its operations that fail by that are no fault of the link. */
 MESH_HOLDS(process)
 static void circuit_leave(struct mesh_path *path)
 {
@@ -561,30 +376,86 @@ static void circuit_leave(struct mesh_path *path)
 		mesh_domain_lock(domain);
 		mesh_path_abandon(path);
 		mesh_domain_unlock(domain);
-	} else if (!path->drained && !path->drain_asked_ms) {
+	} else if (!path->drain_asked_ms) {
 		mesh_path_drain_ask(path);
 	}
 }
 
-bool mesh_comm_circuits_leave(struct mesh_comm *comm)
+/* Comms that have ended as well need no fence of their own for this. */
+MESH_HOLDS(process)
+static void fenced_note(const struct mesh_peer *peer)
 {
+	struct mesh_peer_user *user;
 	struct mesh_path *path;
-	struct mesh_peer *relay;
-	bool any = false;
+
+	LIST_FOREACH(user, &peer->user_list, entry) {
+		path = mesh_path_if_user(user);
+		if (!path)
+			continue;
+		mesh_comm_lock(path->comm);
+		path->drained |= path->comm->peer_end == MESH_END_UNCLEAN;
+		mesh_comm_unlock(path->comm);
+	}
+}
+
+/*
+ * The comms with one process share the provider's connection on each link. A fence drops all that
+ * is queued there, also messages of other comms that count as sent already. So the link is lost,
+ * and they go on by recovery. First, so that none of them posts anything there. On verbs a write
+ * cuts the connection, as at the end that has not noticed a loss: our endpoint serves other peers,
+ * too.
+ *
+ * Returns false while the fence is in progress.
+ */
+MESH_HOLDS(process)
+static bool path_fence(struct mesh_path *path, const char *why)
+{
+	struct mesh_peer *peer = path->peer;
+
+	if (peer->state == MESH_PEER_UP) {
+		mesh_link_lose(peer, why, 0);
+		mesh_endpoint_spend(peer->domain);
+	}
+	if (peer->cut == MESH_PEER_CUT_CLOSE)
+		peer->cut = MESH_PEER_CUT_WRITE;
+	mesh_peer_bury(peer);
+	if (peer->fenced != MESH_FENCED && !mesh_peer_fence(peer))
+		return peer->fenced == MESH_FENCED_FAILED; /* a WARN says so */
+	mesh_domain_lock(peer->domain);
+	mesh_path_abandon(path); /* what was not known to be written before */
+	mesh_domain_unlock(peer->domain);
+	fenced_note(peer);
+	return true;
+}
+
+/* Returns false until nothing more can be done to have the path at rest. */
+MESH_HOLDS(process)
+static bool path_rest(struct mesh_path *path, const char *why, uint64_t begin_ms)
+{
+	struct mesh_comm *comm = path->comm;
+	uint64_t now_ms = mesh_clock_ms();
+	bool rests;
+
+	mesh_comm_lock(comm);
+	rests = path->drained || mesh_path_is_at_rest(path);
+	mesh_comm_unlock(comm);
+	if (rests)
+		return true;
+	if (!mesh_path_has_relay(path) || path->peer->state != MESH_PEER_UP ||
+	    mesh_relay_is_silent(&path->question, comm->process, now_ms) ||
+	    mesh_clock_elapsed_ms(begin_ms, now_ms) >= MESH_LINK_FRAME_MS)
+		return path_fence(path, why);
+	circuit_leave(path);
+	return false;
+}
+
+bool mesh_comm_fence_step(struct mesh_comm *comm, const char *why, uint64_t begin_ms)
+{
+	bool done = true;
 	int i;
 
 	mesh_process_assert_locked(comm->process);
-	mesh_comm_lock(comm);
-	mesh_comm_fail(comm, -ECANCELED, true, NULL); /* unless it has failed */
-	mesh_comm_unlock(comm);
-	for (i = 0; i < comm->num_paths; i++) {
-		path = &comm->paths[i];
-		relay = path->peer;
-		if (!mesh_path_has_relay(path) || relay->state != MESH_PEER_UP ||
-		    mesh_relay_is_silent(&path->question, comm->process, mesh_clock_ms()))
-			continue;
-		circuit_leave(path);
-		any = true;
-	}
-	return any;
+	for (i = 0; i < comm->num_paths; i++)
+		done &= path_rest(&comm->paths[i], why, begin_ms);
+	return done;
 }

@@ -130,7 +130,10 @@ struct mesh_path {
 	/* Of its life; sending end: of the one that was asked for last. 0: the first. */
 	uint32_t epoch MESH_GUARDED_BY(process);
 	enum mesh_refusal refusal MESH_GUARDED_BY(process); /* the answer to that; 0: none */
-	/* Receiving end, has_relay: the last relay has no write in flight, and posts none. */
+	/*
+	 * The last relay of a receiving end has no write in flight, and posts none; or the path is
+	 * fenced, because its comm ends.
+	 */
 	bool drained MESH_GUARDED_BY(process);
 	bool known MESH_GUARDED_BY(process); /* remote_id and remote_token, of its present peer */
 	uint64_t drain_asked_ms MESH_GUARDED_BY(process); /* and was asked for that then; else 0 */
