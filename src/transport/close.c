@@ -106,20 +106,6 @@ static bool is_settled(struct mesh_comm *comm)
 						     comm->receive.writes == comm->peer_writes);
 }
 
-/* True if nothing more arrives on any path of a receiver, whatever its sender has started. */
-MESH_HOLDS(process)
-MESH_HOLDS(comm)
-static bool paths_are_at_rest(const struct mesh_comm *comm)
-{
-	int i;
-
-	for (i = 0; i < comm->num_paths; i++) {
-		if (!mesh_path_is_at_rest(&comm->paths[i]))
-			return false;
-	}
-	return true;
-}
-
 /* @condition: needs process->lock and comm->lock */
 static bool holds(struct mesh_comm *comm, bool (*condition)(struct mesh_comm *))
 {
@@ -148,7 +134,7 @@ MESH_HOLDS(comm)
 static bool is_at_rest(struct mesh_comm *comm)
 {
 	return is_drained(comm) && (comm->sending || !comm->receive.granted || is_settled(comm) ||
-				    paths_are_at_rest(comm));
+				    mesh_paths_are_at_rest(comm));
 }
 
 /* True if the peer has sent CLOSED, or is lost. */
@@ -232,7 +218,8 @@ static void comm_poll(struct mesh_comm *comm)
 		mesh_domain_poll(comm->paths[i].domain);
 }
 
-void mesh_close_pause(int turn)
+/* Between two turns of a loop that waits. @turn: counts them from 0 */
+static void pause_take(int turn)
 {
 	const struct timespec pause = {.tv_nsec = 500000};
 
@@ -252,7 +239,7 @@ static bool wait_for(struct mesh_comm *comm, bool (*condition)(struct mesh_comm 
 		if (patience_is_over(comm, &patience))
 			return false;
 		comm_poll(comm);
-		mesh_close_pause(turn);
+		pause_take(turn);
 	}
 	return true;
 }
@@ -348,7 +335,7 @@ static bool owes_delivery(struct mesh_comm *comm)
 }
 
 /* Returns false if the comm was closing already. @aborts receives whether requests are open. */
-static bool close_begin(struct mesh_comm *comm, bool *aborts)
+static bool closing_set(struct mesh_comm *comm, bool *aborts)
 {
 	bool first;
 
@@ -364,23 +351,6 @@ static bool close_begin(struct mesh_comm *comm, bool *aborts)
 	return first;
 }
 
-/* Why the comm is to be fenced, for the log. */
-MESH_HOLDS(process)
-static const char *cut_reason(struct mesh_comm *comm)
-{
-	bool broken;
-
-	mesh_comm_lock(comm);
-	broken = mesh_comm_is_cut(comm) || comm->peer_end == MESH_END_UNCLEAN;
-	mesh_comm_unlock(comm);
-	if (broken)
-		return "a connection with it that has failed is cut off here";
-	return peer_owes_since(mesh_comm_frame_peer(comm))
-		       ? "the end of a connection with it was not answered in time, and is cut off "
-			 "here: is its process stopped?"
-		       : "nothing moved on a connection with it that ends, and is cut off here";
-}
-
 /*
  * Leaves the circuits, fences the peer where that does not suffice, and waits until the provider
  * has reported what it dropped.
@@ -388,12 +358,10 @@ static const char *cut_reason(struct mesh_comm *comm)
 static void cut_off(struct mesh_comm *comm)
 {
 	uint64_t begin_ms = mesh_clock_ms();
-	const char *why;
 	bool done;
 	int turn;
 
 	mesh_process_lock(comm->process);
-	why = cut_reason(comm);
 	/*
 	 * Bytes may remain in the peer's socket: it must fence as well. Now: the link that carries
 	 * the frame may be lost in a moment.
@@ -406,47 +374,12 @@ static void cut_off(struct mesh_comm *comm)
 	mesh_process_unlock(comm->process);
 	for (turn = 0, done = false; !done; turn++) {
 		mesh_process_lock(comm->process);
-		done = mesh_comm_fence_step(comm, why, begin_ms);
+		done = mesh_comm_fence_step(comm, begin_ms);
 		mesh_process_unlock(comm->process);
 		comm_poll(comm);
-		mesh_close_pause(turn);
+		pause_take(turn);
 	}
 	wait_for(comm, is_drained, patience_begin(MESH_LINK_FRAME_MS));
-}
-
-/* The hop of a relayed path counts its writes by itself. */
-static void write_forget(struct mesh_segment *segment)
-{
-	struct mesh_path *path = segment->path;
-	struct mesh_domain *domain = path->domain;
-	size_t size;
-
-	mesh_domain_lock(domain);
-	mesh_comm_lock(path->comm);
-	size = segment->size;
-	segment->size = 0;
-	mesh_comm_unlock(path->comm);
-	if (size && !mesh_path_is_relayed(path))
-		mesh_flow_forget(domain, path->flow, size);
-	mesh_domain_unlock(domain);
-}
-
-/*
- * Writes that have not completed by now may never complete. They keep the comm allocated, but no
- * longer count against the window of the flow, which other comms need.
- */
-static void writes_forget(struct mesh_comm *comm)
-{
-	struct mesh_segment *segment;
-	int i;
-
-	if (!comm->sending || holds(comm, is_drained))
-		return;
-	for (i = 0; i < comm->send.num_blocks * MESH_WRITES_BLOCK; i++) {
-		segment = &comm->send.blocks[i / MESH_WRITES_BLOCK][i % MESH_WRITES_BLOCK];
-		if (segment->path)
-			write_forget(segment);
-	}
 }
 
 /* Waits until nothing of the comm is in flight. Returns the state that our end then takes. */
@@ -460,12 +393,12 @@ static enum mesh_end comm_rest(struct mesh_comm *comm)
 	return MESH_END_UNCLEAN;
 }
 
-bool mesh_comm_close_begin(struct mesh_comm *comm)
+bool mesh_comm_quiesce(struct mesh_comm *comm)
 {
 	enum mesh_end last;
 	bool aborts;
 
-	if (!close_begin(comm, &aborts))
+	if (!closing_set(comm, &aborts))
 		return false;
 	last = comm_rest(comm);
 	mesh_process_lock(comm->process);
@@ -473,23 +406,18 @@ bool mesh_comm_close_begin(struct mesh_comm *comm)
 	if (comm->sending && !aborts)
 		answer_expect(comm, mesh_clock_ms());
 	mesh_process_unlock(comm->process);
-	writes_forget(comm);
+	if (!holds(comm, is_drained))
+		mesh_comm_writes_forget(comm);
 	return !aborts && !holds(comm, is_answered);
 }
 
-void mesh_comm_answer_await(struct mesh_comm *comm)
-{
-	step_and_wait(comm, MESH_END_CLOSED, is_answered); /* our end is there already */
-}
+/* ---- lingering ------------------------------------------------------------------------------- */
 
-void mesh_comm_quiesce(struct mesh_comm *comm)
-{
-	/* A receiver whose end is closed needs the answer only before its process ends. */
-	if (mesh_comm_close_begin(comm) && comm->sending)
-		mesh_comm_answer_await(comm);
-}
-
-bool mesh_comm_is_delivered(struct mesh_comm *comm)
+/*
+ * True if the peer's kernel or NIC has all that was sent on the comm: it arrives, whatever happens
+ * to this process.
+ */
+static bool is_delivered(struct mesh_comm *comm)
 {
 	uint64_t now_ms = mesh_clock_ms();
 	bool delivered;
@@ -517,28 +445,37 @@ static bool path_is_acknowledged(const struct mesh_path *path, uint64_t since_ms
 	       mesh_link_is_drained(peer, since_ms, now_ms);
 }
 
-bool mesh_comm_closed_is_acknowledged(struct mesh_comm *comm, uint64_t since_ms, uint64_t now_ms)
+/*
+ * True if a receiver may end its process, although the sender has not answered: the sender's kernel
+ * has its CLOSED, and all that the provider has sent on every path, such as acknowledgements of
+ * writes.
+ */
+MESH_HOLDS(process)
+static bool closed_is_acknowledged(struct mesh_comm *comm, uint64_t now_ms)
 {
 	bool acknowledged;
 	int i;
 
-	mesh_process_assert_locked(comm->process);
 	mesh_comm_lock(comm);
 	acknowledged = !comm->end_in_doubt; /* else it is repeated in a moment */
 	mesh_comm_unlock(comm);
 	for (i = 0; i < comm->num_paths; i++)
-		acknowledged &= path_is_acknowledged(&comm->paths[i], since_ms, now_ms);
+		acknowledged &= path_is_acknowledged(&comm->paths[i], comm->closed_ms, now_ms);
 	return acknowledged && !mesh_comm_is_cut(comm);
 }
 
-bool mesh_comm_close_is_over(struct mesh_comm *comm, uint64_t since_ms, uint64_t now_ms)
+/*
+ * True if the peer has answered the end of a comm, is lost, or, after one WARN for all of its
+ * comms, has not answered in time.
+ */
+MESH_HOLDS(process)
+static bool close_is_over(struct mesh_comm *comm, uint64_t now_ms)
 {
 	uint64_t limit_ms = comm->process->config.dead_peer_timeout_s * 1000;
 	struct mesh_peer *peer = mesh_comm_frame_peer(comm);
-	uint64_t owes_ms = peer_owes_since(peer);
+	uint64_t owes_ms = peer_owes_since(peer), since_ms = comm->closed_ms;
 	bool answered;
 
-	mesh_process_assert_locked(comm->process);
 	mesh_comm_lock(comm);
 	answered = is_answered(comm);
 	mesh_comm_unlock(comm);
@@ -554,4 +491,106 @@ bool mesh_comm_close_is_over(struct mesh_comm *comm, uint64_t since_ms, uint64_t
 		return false;
 	slow_log(peer, limit_ms);
 	return true;
+}
+
+/* Frees the comm if the peer has answered, or will not. */
+MESH_HOLDS(process)
+static bool linger_end(struct mesh_comm *comm, uint64_t now_ms)
+{
+	if (!close_is_over(comm, now_ms))
+		return false;
+	mesh_comm_free(comm);
+	return true;
+}
+
+MESH_HOLDS(process)
+static void linger_expired(struct mesh_timer *timer, uint64_t now_ms)
+{
+	struct mesh_comm *comm = mesh_container_of(timer, struct mesh_comm, timer);
+	struct mesh_engine *engine = &comm->process->engine;
+
+	if (linger_end(comm, now_ms))
+		return;
+	/*
+	 * A sender answers CLOSED at once, unless its process is stopped, or has freed its end.
+	 * Only then its kernel's acknowledgement counts: until a process reads a frame, it may
+	 * still lose the link with it.
+	 */
+	if (!comm->sending && now_ms >= comm->closed_ms + MESH_AWAY_MS &&
+	    closed_is_acknowledged(comm, now_ms))
+		mesh_comm_free(comm);
+	else
+		mesh_engine_timer_set(engine, timer, now_ms + MESH_LINK_LOOK_MS);
+}
+
+/* Moves the comm from process->comms to process->lingering. */
+MESH_HOLDS(process)
+static void linger_begin(struct mesh_comm *comm)
+{
+	struct mesh_process *process = comm->process;
+
+	comm->closed_ms = mesh_clock_ms();
+	LIST_REMOVE(comm, entry);
+	LIST_INSERT_HEAD(&process->lingering, comm, entry);
+	atomic_store(&process->lingers, true);
+	comm->timer.expired = linger_expired;
+	mesh_engine_timer_set(&process->engine, &comm->timer, comm->closed_ms + MESH_LINK_LOOK_MS);
+}
+
+void mesh_comm_linger_check(struct mesh_comm *comm)
+{
+	if (comm->closed_ms)
+		linger_end(comm, mesh_clock_ms());
+}
+
+void mesh_comms_linger_await(struct mesh_process *process)
+{
+	struct mesh_comm *comm, *next;
+	uint64_t now_ms, looked_ms = 0;
+	int turn;
+
+	/* Without the lock: exit() may have interrupted a thread that holds it. */
+	for (turn = 0; atomic_load(&process->lingers); turn++) {
+		if (turn) {
+			mesh_process_poll(process);
+			pause_take(turn - 1);
+		}
+		now_ms = mesh_clock_ms();
+		mesh_process_lock(process);
+		/* The engine frees those that are answered, too. */
+		for (comm = LIST_FIRST(&process->lingering); comm && now_ms != looked_ms;
+		     comm = next) {
+			next = LIST_NEXT(comm, entry);
+			linger_end(comm, now_ms);
+		}
+		looked_ms = now_ms;
+		if (LIST_EMPTY(&process->lingering))
+			atomic_store(&process->lingers, false);
+		mesh_process_unlock(process);
+	}
+}
+
+void mesh_comm_close(struct mesh_comm *comm)
+{
+	struct mesh_process *process;
+	bool awaited, last;
+
+	if (!comm)
+		return;
+	process = comm->process;
+	awaited = mesh_comm_quiesce(comm);
+	if (awaited && comm->sending && !is_delivered(comm)) {
+		step_and_wait(comm, MESH_END_CLOSED, is_answered); /* our end is there already */
+		awaited = false;
+	}
+	mesh_registrations_close(comm); /* unpins memory, which takes long */
+	mesh_process_lock(process);
+	if (awaited)
+		linger_begin(comm);
+	else
+		mesh_comm_free(comm);
+	last = LIST_EMPTY(&process->comms);
+	mesh_process_unlock(process);
+	if (last)
+		mesh_comms_linger_await(process);
 }

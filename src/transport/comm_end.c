@@ -353,12 +353,27 @@ int mesh_comms_asked_timeout(struct mesh_process *process, uint64_t now_ms)
 
 /* ---- the fence ------------------------------------------------------------------------------- */
 
-bool mesh_path_is_at_rest(const struct mesh_path *path)
+/*
+ * True if the path needs no fence: a sender has nothing in flight there; at a receiver it was
+ * fenced, or the last relay has reported that it writes nothing more.
+ */
+MESH_HOLDS(process)
+MESH_HOLDS(comm)
+static bool path_is_at_rest(const struct mesh_path *path)
 {
-	mesh_process_assert_locked(path->comm->process);
 	if (path->comm->sending)
 		return !path->unfinished;
 	return path->drained || path->state == MESH_PATH_DOWN;
+}
+
+bool mesh_paths_are_at_rest(const struct mesh_comm *comm)
+{
+	int i = 0;
+
+	mesh_process_assert_locked(comm->process);
+	while (i < comm->num_paths && path_is_at_rest(&comm->paths[i]))
+		i++;
+	return i == comm->num_paths;
 }
 
 /*
@@ -408,12 +423,12 @@ static void fenced_note(const struct mesh_peer *peer)
  * Returns false while the fence is in progress.
  */
 MESH_HOLDS(process)
-static bool path_fence(struct mesh_path *path, const char *why)
+static bool path_fence(struct mesh_path *path)
 {
 	struct mesh_peer *peer = path->peer;
 
 	if (peer->state == MESH_PEER_UP) {
-		mesh_link_lose(peer, why, 0);
+		mesh_link_lose(peer, "a connection with it that ends is cut off here", 0);
 		mesh_endpoint_spend(peer->domain);
 	}
 	if (peer->cut == MESH_PEER_CUT_CLOSE)
@@ -430,32 +445,65 @@ static bool path_fence(struct mesh_path *path, const char *why)
 
 /* Returns false until nothing more can be done to have the path at rest. */
 MESH_HOLDS(process)
-static bool path_rest(struct mesh_path *path, const char *why, uint64_t begin_ms)
+static bool path_rest(struct mesh_path *path, uint64_t begin_ms)
 {
 	struct mesh_comm *comm = path->comm;
 	uint64_t now_ms = mesh_clock_ms();
 	bool rests;
 
 	mesh_comm_lock(comm);
-	rests = path->drained || mesh_path_is_at_rest(path);
+	rests = path->drained || path_is_at_rest(path);
 	mesh_comm_unlock(comm);
 	if (rests)
 		return true;
 	if (!mesh_path_has_relay(path) || path->peer->state != MESH_PEER_UP ||
 	    mesh_relay_is_silent(&path->question, comm->process, now_ms) ||
 	    mesh_clock_elapsed_ms(begin_ms, now_ms) >= MESH_LINK_FRAME_MS)
-		return path_fence(path, why);
+		return path_fence(path);
 	circuit_leave(path);
 	return false;
 }
 
-bool mesh_comm_fence_step(struct mesh_comm *comm, const char *why, uint64_t begin_ms)
+bool mesh_comm_fence_step(struct mesh_comm *comm, uint64_t begin_ms)
 {
 	bool done = true;
 	int i;
 
 	mesh_process_assert_locked(comm->process);
 	for (i = 0; i < comm->num_paths; i++)
-		done &= path_rest(&comm->paths[i], why, begin_ms);
+		done &= path_rest(&comm->paths[i], begin_ms);
 	return done;
+}
+
+/* ---- writes that never complete ---------------------------------------------------------------- */
+
+/* The hop of a relayed path counts its writes by itself. */
+static void write_forget(struct mesh_segment *segment)
+{
+	struct mesh_path *path = segment->path;
+	struct mesh_domain *domain = path->domain;
+	size_t size;
+
+	mesh_domain_lock(domain);
+	mesh_comm_lock(path->comm);
+	size = segment->size;
+	segment->size = 0;
+	mesh_comm_unlock(path->comm);
+	if (size && !mesh_path_is_relayed(path))
+		mesh_flow_forget(domain, path->flow, size);
+	mesh_domain_unlock(domain);
+}
+
+void mesh_comm_writes_forget(struct mesh_comm *comm)
+{
+	struct mesh_segment *segment;
+	int i;
+
+	if (!comm->sending)
+		return;
+	for (i = 0; i < comm->send.num_blocks * MESH_WRITES_BLOCK; i++) {
+		segment = &comm->send.blocks[i / MESH_WRITES_BLOCK][i % MESH_WRITES_BLOCK];
+		if (segment->path)
+			write_forget(segment);
+	}
 }

@@ -12,18 +12,7 @@
 #include "control/process.h"
 #include "transport/comm.h"
 
-/* ---- made, closed and freed (comm_open.c) ---------------------------------------------------- */
-
-/*
- * A sender that has nothing in flight needs only the receiver's word that everything has arrived,
- * because its process may end. NCCL closes its comms one after the other, so a close does not wait
- * for that word while the process has other comms, if the receiver's kernel or NIC has acknowledged
- * every byte: the comm lingers, and the engine frees it. The close of the last comm waits for all
- * that linger; so do mesh_net_close() and exit(). A process that ends without them loses nothing.
- *
- * A receiver lingers as well: its CLOSED may be lost with a link, and the sender's doubt about what
- * has arrived ends with it.
- */
+/* ---- made and freed (comm_open.c) ------------------------------------------------------------ */
 
 /* What a new comm is to be. */
 struct mesh_comm_wish {
@@ -64,18 +53,9 @@ void mesh_comm_free(struct mesh_comm *comm);
 /** Frees the memory of a comm to which nothing refers. */
 void mesh_comm_memory_free(struct mesh_comm *comm);
 
-/**
- * Closes a send or receive comm. Waits a bounded time for operations in flight; afterwards nothing
- * reads or writes the memory of its requests. NULL is allowed. No lock held.
- */
-void mesh_comm_close(struct mesh_comm *comm);
-
 /** A frame of the control connection that is for a comm: CLOSE, ASK, RESUME or HAVE. */
 MESH_HOLDS(process)
 void mesh_comm_frame_handle(struct mesh_peer *peer, const struct mesh_frame *frame);
-
-/** Waits a bounded time until no comm lingers. No lock held. */
-void mesh_comms_linger_await(struct mesh_process *process);
 
 /* ---- the states of its two ends (comm_end.c) ------------------------------------------------- */
 
@@ -147,70 +127,60 @@ int mesh_comms_asked_timeout(struct mesh_process *process, uint64_t now_ms);
 MESH_HOLDS(process)
 void mesh_comm_refuse(const struct mesh_comm *comm);
 
-/**
- * True if the path needs no fence: a sender has nothing in flight there; at a receiver it was
- * fenced, or the last relay has reported that it writes nothing more.
- */
+/** True if no path needs a fence: nothing of the comm is in flight, or may arrive. */
 MESH_HOLDS(process)
 MESH_HOLDS(comm)
-bool mesh_path_is_at_rest(const struct mesh_path *path);
+bool mesh_paths_are_at_rest(const struct mesh_comm *comm);
 
 /**
  * Brings the paths of a comm that ends to rest: circuits are left, and fenced if that takes longer
- * than MESH_LINK_FRAME_MS; the links of the others are lost, for the reason @why, and fenced. Other
- * comms there go on as after any loss. To be called until it returns true, from @begin_ms on.
- * process->lock held; takes domain->lock.
+ * than MESH_LINK_FRAME_MS; the links of the others are lost, and fenced. Other comms there go on as
+ * after any loss. To be called until it returns true, from @begin_ms on. process->lock held; takes
+ * domain->lock.
  */
 MESH_HOLDS(process)
-bool mesh_comm_fence_step(struct mesh_comm *comm, const char *why, uint64_t begin_ms);
+bool mesh_comm_fence_step(struct mesh_comm *comm, uint64_t begin_ms);
 
-/* ---- at rest, before NCCL has its memory back (close.c) -------------------------------------- */
+/**
+ * Writes of a sender that have not completed after that may never complete. They keep the comm
+ * allocated, but no longer count against the window of the flow, which other comms need. No lock.
+ */
+void mesh_comm_writes_forget(struct mesh_comm *comm);
+
+/* ---- closed (close.c) ------------------------------------------------------------------------ */
 
 /**
  * Brings the comm to rest: it starts nothing new, the peer has confirmed that, and no operation in
  * flight touches the memory of its requests. Waits a bounded time; a peer that does not answer is
  * fenced. No lock held.
- */
-void mesh_comm_quiesce(struct mesh_comm *comm);
-
-/**
- * The same for a comm that is freed next, but does not wait for the answer to our CLOSED.
  *
- * Returns true if that answer is awaited. Then mesh_comm_close_is_over() decides when the comm can
- * be freed. No lock held.
+ * Returns true if the answer to our CLOSED is awaited: no abort, and it has not come.
  */
-bool mesh_comm_close_begin(struct mesh_comm *comm);
+bool mesh_comm_quiesce(struct mesh_comm *comm);
 
-/** Waits a bounded time for that answer, as a sender. No lock held. */
-void mesh_comm_answer_await(struct mesh_comm *comm);
-
-/**
- * True if the peer's kernel or NIC has all that was sent on the comm: it arrives, whatever happens
- * to this process. No lock held.
- */
-bool mesh_comm_is_delivered(struct mesh_comm *comm);
-
-/**
- * True if a receiver may end its process, although the sender has not answered: the sender's kernel
- * has its CLOSED, and all that the provider has sent on every path, such as acknowledgements of
- * writes. process->lock held.
+/*
+ * A sender that has nothing in flight needs only the receiver's word that everything has arrived,
+ * because its process may end. NCCL closes its comms one after the other, so a close does not wait
+ * for that word while the process has other comms, if the receiver's kernel or NIC has acknowledged
+ * every byte: the comm lingers, and the engine frees it. The close of the last comm waits for all
+ * that linger; so do mesh_net_close() and exit(). A process that ends without them loses nothing.
  *
- * @since_ms: when CLOSED was sent last
+ * A receiver lingers as well: its CLOSED may be lost with a link, and the sender's doubt about what
+ * has arrived ends with it.
  */
+
+/**
+ * Closes a send or receive comm. Waits a bounded time for operations in flight; afterwards nothing
+ * reads or writes the memory of its requests. NULL is allowed. No lock held.
+ */
+void mesh_comm_close(struct mesh_comm *comm);
+
+/** CLOSED has come for the comm: frees it if it lingers and the peer has answered. */
 MESH_HOLDS(process)
-bool mesh_comm_closed_is_acknowledged(struct mesh_comm *comm, uint64_t since_ms, uint64_t now_ms);
+void mesh_comm_linger_check(struct mesh_comm *comm);
 
-/**
- * True if the peer has answered the end of a comm, is lost, or, after one WARN for all of its
- * comms, has not answered in time. process->lock held.
- *
- * @since_ms: when it was to answer
- */
-MESH_HOLDS(process)
-bool mesh_comm_close_is_over(struct mesh_comm *comm, uint64_t since_ms, uint64_t now_ms);
-
-/** Between two turns of a loop that waits. @turn: counts them from 0 */
-void mesh_close_pause(int turn);
+/** Waits a bounded time until no comm lingers. No lock held. */
+void mesh_comms_linger_await(struct mesh_process *process);
 
 /** The owner of comms is freed: another one at its address does not abort. No lock held. */
 void mesh_abort_forget(struct mesh_process *process, const void *owner);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* comm_open.c - makes a comm, adds paths to it, closes and frees it; what comes for it. */
+/* comm_open.c - makes a comm, adds paths to it, and frees it; what comes for it. */
 #include <errno.h>
 #include <stdatomic.h>
 #include <stddef.h>
@@ -279,122 +279,6 @@ void mesh_comm_free(struct mesh_comm *comm)
 	mesh_comm_memory_free(comm);
 }
 
-/* ---- closing --------------------------------------------------------------------------------- */
-
-/* Frees the comm if the peer has answered, or will not. */
-MESH_HOLDS(process)
-static bool linger_end(struct mesh_comm *comm, uint64_t now_ms)
-{
-	if (!mesh_comm_close_is_over(comm, comm->closed_ms, now_ms))
-		return false;
-	mesh_comm_free(comm);
-	return true;
-}
-
-MESH_HOLDS(process)
-static void linger_expired(struct mesh_timer *timer, uint64_t now_ms)
-{
-	struct mesh_comm *comm = mesh_container_of(timer, struct mesh_comm, timer);
-	struct mesh_engine *engine = &comm->process->engine;
-
-	if (linger_end(comm, now_ms))
-		return;
-	/*
-	 * A sender answers CLOSED at once, unless its process is stopped, or has freed its end.
-	 * Only then its kernel's acknowledgement counts: until a process reads a frame, it may
-	 * still lose the link with it.
-	 */
-	if (!comm->sending && now_ms >= comm->closed_ms + MESH_AWAY_MS &&
-	    mesh_comm_closed_is_acknowledged(comm, comm->closed_ms, now_ms))
-		mesh_comm_free(comm);
-	else
-		mesh_engine_timer_set(engine, timer, now_ms + MESH_LINK_LOOK_MS);
-}
-
-/* Moves the comm from process->comms to process->lingering. */
-MESH_HOLDS(process)
-static void linger_begin(struct mesh_comm *comm)
-{
-	struct mesh_process *process = comm->process;
-
-	comm->closed_ms = mesh_clock_ms();
-	LIST_REMOVE(comm, entry);
-	LIST_INSERT_HEAD(&process->lingering, comm, entry);
-	atomic_store(&process->lingers, true);
-	comm->timer.expired = linger_expired;
-	mesh_engine_timer_set(&process->engine, &comm->timer, comm->closed_ms + MESH_LINK_LOOK_MS);
-}
-
-/* A frame about the comm has come: frees it if it lingers and the peer has answered. */
-MESH_HOLDS(process)
-static void linger_check(struct mesh_comm *comm)
-{
-	if (comm->closed_ms)
-		linger_end(comm, mesh_clock_ms());
-}
-
-MESH_HOLDS(process)
-static void lingering_check(struct mesh_process *process, uint64_t now_ms)
-{
-	struct mesh_comm *comm, *next;
-
-	for (comm = LIST_FIRST(&process->lingering); comm; comm = next) {
-		next = LIST_NEXT(comm, entry);
-		linger_end(comm, now_ms);
-	}
-}
-
-void mesh_comms_linger_await(struct mesh_process *process)
-{
-	uint64_t now_ms, looked_ms = 0;
-	bool over = false;
-	int turn;
-
-	/* Without the lock: exit() may have interrupted a thread that holds it. */
-	if (!atomic_load(&process->lingers))
-		return;
-	for (turn = 0; !over; turn++) {
-		now_ms = mesh_clock_ms();
-		mesh_process_lock(process);
-		if (now_ms != looked_ms) /* the engine frees those that are answered, too */
-			lingering_check(process, now_ms);
-		looked_ms = now_ms;
-		over = LIST_EMPTY(&process->lingering);
-		if (over)
-			atomic_store(&process->lingers, false);
-		mesh_process_unlock(process);
-		if (over)
-			break;
-		mesh_process_poll(process);
-		mesh_close_pause(turn);
-	}
-}
-
-void mesh_comm_close(struct mesh_comm *comm)
-{
-	struct mesh_process *process;
-	bool awaited, last;
-
-	if (!comm)
-		return;
-	process = comm->process;
-	awaited = mesh_comm_close_begin(comm);
-	if (awaited && comm->sending && !mesh_comm_is_delivered(comm)) {
-		mesh_comm_answer_await(comm);
-		awaited = false;
-	}
-	mesh_registrations_close(comm); /* unpins memory, which takes long */
-	mesh_process_lock(process);
-	if (awaited)
-		linger_begin(comm);
-	else
-		mesh_comm_free(comm);
-	last = LIST_EMPTY(&process->comms);
-	mesh_process_unlock(process);
-	if (last)
-		mesh_comms_linger_await(process);
-}
-
 /* ---- frames --------------------------------------------------------------------------------- */
 
 /*
@@ -433,7 +317,7 @@ void mesh_comm_frame_handle(struct mesh_peer *peer, const struct mesh_frame *fra
 	case MESH_FRAME_CLOSE:
 		mesh_comm_close_came(over->comm, &frame->close);
 		if (frame->close.closed)
-			linger_check(over->comm); /* may free it */
+			mesh_comm_linger_check(over->comm); /* may free it */
 		break;
 	case MESH_FRAME_ASK:
 		mesh_stall_asked(over->comm, &frame->ask);
