@@ -123,7 +123,7 @@ static int path_give(struct mesh_path *path, struct mesh_peer *peer, bool relay)
 	else if (new && comm->sending)
 		ret = grants_make_room(comm);
 	if (!ret)
-		ret = mesh_registrations_move(comm, index_of(path));
+		ret = mesh_registrations_check(comm, index_of(path));
 	if (ret)
 		path_drop(path);
 	return ret;
@@ -478,10 +478,9 @@ static enum mesh_refusal path_take(struct mesh_comm *comm, struct mesh_peer *pee
 	path->comm = comm;
 	if (!new)
 		mesh_path_given_up(path);
-	/* First: what pins memory, while the earlier life is being fenced. */
-	if (peer->state != MESH_PEER_UP ||
+	if (peer->state != MESH_PEER_UP || (!new && !path_rests(path)) ||
 	    mesh_registrations_prepare(comm, request->path, peer->domain) ||
-	    (!new && !path_rests(path)) || path_give(path, peer, *request->via))
+	    path_give(path, peer, *request->via))
 		return MESH_REFUSAL_RESOURCES;
 	(void)!mesh_path_via_set(path, request->via); /* else the log has "relay" */
 	return 0;

@@ -110,10 +110,11 @@ struct mesh_registration {
 	LIST_ENTRY(mesh_registration) entry; /* comm->registrations; comm->lock */
 	void *data;
 	size_t size; /* bytes */
-	/* One for each path's domain, or NULL. NCCL's thread makes those of the first paths. */
+	/*
+	 * One for each path's domain, or NULL. NCCL's thread makes those of the first paths. Of one
+	 * that is down it may be for a NIC that the path did not move to; then comm->lock.
+	 */
 	struct mesh_mr *mrs[MESH_PATHS_MAX];
-	/* For the NIC that a path is about to move to, or the one that it has left; comm->lock */
-	struct mesh_mr *beside;
 };
 
 /* The grant of one receive, as the sender keeps it. */

@@ -32,8 +32,6 @@ static void mrs_close(struct mesh_registration *registration)
 		mesh_mr_close(registration->mrs[i]);
 		registration->mrs[i] = NULL;
 	}
-	mesh_mr_close(registration->beside);
-	registration->beside = NULL;
 }
 
 /*
@@ -146,34 +144,23 @@ void mesh_registrations_close(struct mesh_comm *comm)
 /* ---- for another NIC ------------------------------------------------------------------------- */
 
 /*
- * A comm's memory is registered for the NIC that one of its paths moves to. That is done before the
- * path moves, beside what it has; the move itself exchanges the two, and then the other one is
- * closed. On verbs both pin memory, for seconds, so a thread does it without process->lock, and
- * whoever moves the path comes again.
+ * A comm's memory is registered for the NIC that one of its paths moves to, before that, while the
+ * path is down: nothing uses what it has, which is closed. On verbs both pin memory, for seconds,
+ * so a thread does it without process->lock, and whoever moves the path comes again.
  */
 
 /* What is to be done for each registration of the comm. */
 struct move {
 	struct mesh_comm *comm;
 	int path;
-	struct mesh_domain *domain; /* where it is to be; NULL: what lies beside is closed */
+	struct mesh_domain *domain; /* where it is to be */
 };
 
-/* True if the path's memory is not registered for this domain yet. */
-MESH_HOLDS(comm)
-static bool is_elsewhere(const struct mesh_registration *registration, int path,
-			 const struct mesh_domain *domain)
-{
-	return registration->size && mesh_mr_domain(registration->mrs[path]) != domain;
-}
-
+/* True if the path's memory is not registered for the domain yet. */
 MESH_HOLDS(comm)
 static bool is_due(const struct mesh_registration *registration, const struct move *move)
 {
-	if (!move->domain)
-		return registration->beside;
-	return is_elsewhere(registration, move->path, move->domain) &&
-	       mesh_mr_domain(registration->beside) != move->domain;
+	return registration->size && mesh_mr_domain(registration->mrs[move->path]) != move->domain;
 }
 
 /* The first one for which it is, or NULL. */
@@ -205,14 +192,12 @@ static struct mesh_registration *due_take(const struct move *move)
 static int due_do(const struct move *move, struct mesh_registration *registration)
 {
 	struct mesh_mr *mr = NULL, *before = NULL;
-	int ret = 0;
+	int ret = mesh_mr_open(move->domain, registration->data, registration->size, &mr);
 
-	if (move->domain)
-		ret = mesh_mr_open(move->domain, registration->data, registration->size, &mr);
 	mesh_comm_lock(move->comm);
 	if (!ret) {
-		before = registration->beside;
-		registration->beside = mr;
+		before = registration->mrs[move->path];
+		registration->mrs[move->path] = mr;
 	}
 	move->comm->busy = NULL;
 	mesh_comm_unlock(move->comm);
@@ -250,10 +235,10 @@ static bool move_pins(const struct move *move)
 {
 	const struct mesh_registration *registration;
 	const struct mesh_domain *domain;
-	bool pins = move->domain && mesh_domain_pins(move->domain);
+	bool pins = mesh_domain_pins(move->domain);
 
 	LIST_FOREACH(registration, &move->comm->registrations, entry) {
-		domain = mesh_mr_domain(registration->beside);
+		domain = mesh_mr_domain(registration->mrs[move->path]);
 		pins |= domain && mesh_domain_pins(domain);
 	}
 	return pins;
@@ -309,33 +294,16 @@ int mesh_registrations_prepare(struct mesh_comm *comm, int path, struct mesh_dom
 	mesh_comm_unlock(comm);
 	if (ret == -EINPROGRESS)
 		return -EAGAIN;
-	if (!ret)
-		ret = move_begin(&move);
-	if (ret && ret != -EAGAIN)
-		move_begin(&(struct move){.comm = comm}); /* what was made is of no use */
-	return ret;
+	return ret ? ret : move_begin(&move);
 }
 
-/* The path's and the one beside it change places. */
-MESH_HOLDS(comm)
-static void registration_move(struct mesh_registration *registration, const struct move *move)
-{
-	struct mesh_mr *before = registration->mrs[move->path];
-
-	if (!is_elsewhere(registration, move->path, move->domain))
-		return;
-	registration->mrs[move->path] = registration->beside;
-	registration->beside = before;
-}
-
-int mesh_registrations_move(struct mesh_comm *comm, int path)
+int mesh_registrations_check(struct mesh_comm *comm, int path)
 {
 	const struct move move = {
 		.comm = comm,
 		.path = path,
 		.domain = comm->paths[path].domain,
 	};
-	struct mesh_registration *registration;
 	int ret = 0;
 
 	mesh_process_assert_locked(comm->process);
@@ -344,14 +312,8 @@ int mesh_registrations_move(struct mesh_comm *comm, int path)
 		ret = -ECANCELED;
 	else if (due_find(&move))
 		ret = -EAGAIN;
-	LIST_FOREACH(registration, &comm->registrations, entry) {
-		if (!ret)
-			registration_move(registration, &move);
-	}
-	if (!ret && path == comm->num_paths)
+	else if (path == comm->num_paths)
 		atomic_store(&comm->num_paths, path + 1);
 	mesh_comm_unlock(comm);
-	/* Without memory for it, it lies there until NCCL ends the others. */
-	move_begin(&(struct move){.comm = comm});
 	return ret;
 }

@@ -242,10 +242,13 @@ TEST(receiver)
 	circuit_breaks();
 	connect_comes();
 	assert_int_equal(frame_to(1, MESH_FRAME_REFUSE).refuse.refusal, MESH_REFUSAL_RESOURCES);
-	sem_take(&pins);
-	/* It is pinned while the earlier circuit is being fenced. */
+	/* It is pinned when the earlier circuit is fenced: until then that has its memory. */
 	circuit_drained(0, 0);
 	assert_int_equal(comm->paths[0].state, MESH_PATH_DOWN);
+	assert_ptr_equal(mesh_mr_domain(registered()), fixture.domains[0]);
+	connect_comes();
+	frame_to(1, MESH_FRAME_REFUSE);
+	sem_take(&pins);
 	connect_comes();
 	frame_to(1, MESH_FRAME_REFUSE);
 	sem_post(&go);
