@@ -276,10 +276,8 @@ static void stalls_look_for(struct mesh_setup *setup, uint64_t now_ms)
 	if (mesh_clock_elapsed_ms(setup->stalls_ms, now_ms) < MESH_LINK_LOOK_MS)
 		return;
 	setup->stalls_ms = now_ms;
-	LIST_FOREACH(comm, &setup->process.comms, entry) {
+	LIST_FOREACH(comm, &setup->process.comms, entry)
 		mesh_stall_tick(comm, now_ms);
-		mesh_route_wait_tick(comm, now_ms);
-	}
 }
 
 MESH_HOLDS(process)

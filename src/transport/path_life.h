@@ -162,46 +162,6 @@ void mesh_rejoin_peer_up(struct mesh_peer *peer);
 MESH_HOLDS(process)
 void mesh_rejoins_close(struct mesh_process *process);
 
-/* ---- over another route (route_wait.c) ------------------------------------------------------- */
-
-/** A path through relays is lost: a route is looked for. */
-MESH_HOLDS(process)
-void mesh_reroute_want(const struct mesh_path *path);
-
-/** The same for a comm that NCCL has just got: its path may have been lost before. */
-MESH_HOLDS(process)
-void mesh_reroute_soon(struct mesh_comm *comm);
-
-/** The hop between two nodes, by their ids, has failed: routes avoid it for a while. 0: unknown */
-MESH_HOLDS(process)
-void mesh_route_doubt(const struct mesh_process *process, uint64_t node, uint64_t other);
-
-/** Remembers what was lost, in words, for the message if no route comes back. */
-MESH_HOLDS(process)
-void mesh_route_loss_note(struct mesh_comm *comm, const char *text);
-
-/** True for a sending comm that waits for a route, and may get one. */
-MESH_HOLDS(process)
-bool mesh_comm_lacks_route(const struct mesh_comm *comm);
-
-/**
- * True for a sending comm that goes on, and may get a route that is better than what it has, or
- * another one for a path through relays that it has lost. Takes comm->lock.
- */
-MESH_HOLDS(process)
-bool mesh_comm_lacks_path(struct mesh_comm *comm);
-
-/** Ends the comm if it has waited for a path for too long. */
-MESH_HOLDS(process)
-void mesh_route_wait_end(struct mesh_comm *comm, uint64_t now_ms);
-
-/**
- * Learns since when the comm waits, and ends the wait of one that has relays only: whether a link's
- * process is stopped is known when that is looked at . To be called ten times a second.
- */
-MESH_HOLDS(process)
-void mesh_route_wait_tick(struct mesh_comm *comm, uint64_t now_ms);
-
 /* ---- another life of a path (attach.c) ------------------------------------------------------- */
 
 /*
@@ -279,11 +239,30 @@ bool mesh_attach_admits(const struct mesh_process *process, const struct mesh_fr
 MESH_HOLDS(process)
 bool mesh_attach_came(struct mesh_peer *peer, const struct mesh_frame_connect *request);
 
-/* ---- lost messages, and relays that do not run (stall.c) ------------------------------------- */
+/* ---- a comm waits for its peer, or for a path (stall.c) -------------------------------------- */
 
-/** Send ASK when it is due, and answer the peer's (stall.c). process->lock held. */
+/** A route is looked for, if the comm lacks one, or lacks a better one. */
+MESH_HOLDS(process)
+void mesh_reroute_soon(struct mesh_comm *comm);
+
+/** True for a sending comm that waits for a route, and may get one. */
+MESH_HOLDS(process)
+bool mesh_comm_lacks_route(const struct mesh_comm *comm);
+
+/**
+ * True for a sending comm that goes on, and may get a route that is better than what it has, or
+ * another one for a path through relays that it has lost. Takes comm->lock.
+ */
+MESH_HOLDS(process)
+bool mesh_comm_lacks_path(struct mesh_comm *comm);
+
+/**
+ * Sends ASK when it is due, has relays looked at, and ends the comm if it has waited for a path for
+ * too long. To be called ten times a second.
+ */
 MESH_HOLDS(process)
 void mesh_stall_tick(struct mesh_comm *comm, uint64_t now_ms);
+/** Answers the peer's ASK. */
 MESH_HOLDS(process)
 void mesh_stall_asked(struct mesh_comm *comm, const struct mesh_frame_ask *ask);
 

@@ -12,12 +12,15 @@
  */
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"
 #include "base/log.h"
 #include "control/peer_life.h"
 #include "control/process.h"
+#include "neighbours/neighbours.h"
+#include "relay/relay.h"
 #include "transport/comm.h"
 #include "transport/comm_life.h"
 #include "transport/data.h"
@@ -27,6 +30,11 @@
 
 /* Lines about circuits that broke, within MESH_LOG_LIMIT_PERIOD_MS. */
 #define CIRCUIT_LINES 4
+/*
+ * Routes avoid a hop that has failed for so long, if there are others: what the nodes there say of
+ * it in a search may be older than the failure.
+ */
+#define DOUBT_MS 2000
 
 /* Small messages pass: the greeting did. */
 static const char futile_hint[] = "; no large message has arrived since the link came up: is the "
@@ -94,6 +102,46 @@ static void comm_repeat(struct mesh_comm *comm)
 	}
 }
 
+/* Remembers what was lost, in words, for the message if no route comes back. */
+MESH_HOLDS(process)
+static void loss_note(struct mesh_comm *comm, const char *text)
+{
+	char *copy = strdup(text);
+
+	if (!copy)
+		return;
+	free(comm->loss);
+	comm->loss = copy;
+}
+
+/* The hop between two nodes, by their ids, has failed: routes avoid it for a while. 0: unknown */
+MESH_HOLDS(process)
+static void hop_doubt(const struct mesh_process *process, uint64_t node, uint64_t other)
+{
+	if (node && other && process->relay && process->relay->neighbours)
+		mesh_neighbours_doubt(process->relay->neighbours, node, other, DOUBT_MS);
+}
+
+/* The same for a path whose link is lost; of a circuit that broke it is known. */
+MESH_HOLDS(process)
+static void link_loss_note(const struct mesh_path *path)
+{
+	const struct mesh_process *process = path->comm->process;
+	const struct mesh_peer *peer = path->peer;
+	char why[2 * MESH_NODE_NAME_MAX + MESH_VIA_MAX + 64];
+	int n;
+
+	if (path->broken || !path->known)
+		return;
+	n = snprintf(why, sizeof(why), "node %.63s has lost node %.63s", process->name, peer->name);
+	if (mesh_path_has_relay(path)) {
+		snprintf(why + n, sizeof(why) - (size_t)n, ", its relay (path via %.127s)",
+			 path->via ? path->via : "?");
+		hop_doubt(process, process->node_id, peer->node_id);
+	}
+	loss_note(path->comm, why);
+}
+
 /* Our own operations on it end by themselves: the provider's connections were cut. */
 MESH_HOLDS(process)
 MESH_HOLDS(domain)
@@ -118,7 +166,8 @@ static void path_stop(struct mesh_path *path)
 	comm_repeat(comm);
 	mesh_comm_recover_soon(comm);
 	mesh_comm_unlock(comm);
-	mesh_reroute_want(path);
+	link_loss_note(path);
+	mesh_reroute_soon(comm);
 }
 
 /* Its process may run: stall.c informs it, as of each comm that fails. One WARN has the cause. */
@@ -390,8 +439,8 @@ static void circuit_lost(struct mesh_path *path, const struct mesh_frame_circuit
 	waits = mesh_path_is_waited_for(path);
 	event_text(path, event, why, sizeof(why));
 	if (!is_left_for_better(event))
-		mesh_route_loss_note(comm, why);
-	mesh_route_doubt(comm->process, event->by_node, event->lost_node);
+		loss_note(comm, why);
+	hop_doubt(comm->process, event->by_node, event->lost_node);
 	mesh_comm_lock(comm);
 	if (resumed && !is_left_for_better(event) && !comm->closing &&
 	    !mesh_comm_peer_is_over(comm))

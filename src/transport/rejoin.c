@@ -23,8 +23,12 @@
 #include "transport/comm_life.h"
 #include "transport/path_life.h"
 
-/* Between two looks at an attempt: this part of the time that the link is away, within bounds. */
+/*
+ * Between two looks at an attempt: this part of the time that the link is away, within bounds; and
+ * several within the time that a comm waits, because they find that the process is stopped.
+ */
 #define LOOK_PART 64
+#define LOOKS 4
 /* An attempt that got no answer for so many looks is ended: the kernel would wait ever longer. */
 #define ATTEMPT_LOOKS 2
 /* A link over which no large write has arrived in so many lives is not tried at once. */
@@ -437,16 +441,27 @@ static bool is_missed(const struct mesh_rejoin *rejoin)
 }
 
 MESH_HOLDS(process)
+static uint64_t look_pause_ms(const struct mesh_rejoin *rejoin, uint64_t now_ms)
+{
+	uint64_t most_ms = rejoin->process->config.recovery_timeout_s * 1000 / LOOKS;
+	uint64_t pause_ms = mesh_clock_elapsed_ms(rejoin->lost_ms, now_ms) / LOOK_PART;
+
+	if (most_ms > MESH_RETRY_MAX_MS)
+		most_ms = MESH_RETRY_MAX_MS;
+	if (pause_ms > most_ms)
+		pause_ms = most_ms;
+	return pause_ms > MESH_RETRY_MIN_MS ? pause_ms : MESH_RETRY_MIN_MS;
+}
+
+MESH_HOLDS(process)
 static void rejoin_expired(struct mesh_timer *timer, uint64_t now_ms)
 {
 	struct mesh_rejoin *rejoin = mesh_container_of(timer, struct mesh_rejoin, timer);
-	struct mesh_path *path = NULL;
+	struct mesh_path *path;
 	struct mesh_engine *engine = &rejoin->process->engine;
-	uint64_t look_ms = mesh_clock_elapsed_ms(rejoin->lost_ms, now_ms) / LOOK_PART;
+	uint64_t look_ms = look_pause_ms(rejoin, now_ms);
 
 	stopped_note(rejoin, now_ms);
-	while ((path = path_next(rejoin, path)))
-		mesh_route_wait_end(path->comm, now_ms);
 	path = path_next(rejoin, NULL);
 	if (now_ms < rejoin->retry.not_before_ms && path && all_may_wait(rejoin)) {
 		mesh_engine_timer_set(engine, timer, rejoin->retry.not_before_ms);
@@ -467,10 +482,6 @@ static void rejoin_expired(struct mesh_timer *timer, uint64_t now_ms)
 			mesh_engine_timer_set(engine, timer, now_ms + MESH_RETRY_MAX_MS);
 		return;
 	}
-	if (look_ms < MESH_RETRY_MIN_MS)
-		look_ms = MESH_RETRY_MIN_MS;
-	else if (look_ms > MESH_RETRY_MAX_MS)
-		look_ms = MESH_RETRY_MAX_MS;
 	attempt_look(rejoin, look_ms, now_ms);
 	mesh_engine_timer_set(engine, timer, now_ms + look_ms);
 }
