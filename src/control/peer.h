@@ -173,9 +173,6 @@ struct mesh_peer {
 	struct mesh_fence *fence MESH_GUARDED_BY(process);
 	/* Since when it owes us a frame about a comm's end; 0: it does not. */
 	uint64_t owes_ms MESH_GUARDED_BY(process);
-	/* A comm that we have freed, and on which the peer still has something in flight. */
-	uint32_t stray MESH_GUARDED_BY(process);
-	uint64_t stray_until_ms MESH_GUARDED_BY(process); /* the engine polls until then; 0: no */
 
 	/* Where it is. The ports are 0 until known. */
 	struct mesh_endpoint_addr address;

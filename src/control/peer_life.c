@@ -392,7 +392,6 @@ static uint64_t peer_due(const struct mesh_peer *peer, uint64_t now_ms)
 	if (peer_is_unwanted(peer))
 		return now_ms + MESH_ENGINE_POLL_MS; /* the provider still holds a greeting */
 	if (peer->state == MESH_PEER_GREETING ||
-	    (peer->state == MESH_PEER_UP && now_ms < peer->stray_until_ms) ||
 	    (peer->state == MESH_PEER_LOST && (peer->fence || !peer->fenced)))
 		return now_ms + MESH_ENGINE_POLL_MS;
 	if (peer->state == MESH_PEER_UP && peer->port_ms)

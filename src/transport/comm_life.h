@@ -106,10 +106,7 @@ void mesh_comm_close_came(struct mesh_comm *comm, const struct mesh_frame_close 
 MESH_HOLDS(process)
 void mesh_comm_asked_set(struct mesh_comm *comm, bool asked);
 
-/**
- * Answers each peer that waits for our end of a comm, if it can be answered, and ends the wait for
- * what a peer has in flight on a comm that is freed. process->lock held.
- */
+/** Answers each peer that waits for our end of a comm, if it can be answered. process->lock held. */
 MESH_HOLDS(process)
 void mesh_comms_asked_tick(struct mesh_process *process, uint64_t now_ms);
 

@@ -281,36 +281,15 @@ void mesh_comm_free(struct mesh_comm *comm)
 
 /* ---- frames --------------------------------------------------------------------------------- */
 
-/*
- * Handles a frame for a comm that we have freed. The peer cannot close its end while it has
- * operations in flight, and they progress only while this process polls.
- */
-MESH_HOLDS(process)
-static void stray_handle(struct mesh_peer *peer, const struct mesh_frame *frame)
-{
-	if (frame->header.type == MESH_FRAME_RESUME || frame->header.type == MESH_FRAME_HAVE)
-		mesh_count_event(&peer->process->counters->refused);
-	if (peer->state != MESH_PEER_UP)
-		return;
-	if (frame->header.type != MESH_FRAME_CLOSE)
-		return;
-	if (!frame->close.closed) {
-		peer->stray = frame->to_comm;
-		peer->stray_until_ms =
-			mesh_clock_ms() + peer->process->config.dead_peer_timeout_s * 1000;
-	} else if (peer->stray == frame->to_comm) {
-		peer->stray_until_ms = 0;
-	}
-	mesh_peer_check(peer); /* the engine polls until then */
-}
-
 /* A frame may come over each path of the comm, and names the comm by the id that it has there. */
 void mesh_comm_frame_handle(struct mesh_peer *peer, const struct mesh_frame *frame)
 {
 	struct mesh_path *over = mesh_comm_path_find(peer, frame->to_comm);
 
-	if (!over) {
-		stray_handle(peer, frame);
+	if (!over) { /* we have freed it */
+		if (frame->header.type == MESH_FRAME_RESUME ||
+		    frame->header.type == MESH_FRAME_HAVE)
+			mesh_count_event(&peer->process->counters->refused);
 		return;
 	}
 	switch ((enum mesh_frame_type)frame->header.type) {
