@@ -382,10 +382,6 @@ MESH_LOCK_FUNCTIONS(comm, mesh_comm, lock)
 MESH_HOLDS(process)
 bool mesh_comm_has_lost_path(const struct mesh_comm *comm);
 
-/** True if a comm with a path over @peer to its other end is not cut off. process->lock held. */
-MESH_HOLDS(process)
-bool mesh_peer_comms_go_on(const struct mesh_peer *peer);
-
 /** True if the path's frames reach the peer now. process->lock held. */
 MESH_HOLDS(process)
 bool mesh_path_lives(const struct mesh_path *path);

@@ -73,14 +73,6 @@ void mesh_paths_left(struct mesh_comm *comm, const struct mesh_frame_resume *res
 
 /* ---- a lost path is quiet, and messages in doubt (questions.c) ------------------------------- */
 
-/** True if no operation of ours is in flight on a lost path. */
-MESH_HOLDS(process)
-bool mesh_path_is_quiet(struct mesh_peer_user *path);
-
-/** The lost path's peer has stopped and was fenced: the path is down. Takes domain->lock. */
-MESH_HOLDS(process)
-void mesh_path_fenced(struct mesh_peer_user *path);
-
 /**
  * The sending end has given up a path through relays. The path is down once its last relay has
  * reported, which may be now; if that takes too long, a later call fences it. Takes domain->lock.

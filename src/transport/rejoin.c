@@ -388,6 +388,22 @@ static bool process_refuses(const struct mesh_rejoin *rejoin, uint64_t lost_ms, 
 	return true;
 }
 
+/* True if a comm with a path over @peer to its other end is not cut off. */
+MESH_HOLDS(process)
+static bool comms_go_on(const struct mesh_peer *peer)
+{
+	struct mesh_peer_user *user;
+	const struct mesh_path *path;
+
+	LIST_FOREACH(user, &peer->user_list, entry) {
+		path = mesh_path_if_user(user);
+		if (path && !mesh_path_has_relay(path) && !path->comm->error &&
+		    !mesh_comm_is_cut(path->comm))
+			return true;
+	}
+	return false;
+}
+
 /* True if no process, or another one, answers where the link's process was. */
 MESH_HOLDS(process)
 static bool process_is_gone(const struct mesh_rejoin *rejoin, const struct mesh_peer *lost,
@@ -400,7 +416,7 @@ static bool process_is_gone(const struct mesh_rejoin *rejoin, const struct mesh_
 	if (!peer)
 		return false;
 	while ((other = mesh_peer_of_process(lost, other))) {
-		if (other->state == MESH_PEER_UP || mesh_peer_comms_go_on(other))
+		if (other->state == MESH_PEER_UP || comms_go_on(other))
 			return false; /* a relay reports the end of the process */
 		if (other->state == MESH_PEER_LOST && lost_ms < other->state_ms)
 			lost_ms = other->state_ms;
