@@ -162,7 +162,6 @@ struct mesh_process {
 	/* Whose comms NCCL aborts, and since when; 0: of nobody's (src/transport/close.c). */
 	const void *abort_owner MESH_GUARDED_BY(process);
 	uint64_t abort_ms MESH_GUARDED_BY(process);
-	LIST_HEAD(, mesh_comm) asked MESH_GUARDED_BY(process); /* their peers wait for their end */
 	LIST_HEAD(, mesh_rejoin) rejoins MESH_GUARDED_BY(process); /* src/transport/rejoin.c */
 	struct mesh_relay *relay MESH_GUARDED_BY(process); /* src/relay; NULL: not started */
 	_Atomic(bool) late_nics; /* comms may get paths over NICs that have joined */

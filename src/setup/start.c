@@ -200,25 +200,17 @@ const struct mesh_peer_events mesh_setup_events = {
 
 /* ---- what the engine does ------------------------------------------------------------------- */
 
-/* The soonest of two timeouts; -1 is never. */
-static int sooner(int a, int b)
-{
-	return a < 0 || (b >= 0 && b < a) ? b : a;
-}
-
 MESH_HOLDS(process)
 static int setup_timeout(void *owner)
 {
 	struct mesh_process *process = owner;
-	int timeout;
 
 	mesh_process_assert_locked(process);
-	timeout = mesh_comms_asked_timeout(process, mesh_clock_ms());
 	if (!LIST_EMPTY(&process->lingering))
-		return sooner(timeout, MESH_ENGINE_POLL_MS);
-	if (atomic_load_explicit(&process->engine.awake, memory_order_relaxed))
-		return sooner(timeout, MESH_ENGINE_LOOK_MS);
-	return timeout;
+		return MESH_ENGINE_POLL_MS;
+	return atomic_load_explicit(&process->engine.awake, memory_order_relaxed)
+		       ? MESH_ENGINE_LOOK_MS
+		       : -1;
 }
 
 static uint64_t domain_polls(const struct mesh_domain *domain)
@@ -288,7 +280,6 @@ static void setup_tick(void *owner)
 
 	mesh_process_assert_locked(process);
 	domains_look_after(mesh_setup_of(process), now);
-	mesh_comms_asked_tick(process, now);
 	mesh_endpoints_check(process);
 	mesh_comms_recover(process);
 	mesh_circuits_tick(process, now);

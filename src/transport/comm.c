@@ -186,7 +186,6 @@ void mesh_comm_free(struct mesh_comm *comm)
 		*comm->seeker = NULL;
 	mesh_engine_timer_cancel(&comm->process->engine, &comm->timer);
 	mesh_questions_end(comm);
-	mesh_comm_asked_set(comm, false);
 	if (unfinished) {
 		/* The provider still holds pointers into the comm, and may never release them. */
 		mesh_info("a connection with node %s keeps %u operations that never ended; its "

@@ -292,10 +292,8 @@ enum mesh_said {
 
 struct mesh_comm {
 	LIST_ENTRY(mesh_comm) entry; /* process->comms, or lingering; process->lock */
-	struct mesh_timer timer;     /* while it lingers (close.c) */
+	struct mesh_timer timer;     /* while its peer waits for our end, or it lingers (close.c) */
 	uint64_t closed_ms MESH_GUARDED_BY(process); /* since when it lingers; else 0 */
-	/* process->asked: its peer waits for our end. Else le_prev is NULL. */
-	LIST_ENTRY(mesh_comm) asked_entry;
 	struct mesh_lock lock;
 	struct mesh_process *process;
 	const void *owner;		       /* the mesh_net that closes it; constant */

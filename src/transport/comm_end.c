@@ -263,29 +263,32 @@ static void comm_tick(struct mesh_comm *comm)
 		mesh_comm_end_step(comm, MESH_END_CLOSED);
 }
 
-/* How soon comm_tick() is to be called again, in milliseconds; -1: the peer does not wait. */
-static int comm_timeout(struct mesh_comm *comm, uint64_t now_ms)
+static void asked_expired(struct mesh_timer *timer, uint64_t now_ms);
+
+/* While the peer waits for our end of a comm that NCCL uses, the engine polls, and looks again. */
+MESH_HOLDS(process)
+static void asked_wait(struct mesh_comm *comm, uint64_t now_ms)
 {
-	int timeout = -1;
+	bool waits, late;
 
 	mesh_comm_lock(comm);
-	if (mesh_comm_peer_asks(comm) && !comm->closing)
-		timeout = is_late(comm, now_ms) ? MESH_ENGINE_LOOK_MS : 0;
+	waits = mesh_comm_peer_asks(comm) && !comm->closing;
+	late = is_late(comm, now_ms);
 	mesh_comm_unlock(comm);
-	return timeout;
+	if (!waits)
+		return;
+	comm->timer.expired = asked_expired;
+	mesh_engine_timer_set(&comm->process->engine, &comm->timer,
+			      now_ms + (late ? MESH_ENGINE_LOOK_MS : MESH_ENGINE_POLL_MS));
 }
 
-void mesh_comm_asked_set(struct mesh_comm *comm, bool asked)
+MESH_HOLDS(process)
+static void asked_expired(struct mesh_timer *timer, uint64_t now_ms)
 {
-	mesh_process_assert_locked(comm->process);
-	if (asked == !!comm->asked_entry.le_prev)
-		return;
-	if (asked) {
-		LIST_INSERT_HEAD(&comm->process->asked, comm, asked_entry);
-	} else {
-		LIST_REMOVE(comm, asked_entry);
-		comm->asked_entry.le_prev = NULL;
-	}
+	struct mesh_comm *comm = mesh_container_of(timer, struct mesh_comm, timer);
+
+	comm_tick(comm);
+	asked_wait(comm, now_ms);
 }
 
 /* Learns what CLOSED says: only the first counts are used. */
@@ -321,34 +324,7 @@ void mesh_comm_close_came(struct mesh_comm *comm, const struct mesh_frame_close 
 	 * process runs, and a peer that frees its end meanwhile polls for us.
 	 */
 	mesh_comm_end_step(comm, MESH_END_CLOSING);
-	mesh_comm_asked_set(comm, comm_timeout(comm, mesh_clock_ms()) >= 0);
-}
-
-void mesh_comms_asked_tick(struct mesh_process *process, uint64_t now_ms)
-{
-	struct mesh_comm *comm, *next;
-
-	mesh_process_assert_locked(process);
-	for (comm = LIST_FIRST(&process->asked); comm; comm = next) {
-		next = LIST_NEXT(comm, asked_entry);
-		comm_tick(comm);
-		if (comm_timeout(comm, now_ms) < 0)
-			mesh_comm_asked_set(comm, false);
-	}
-}
-
-int mesh_comms_asked_timeout(struct mesh_process *process, uint64_t now_ms)
-{
-	int timeout = -1, one;
-	struct mesh_comm *comm;
-
-	mesh_process_assert_locked(process);
-	LIST_FOREACH(comm, &process->asked, asked_entry) {
-		one = comm_timeout(comm, now_ms);
-		if (one >= 0 && (timeout < 0 || one < timeout))
-			timeout = one;
-	}
-	return timeout;
+	asked_wait(comm, mesh_clock_ms());
 }
 
 /* ---- the fence ------------------------------------------------------------------------------- */

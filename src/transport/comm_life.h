@@ -100,24 +100,6 @@ MESH_HOLDS(process)
 void mesh_comm_close_came(struct mesh_comm *comm, const struct mesh_frame_close *frame);
 
 /**
- * Adds the comm to those whose peer waits for our end, or removes it. Idempotent. process->lock
- * held.
- */
-MESH_HOLDS(process)
-void mesh_comm_asked_set(struct mesh_comm *comm, bool asked);
-
-/** Answers each peer that waits for our end of a comm, if it can be answered. process->lock held. */
-MESH_HOLDS(process)
-void mesh_comms_asked_tick(struct mesh_process *process, uint64_t now_ms);
-
-/**
- * How soon mesh_comms_asked_tick() is to be called again, in milliseconds: 0 while a peer waits, -1
- * if none does. process->lock held.
- */
-MESH_HOLDS(process)
-int mesh_comms_asked_timeout(struct mesh_process *process, uint64_t now_ms);
-
-/**
  * Sends CLOSED for a comm that our NCCL never received; the caller frees it next. process->lock
  * held.
  */

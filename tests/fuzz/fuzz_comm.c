@@ -143,7 +143,6 @@ static void step_engine(void)
 	machine.now_ns += times_ms[way % (sizeof(times_ms) / sizeof(times_ms[0]))] * 1000000;
 	now_ms = mesh_clock_ms();
 	mesh_lock_take(&process->lock);
-	mesh_comms_asked_tick(process, now_ms);
 	mesh_comms_recover(process);
 	for (int i = 0; i < COMMS; i++) {
 		if (run.comms[i])
