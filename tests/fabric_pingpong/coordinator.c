@@ -216,8 +216,8 @@ static void on_result(struct coordinator *c, const struct frame *frame)
 
 static void on_bye(struct coordinator *c, const struct frame *frame)
 {
+	const uint8_t ok = 1;
 	char words[WORDS_MAX];
-	uint8_t ok;
 
 	if (frame->size) {
 		snprintf(words, sizeof(words), "rank %u (%s): %s", frame->from,
@@ -227,8 +227,12 @@ static void on_bye(struct coordinator *c, const struct frame *frame)
 	if (c->state != COORDINATOR_FINISH || ++c->num_reported < c->options->world)
 		return;
 	c->state = COORDINATOR_ENDED;
-	ok = report_settle(c->report);
-	hub_broadcast(c->hub, FRAME_EXIT, &ok, 1);
+	if (report_settle(c->report)) {
+		hub_broadcast(c->hub, FRAME_EXIT, &ok, 1);
+		return;
+	}
+	report_reason(c->report, words, sizeof(words));
+	hub_broadcast(c->hub, FRAME_ABORT, words, strlen(words));
 }
 
 static void on_frame(void *arg, const struct frame *frame)

@@ -28,7 +28,7 @@ enum frame_type {
 	FRAME_RESULT,	 /* rank to coordinator: this side of the pair is over; JSON */
 	FRAME_FINISH,	 /* to ranks: no more pairs, unload the plugin */
 	FRAME_BYE,	 /* rank to coordinator: unloaded; text if that failed */
-	FRAME_EXIT,	 /* to ranks: one byte, 1 if all was right */
+	FRAME_EXIT,	 /* to ranks: one byte, 1: all was right */
 	FRAME_FAIL,	 /* rank to coordinator: it cannot go on; why */
 	FRAME_ABORT,	 /* to ranks: end now; why */
 	FRAME_PING,	 /* coordinator to rank, and back */

@@ -202,17 +202,30 @@ static void print_sizes(const json_t *pairs)
 	}
 }
 
-static void print_errors(const json_t *report)
+/* One line for each. */
+static void print_errors(const json_t *report, FILE *file)
 {
 	const json_t *pair, *error;
 	size_t i, j;
 
+	json_array_foreach(json_object_get(report, "errors"), i, error)
+		fprintf(file, "error: %s\n", json_string_value(error));
 	json_array_foreach(json_object_get(report, "pairs"), i, pair)
 		json_array_foreach(json_object_get(pair, "errors"), j, error)
-			printf("pair %d -> %d: %s\n", (int)number_of(pair, "from"),
-			       (int)number_of(pair, "to"), json_string_value(error));
-	json_array_foreach(json_object_get(report, "errors"), i, error)
-		printf("error: %s\n", json_string_value(error));
+			fprintf(file, "pair %d -> %d: %s\n", (int)number_of(pair, "from"),
+				(int)number_of(pair, "to"), json_string_value(error));
+}
+
+void report_reason(const json_t *report, char *text, size_t size)
+{
+	FILE *file = fmemopen(text, size, "w");
+
+	*text = '\0';
+	if (!file)
+		return;
+	print_errors(report, file);
+	fclose(file);
+	text[strcspn(text, "\n")] = '\0';
 }
 
 static void print_text(const json_t *report, const struct options *options)
@@ -224,6 +237,10 @@ static void print_text(const json_t *report, const struct options *options)
 	int room = narrow ? 0 : 45; /* of the path */
 	size_t i;
 
+	if (!json_is_true(json_object_get(report, "ok"))) {
+		print_errors(report, stdout);
+		putchar('\n');
+	}
 	printf("%-16s %-16s %-*s%10s %12s  %s\n", "from", "to", room, narrow ? "" : "path", rtt,
 	       rate, "check");
 	format_bytes((long long)smallest, rtt, sizeof(rtt));
@@ -234,9 +251,7 @@ static void print_text(const json_t *report, const struct options *options)
 		print_pair(pair, options->check ? "ok" : "samples", narrow);
 	if (options->measure)
 		print_sizes(pairs);
-	printf("\n");
-	print_errors(report);
-	printf("%s\n", json_is_true(json_object_get(report, "ok")) ? "ok" : "FAILED");
+	printf("\n%s\n", json_is_true(json_object_get(report, "ok")) ? "ok" : "FAILED");
 }
 
 int report_print(const json_t *report, const struct options *options)
