@@ -233,7 +233,8 @@ static void print_text(const json_t *report, const struct options *options)
 	const json_t *pairs = json_object_get(report, "pairs"), *pair;
 	uint64_t smallest = options->sizes[0], largest = options->sizes[options->num_sizes - 1];
 	char rtt[64] = "half rtt", rate[64] = "bandwidth";
-	bool narrow = isatty(STDOUT_FILENO);
+	/* `fi_mesh up` on a terminal sets COLUMNS: here is a pipe. */
+	bool narrow = isatty(STDOUT_FILENO) || getenv("COLUMNS");
 	int room = narrow ? 0 : 45; /* of the path */
 	size_t i;
 

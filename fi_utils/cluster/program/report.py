@@ -1,18 +1,33 @@
 # SPDX-License-Identifier: Apache-2.0
 """report.py - what the commands print: text for people, one JSON document for programs."""
 import json
+import shutil
 import sys
+import textwrap
 
 from remote import quote
 from wires import cable_text, port_text, speed_text
 
 
+def row_text(row, widths, columns):
+    """As fi_utils/common/table.c: what does not fit continues on indented lines, also in columns."""
+    text, used = "", 0
+    for i, (cell, width) in enumerate(zip(row, widths)):
+        if i and width > columns - used:
+            text, used = text.rstrip() + "\n    ", 4
+        lines = textwrap.wrap(cell, max(columns - used, 1), break_long_words=False,
+                              break_on_hyphens=False)
+        text += ("\n" + " " * used).join(lines) + " " * (width - len(cell) + 2)
+        used += width + 2
+    return text.rstrip() + "\n"
+
+
 def table(rows, titles):
-    """Columns with two blanks between them."""
+    """Columns with two blanks between them, not wider than a terminal."""
     rows = [titles] + rows
     widths = [max(len(row[i]) for row in rows) for i in range(len(titles))]
-    return "".join("  ".join(cell.ljust(width) for cell, width in zip(row, widths)).rstrip() + "\n"
-                   for row in rows)
+    columns = shutil.get_terminal_size().columns if sys.stdout.isatty() else sys.maxsize
+    return "".join(row_text(row, widths, columns) for row in rows)
 
 
 def cables_text(nodes, wires):

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """verify.py - checks each link end to end, and drives the plugin and NCCL over all nodes."""
+import sys
+
 import answer
 from remote import Failure, Result, on_all, output_read, process_end, script, with_file
 
@@ -135,7 +137,8 @@ def ranks_run(nodes, order, port, commands):
 
 def pingpong(nodes, order, port, arguments):
     """fabric_pingpong on each node, with a list of arguments; returns what ranks_run() returns."""
-    return ranks_run(nodes, order, port, script("fabric_pingpong %s\n", arguments))
+    narrow = ["COLUMNS=80"] if sys.stdout.isatty() else []
+    return ranks_run(nodes, order, port, script("env %s fabric_pingpong %s\n", narrow, arguments))
 
 
 GPU = script("python3 -c 'import sys, torch; sys.exit(not torch.cuda.is_available())'\n")
