@@ -451,7 +451,7 @@ bool mesh_comm_fence_step(struct mesh_comm *comm, uint64_t begin_ms)
 	return done;
 }
 
-/* ---- writes that never complete ---------------------------------------------------------------- */
+/* ---- writes that never complete -------------------------------------------------------------- */
 
 /* The hop of a relayed path counts its writes by itself. */
 static void write_forget(struct mesh_segment *segment)

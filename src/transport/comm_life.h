@@ -12,7 +12,7 @@
 #include "control/process.h"
 #include "transport/comm.h"
 
-/* ---- made and freed (comm.c) ----------------------------------------------------------------- */
+/* ---- made and freed (comm_life.c) ------------------------------------------------------------ */
 
 /* What a new comm is to be. */
 struct mesh_comm_wish {

@@ -51,5 +51,5 @@ arrives cut
 signal victim CONT
 ended victim
 ended survivor
-said survivor WARN "lost node b .*: the end of a connection with it was not answered"
+said survivor WARN "lost node b .*: a connection with it that ends is cut off here"
 said victim WARN "lost node a \(10\.77\.1\.1\), reached from ba .*: it gave this link up"

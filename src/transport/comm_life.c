@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* comm.c - a comm: it is made, has paths, fails and is freed; what comes for it, and its log. */
+/* comm_life.c - a comm: made, with its paths, failed, freed; what comes for it, and its log. */
 #include <errno.h>
 #include <stdatomic.h>
 #include <stddef.h>
