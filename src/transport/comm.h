@@ -339,10 +339,7 @@ struct mesh_comm {
 	char *loss; /* the same lock */
 	/* What paths without an entry in the process's page count. */
 	struct mesh_counters unlisted MESH_GUARDED_BY(comm);
-	uint32_t epoch MESH_GUARDED_BY(process); /* sending: of the latest life asked for */
-	/* How often a path has moved to another NIC. Written with comm->lock and process->lock. */
-	_Atomic(uint32_t) moves;
-
+	uint32_t epoch MESH_GUARDED_BY(process);   /* sending: of the latest life asked for */
 	uint32_t unfinished MESH_GUARDED_BY(comm); /* our messages and writes in flight */
 	_Atomic(int) error;			   /* negative errno; sticky; set under the lock */
 	/* Why the peer has ended it, until a WARN reports that; NULL: none is due. A constant. */

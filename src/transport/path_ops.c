@@ -157,12 +157,9 @@ MESH_HOLDS(process)
 static void peer_begin(struct mesh_path *path, struct mesh_peer *peer, bool relay)
 {
 	struct mesh_comm *comm = path->comm;
-	bool moves;
 
 	mesh_comm_lock(comm);
-	moves = path->domain && path->domain != peer->domain;
 	domain_learn(path, peer->domain);
-	comm->moves += moves; /* behind the domain: see mesh_registration_open() */
 	free(path->via);
 	path->via = NULL;
 	mesh_path_relayed_rest(path);

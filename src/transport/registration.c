@@ -11,15 +11,25 @@
 #include "transport/comm_life.h"
 #include "transport/data.h"
 
-/* Makes those that are missing for the first @num paths. */
-static int mrs_open(struct mesh_comm *comm, struct mesh_registration *registration, int num)
+/* True if what the path needs of this memory is registered with the domain. */
+static bool fits(const struct mesh_registration *registration, int path,
+		 const struct mesh_domain *domain)
+{
+	return !registration->size || mesh_mr_domain(registration->mrs[path]) == domain;
+}
+
+/* Makes those that are missing, or that are for other NICs by now. */
+static int mrs_open(struct mesh_comm *comm, struct mesh_registration *registration)
 {
 	int i, ret = 0;
 
-	for (i = 0; i < num && registration->size && !ret; i++) {
-		if (!registration->mrs[i])
-			ret = mesh_mr_open(comm->paths[i].domain, registration->data,
-					   registration->size, &registration->mrs[i]);
+	for (i = 0; i < comm->num_paths && !ret; i++) {
+		if (fits(registration, i, comm->paths[i].domain))
+			continue;
+		mesh_mr_close(registration->mrs[i]);
+		registration->mrs[i] = NULL;
+		ret = mesh_mr_open(comm->paths[i].domain, registration->data, registration->size,
+				   &registration->mrs[i]);
 	}
 	return ret;
 }
@@ -34,17 +44,16 @@ static void mrs_close(struct mesh_registration *registration)
 	}
 }
 
-/*
- * Lists the registration, unless the comm has more than @num paths meanwhile, or one has moved
- * since @moves was read.
- */
-static bool registration_enter(struct mesh_comm *comm, struct mesh_registration *registration,
-			       int num, uint32_t moves)
+/* Lists the registration, unless the comm has another path meanwhile, or one has moved. */
+static bool registration_enter(struct mesh_comm *comm, struct mesh_registration *registration)
 {
+	int i = 0;
 	bool whole;
 
 	mesh_comm_lock(comm);
-	whole = num == comm->num_paths && moves == comm->moves;
+	while (i < comm->num_paths && fits(registration, i, comm->paths[i].domain))
+		i++;
+	whole = i == comm->num_paths;
 	if (whole)
 		LIST_INSERT_HEAD(&comm->registrations, registration, entry);
 	mesh_comm_unlock(comm);
@@ -55,8 +64,7 @@ int mesh_registration_open(struct mesh_comm *comm, void *data, size_t size,
 			   struct mesh_registration **registration)
 {
 	struct mesh_registration *opened;
-	uint32_t moves = comm->moves;
-	int num, ret;
+	int ret;
 
 	opened = calloc(1, sizeof(*opened));
 	if (!opened)
@@ -64,17 +72,13 @@ int mesh_registration_open(struct mesh_comm *comm, void *data, size_t size,
 	opened->data = data;
 	opened->size = size;
 	do {
-		if (moves != comm->moves)
-			mrs_close(opened); /* they are of no use */
-		moves = comm->moves;
-		num = comm->num_paths;
-		ret = mrs_open(comm, opened, num);
+		ret = mrs_open(comm, opened);
 		if (ret) {
 			mrs_close(opened);
 			free(opened);
 			return ret;
 		}
-	} while (!registration_enter(comm, opened, num, moves));
+	} while (!registration_enter(comm, opened));
 	*registration = opened;
 	return 0;
 }
@@ -156,13 +160,6 @@ struct move {
 	struct mesh_domain *domain; /* where it is to be */
 };
 
-/* True if the path's memory is not registered for the domain yet. */
-MESH_HOLDS(comm)
-static bool is_due(const struct mesh_registration *registration, const struct move *move)
-{
-	return registration->size && mesh_mr_domain(registration->mrs[move->path]) != move->domain;
-}
-
 /* The first one for which it is, or NULL. */
 MESH_HOLDS(comm)
 static struct mesh_registration *due_find(const struct move *move)
@@ -170,7 +167,7 @@ static struct mesh_registration *due_find(const struct move *move)
 	struct mesh_registration *registration;
 
 	LIST_FOREACH(registration, &move->comm->registrations, entry) {
-		if (is_due(registration, move))
+		if (!fits(registration, move->path, move->domain))
 			break;
 	}
 	return registration;
