@@ -98,14 +98,6 @@ MESH_HOLDS(process)
 void mesh_questions_end(struct mesh_comm *comm);
 
 /**
- * Something about a lost path has changed: its link is lost, a fence of it has begun, or it is
- * fenced. The engine looks whether the questions about it can be answered, because this may be in
- * the middle of the loss of a link, with domain->lock held. process->lock held.
- */
-MESH_HOLDS(process)
-void mesh_questions_look(const struct mesh_path *path);
-
-/**
  * The path, which was fenced, has another life: the questions ask for nothing of that.
  * process->lock held.
  */

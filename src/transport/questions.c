@@ -16,24 +16,11 @@
 #include "transport/path_life.h"
 #include "wire/stats.h"
 
-/* Between two looks at a fence that is in progress. */
-#define FENCE_LOOK_MS 2
-
 /* NULL: the comm sends. */
 MESH_HOLDS(process)
 static struct mesh_question *question_of(struct mesh_comm *comm)
 {
 	return comm->sending ? NULL : &comm->receive.question;
-}
-
-void mesh_questions_look(const struct mesh_path *path)
-{
-	struct mesh_comm *comm = path->comm;
-	struct mesh_question *question = question_of(comm);
-
-	mesh_process_assert_locked(comm->process);
-	if (question && question->over && question->resume.dead >> (path - comm->paths) & 1)
-		mesh_engine_timer_set(&comm->process->engine, &question->timer, mesh_clock_ms());
 }
 
 void mesh_questions_path_renewed(const struct mesh_path *path)
@@ -65,10 +52,8 @@ static void path_fenced(struct mesh_peer_user *user)
 {
 	struct mesh_path *path = mesh_path_of_user(user);
 
-	if (!mesh_path_is(path, MESH_PATH_SUSPECT))
-		return;
-	mesh_path_down(path, MESH_PATH_SUSPECT);
-	mesh_questions_look(path);
+	if (mesh_path_is(path, MESH_PATH_SUSPECT))
+		mesh_path_down(path, MESH_PATH_SUSPECT);
 }
 
 /* The last relay of a receiving comm's path has no write in flight, and posts none. */
@@ -96,10 +81,8 @@ static void path_fence(struct mesh_path *path)
 	mesh_peer_bury(peer);
 	if (!mesh_path_is(path, MESH_PATH_SUSPECT))
 		return; /* the comm is at its end */
-	if (peer->fenced != MESH_FENCED && !mesh_peer_fence(peer)) {
-		mesh_questions_look(path);
+	if (peer->fenced != MESH_FENCED && !mesh_peer_fence(peer))
 		return;
-	}
 	peer->fenced = MESH_FENCED;
 	path_fenced(&path->user);
 }
@@ -187,17 +170,18 @@ static void have_send(struct mesh_comm *comm, const struct mesh_path *over, uint
 }
 
 /*
- * True if something may still arrive over one of these paths, as bits: its fence goes on, or,
- * unless @fencing, its relay has not reported yet.
+ * True if something may still arrive over one of these paths, as bits: its fence goes on, or its
+ * relay has not reported yet.
  */
 MESH_HOLDS(process)
-static bool any_is_open(const struct mesh_comm *comm, uint32_t paths, bool fencing)
+static bool any_is_open(const struct mesh_comm *comm, uint32_t paths)
 {
 	const struct mesh_path *path;
 
 	for (path = comm->paths; path < comm->paths + comm->num_paths; path++) {
 		if (paths >> (path - comm->paths) & 1 && mesh_path_is(path, MESH_PATH_SUSPECT) &&
-		    (mesh_peer_is_fencing(path->peer) || (!fencing && mesh_path_has_relay(path))))
+		    path->peer->fenced != MESH_FENCED_FAILED && /* then the comm has failed */
+		    (mesh_peer_is_fencing(path->peer) || mesh_path_has_relay(path)))
 			return true;
 	}
 	return false;
@@ -220,7 +204,7 @@ static void questions_answer(struct mesh_comm *comm)
 	const struct mesh_frame_resume *resume;
 	uint32_t i;
 
-	if (!question || !question->over || any_is_open(comm, question->resume.dead, false))
+	if (!question || !question->over || any_is_open(comm, question->resume.dead))
 		return;
 	resume = &question->resume;
 	mesh_engine_timer_cancel(&comm->process->engine, &question->timer);
@@ -231,16 +215,15 @@ static void questions_answer(struct mesh_comm *comm)
 
 static void question_expired(struct mesh_timer *timer, uint64_t now_ms);
 
-/* A report is handled when it comes; the end of a fence is looked for, and that none comes. */
+/* A fence goes on, or the link of a path is lost: each step is looked for. */
 MESH_HOLDS(process)
 static void question_wait(struct mesh_comm *comm)
 {
 	struct mesh_question *question = &comm->receive.question;
-	bool fencing = any_is_open(comm, question->resume.dead, true);
 
 	question->timer.expired = question_expired;
 	mesh_engine_timer_set(&comm->process->engine, &question->timer,
-			      mesh_clock_ms() + (fencing ? FENCE_LOOK_MS : MESH_LINK_LOOK_MS));
+			      mesh_clock_ms() + MESH_ENGINE_POLL_MS);
 }
 
 MESH_HOLDS(process)

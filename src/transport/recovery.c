@@ -188,7 +188,6 @@ void mesh_path_lost(struct mesh_path *path)
 	else
 		mesh_comm_end(path->comm, -ECONNRESET, "the peer is lost");
 	mesh_path_abandon(path);
-	mesh_questions_look(path);
 }
 
 /* ---- the sending end ----------------------------------------------------------------------- */
