@@ -339,19 +339,6 @@ int mesh_path_relayed_make(struct mesh_path *path);
 MESH_HOLDS(comm)
 void mesh_path_relayed_begin(struct mesh_path *path);
 
-/** It has no circuit any more, if it had one. process->lock and comm->lock held. */
-MESH_HOLDS(process)
-MESH_HOLDS(comm)
-void mesh_path_relayed_rest(struct mesh_path *path);
-
-/** The part of mesh_path_wait_cancel() that is about pieces. domain->lock held. */
-MESH_HOLDS(domain)
-void mesh_path_relayed_wait_cancel(struct mesh_path *path);
-
-/** Frees that, if the path has it, unless operations are in flight. process->lock held. */
-MESH_HOLDS(process)
-void mesh_path_relayed_free(struct mesh_path *path);
-
 /**
  * The circuit is open: OPENED has come. process->lock held.
  *

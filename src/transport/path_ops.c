@@ -96,7 +96,7 @@ void mesh_path_wait_cancel(struct mesh_path *path)
 {
 	mesh_domain_wait_cancel(path->domain, &path->waiter);
 	if (path->relayed)
-		mesh_path_relayed_wait_cancel(path);
+		mesh_domain_wait_cancel(path->domain, &path->relayed->cut.waiter);
 }
 
 /* Gives the sink an id and a token of its own. @relay: as in mesh_path_move(). */
@@ -152,6 +152,21 @@ int mesh_path_via_set(struct mesh_path *path, const char *via)
 	return 0;
 }
 
+/* It has no circuit any more, if it had one. */
+MESH_HOLDS(process)
+MESH_HOLDS(comm)
+static void relayed_rest(struct mesh_path *path)
+{
+	struct mesh_path_relayed *relayed = path->relayed;
+
+	if (!relayed)
+		return;
+	mesh_hop_close(&relayed->hop);
+	memset(&relayed->hop, 0, sizeof(relayed->hop));
+	relayed->route = (struct mesh_route){.num_relays = 0};
+	relayed->waits = false;
+}
+
 /* The path leads to this peer from now on. */
 MESH_HOLDS(process)
 static void peer_begin(struct mesh_path *path, struct mesh_peer *peer, bool relay)
@@ -162,7 +177,7 @@ static void peer_begin(struct mesh_path *path, struct mesh_peer *peer, bool rela
 	domain_learn(path, peer->domain);
 	free(path->via);
 	path->via = NULL;
-	mesh_path_relayed_rest(path);
+	relayed_rest(path);
 	path->peer = peer;
 	path->remote = peer->remote;
 	path->flow = peer->remote->flow;
@@ -231,6 +246,17 @@ bool mesh_path_suffices(const struct mesh_path *path, size_t eager_limit)
 	return mesh_path_has_relay(path) || path->segment_max >= comm->segment_max;
 }
 
+/* Frees what a path has once it has led through relays. */
+MESH_NOT_ANALYSED
+static void relayed_free(struct mesh_path *path)
+{
+	if (!path->relayed || path->unfinished)
+		return; /* the provider still holds pointers into it */
+	mesh_hop_close(&path->relayed->hop);
+	free(path->relayed);
+	path->relayed = NULL;
+}
+
 void mesh_path_close(struct mesh_path *path)
 {
 	struct mesh_domain *domain = path->domain;
@@ -241,7 +267,7 @@ void mesh_path_close(struct mesh_path *path)
 	mesh_sink_remove(path->domain, &path->sink);
 	mesh_path_wait_cancel(path);
 	mesh_domain_unlock(domain);
-	mesh_path_relayed_free(path);
+	relayed_free(path);
 	counters_close(path);
 	free(path->via);
 	mesh_peer_user_remove(path->peer, &path->user);

@@ -309,19 +309,6 @@ int mesh_path_relayed_make(struct mesh_path *path)
 	return 0;
 }
 
-void mesh_path_relayed_rest(struct mesh_path *path)
-{
-	struct mesh_path_relayed *relayed = path->relayed;
-
-	mesh_comm_assert_locked(path->comm);
-	if (!relayed)
-		return;
-	mesh_hop_close(&relayed->hop);
-	memset(&relayed->hop, 0, sizeof(relayed->hop));
-	relayed->route = (struct mesh_route){.num_relays = 0};
-	relayed->waits = false;
-}
-
 void mesh_path_relayed_begin(struct mesh_path *path)
 {
 	const struct mesh_pace_bounds bounds = {MESH_PACE_WINDOW_MAX, MESH_PACE_WINDOW_MAX};
@@ -359,22 +346,6 @@ int mesh_path_num_relays(const struct mesh_path *path)
 	return mesh_path_has_relay(path) && mesh_path_is(path, MESH_PATH_UP)
 		       ? path->relayed->route.num_relays
 		       : 0;
-}
-
-MESH_HOLDS(domain)
-void mesh_path_relayed_wait_cancel(struct mesh_path *path)
-{
-	mesh_domain_wait_cancel(path->domain, &path->relayed->cut.waiter);
-}
-
-MESH_NOT_ANALYSED
-void mesh_path_relayed_free(struct mesh_path *path)
-{
-	if (!path->relayed || path->unfinished)
-		return; /* the provider still holds pointers into it */
-	mesh_hop_close(&path->relayed->hop);
-	free(path->relayed);
-	path->relayed = NULL;
 }
 
 int mesh_path_relayed_opened(struct mesh_path *path, const struct mesh_frame_opened *opened)
