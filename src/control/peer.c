@@ -171,16 +171,15 @@ static void refusal_begin(struct mesh_peer *peer)
 MESH_HOLDS(process)
 static bool refusal_step(struct mesh_peer *peer)
 {
-	bool done;
-
 	if (mesh_fence_step(peer->fence))
 		return false;
 	/*
 	 * The other end closes its endpoint before it asks what has arrived. If nobody asks, it is
 	 * enough that there is no connection.
 	 */
-	done = peer->fence->result > 0 || (!peer->fence->result && !mesh_peer_is_resumed(peer));
-	peer->cut = done ? MESH_PEER_CUT_DONE : MESH_PEER_CUT_CLOSE;
+	peer->cut = MESH_PEER_CUT_CLOSE;
+	if (peer->fence->result > 0 || (!peer->fence->result && !mesh_peer_is_resumed(peer)))
+		peer->cut = MESH_PEER_CUT_DONE;
 	free(peer->fence);
 	peer->fence = NULL;
 	return true;

@@ -358,7 +358,6 @@ static bool closing_set(struct mesh_comm *comm, bool *aborts)
 static void cut_off(struct mesh_comm *comm)
 {
 	uint64_t begin_ms = mesh_clock_ms();
-	bool done;
 	int turn;
 
 	mesh_process_lock(comm->process);
@@ -372,10 +371,7 @@ static void cut_off(struct mesh_comm *comm)
 	mesh_comm_fail(comm, -ECANCELED, true, NULL); /* unless it has failed */
 	mesh_comm_unlock(comm);
 	mesh_process_unlock(comm->process);
-	for (turn = 0, done = false; !done; turn++) {
-		mesh_process_lock(comm->process);
-		done = mesh_comm_fence_step(comm, begin_ms);
-		mesh_process_unlock(comm->process);
+	for (turn = 0; !mesh_comm_fence_step(comm, begin_ms); turn++) {
 		comm_poll(comm);
 		pause_take(turn);
 	}

@@ -445,9 +445,10 @@ bool mesh_comm_fence_step(struct mesh_comm *comm, uint64_t begin_ms)
 	bool done = true;
 	int i;
 
-	mesh_process_assert_locked(comm->process);
+	mesh_process_lock(comm->process);
 	for (i = 0; i < comm->num_paths; i++)
 		done &= path_rest(&comm->paths[i], begin_ms);
+	mesh_process_unlock(comm->process);
 	return done;
 }
 

@@ -114,10 +114,8 @@ bool mesh_paths_are_at_rest(const struct mesh_comm *comm);
 /**
  * Brings the paths of a comm that ends to rest: circuits are left, and fenced if that takes longer
  * than MESH_LINK_FRAME_MS; the links of the others are lost, and fenced. Other comms there go on as
- * after any loss. To be called until it returns true, from @begin_ms on. process->lock held; takes
- * domain->lock.
+ * after any loss. To be called until it returns true, from @begin_ms on. No lock held.
  */
-MESH_HOLDS(process)
 bool mesh_comm_fence_step(struct mesh_comm *comm, uint64_t begin_ms);
 
 /**
