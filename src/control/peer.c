@@ -24,14 +24,11 @@ static const struct {
 	const char *name;
 	uint8_t may_follow; /* bits of the states that may come before */
 } peer_states[MESH_PEER_STATES] = {
-	[MESH_PEER_CONNECTING] = {"connecting", 1 << MESH_PEER_CONNECTING | 1 << MESH_PEER_RETRY},
+	[MESH_PEER_CONNECTING] = {"connecting", 1 << MESH_PEER_CONNECTING},
 	[MESH_PEER_HELLO] = {"waiting for hello", 1 << MESH_PEER_CONNECTING},
 	[MESH_PEER_OPENING] = {"waiting for our NIC", 1 << MESH_PEER_HELLO},
 	[MESH_PEER_GREETING] = {"greeting", 1 << MESH_PEER_HELLO | 1 << MESH_PEER_OPENING},
 	[MESH_PEER_UP] = {"up", 1 << MESH_PEER_GREETING},
-	[MESH_PEER_RETRY] = {"waiting to try again", 1 << MESH_PEER_CONNECTING |
-							     1 << MESH_PEER_HELLO |
-							     1 << MESH_PEER_GREETING},
 	[MESH_PEER_LOST] = {"lost", 0xff},
 };
 
@@ -43,7 +40,7 @@ static void state_count(const struct mesh_peer *peer, enum mesh_peer_state state
 
 	if (state == MESH_PEER_UP)
 		mesh_count_event(&counters->peers_up);
-	else if (state == MESH_PEER_RETRY)
+	else if (state == MESH_PEER_LOST && peer->retry_ms)
 		mesh_count_event(&counters->retries);
 	else if (state == MESH_PEER_LOST && peer->state == MESH_PEER_UP && peer->users)
 		mesh_count_event(&counters->peers_lost);
@@ -129,8 +126,7 @@ bool mesh_peer_is_resumed(const struct mesh_peer *peer)
 
 bool mesh_peer_refuses(const struct mesh_peer *peer, uint64_t cookie)
 {
-	return peer->refusal &&
-	       (peer->refusal != MESH_REFUSAL_COOKIE || peer->sent_cookie == cookie);
+	return peer->refusal && (peer->refusal != MESH_REFUSAL_COOKIE || peer->cookie == cookie);
 }
 
 int mesh_peer_sink_begin(struct mesh_peer *peer)

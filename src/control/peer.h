@@ -107,11 +107,10 @@ enum mesh_peer_state {
 	MESH_PEER_GREETING,
 	/* The fabric works in both directions: comms can be made. */
 	MESH_PEER_UP,
-	/* Outgoing: an attempt failed; the next starts at retry_ms. */
-	MESH_PEER_RETRY,
 	/*
 	 * Its process has ended, the link is lost, or it violated the protocol. What it sent before
-	 * may still be in flight through the fabric, so its comms fail a moment later.
+	 * may still be in flight through the fabric, so its comms fail a moment later. Or it never
+	 * was up: the attempt to connect has failed.
 	 */
 	MESH_PEER_LOST,
 	MESH_PEER_STATES
@@ -179,9 +178,9 @@ struct mesh_peer {
 	uint16_t control_port;
 	uint16_t listens_at; /* its control port, from its HELLO */
 	uint64_t port_ms;    /* when PORT is due; 0: it is not */
-	/* What our next HELLO names, and what our last one has named. */
-	uint64_t cookie, sent_cookie;
-	uint32_t listen_id, sent_listen_id;
+	/* Outgoing: what our HELLO names. */
+	uint64_t cookie;
+	uint32_t listen_id;
 
 	/* From its HELLO. */
 	uint64_t node_id MESH_GUARDED_BY(process); /* 0 until known */
@@ -197,7 +196,7 @@ struct mesh_peer {
 	uint32_t late_nics MESH_GUARDED_BY(process);
 	uint32_t drained_nics MESH_GUARDED_BY(process); /* and of those that are drained */
 	uint32_t remote_id, remote_token;
-	uint32_t generation;	       /* of our endpoint, as our last HELLO named it */
+	uint32_t generation;	       /* of our endpoint, as our HELLO named it */
 	char name[MESH_NODE_NAME_MAX]; /* its node's; "" until known */
 	struct mesh_remote *remote;
 
@@ -209,13 +208,14 @@ struct mesh_peer {
 	uint64_t greeted_ms MESH_GUARDED_BY(process); /* when GREET was sent last; 0: it is to be */
 	uint64_t state_ms MESH_GUARDED_BY(process);   /* when it entered its state */
 	uint64_t heard_ms MESH_GUARDED_BY(process);   /* LOST: when its link last answered */
-	uint64_t retry_ms MESH_GUARDED_BY(process);   /* RETRY: when */
-	/* Outgoing: since when each attempt was refused, or nothing answers at all; 0: not. */
+	/* LOST: unless it has refused, its dials try again then; 0: it was up, or is faulty. */
+	uint64_t retry_ms MESH_GUARDED_BY(process);
+	/* Since when each attempt of its dials was refused, or nothing answers at all; 0: not. */
 	uint64_t first_refused_ms MESH_GUARDED_BY(process), silent_ms MESH_GUARDED_BY(process);
-	enum mesh_refusal refusal MESH_GUARDED_BY(process); /* its last refusal; 0 if none */
+	enum mesh_refusal refusal MESH_GUARDED_BY(process); /* 0 if none */
 	/*
-	 * In words why the last attempt failed or the peer is lost, and the state in which that
-	 * attempt failed. Empty once a later attempt has passed that state.
+	 * In words why the peer is lost, or the attempt before it failed, and the state in which
+	 * that was. Empty once the peer has passed that state.
 	 */
 	char reason[MESH_PEER_REASON_MAX] MESH_GUARDED_BY(process);
 	enum mesh_peer_state failed_in MESH_GUARDED_BY(process);

@@ -132,8 +132,10 @@ void mesh_peer_lose(struct mesh_peer *peer, const char *reason)
 		return;
 	mesh_peer_attempt_end(peer);
 	snprintf(peer->reason, sizeof(peer->reason), "%s", reason);
-	loss_log(peer);
-	peer->process->events->lost(peer, peer->warned & MESH_PEER_WARNED_LOST);
+	if (!peer->retry_ms) {
+		loss_log(peer);
+		peer->process->events->lost(peer, peer->warned & MESH_PEER_WARNED_LOST);
+	}
 	mesh_link_leave(peer);
 	mesh_peer_sink_end(peer);
 	mesh_engine_unwatch(&peer->process->engine, &peer->watch);
@@ -214,32 +216,9 @@ void mesh_peer_bury(struct mesh_peer *peer)
 
 void mesh_peer_retry(struct mesh_peer *peer, const char *reason)
 {
-	mesh_peer_attempt_end(peer);
-	if (peer->incoming) {
-		mesh_peer_lose(peer, reason);
-		return;
-	}
-	snprintf(peer->reason, sizeof(peer->reason), "%s", reason);
-	mesh_engine_unwatch(&peer->process->engine, &peer->watch);
-	mesh_peer_greeting_drop(peer);
-	peer->retry_ms = mesh_clock_ms() + MESH_RETRY_MIN_MS;
-	peer->in_size = 0;
-	peer->out_size = 0;
-	peer->failed_in = peer->state;
-	mesh_peer_state_set(peer, MESH_PEER_RETRY);
-}
-
-void mesh_peer_hasten(struct mesh_peer *peer)
-{
-	mesh_process_assert_locked(peer->process);
-	if (peer->state == MESH_PEER_CONNECTING)
-		peer->first_refused_ms = 0; /* no answer is no refusal */
-	if (peer->state < MESH_PEER_UP)
-		mesh_peer_retry(peer, "it took too long");
-	if (peer->state != MESH_PEER_RETRY)
-		return;
-	peer->retry_ms = mesh_clock_ms();
-	mesh_peer_check(peer);
+	if (!peer->incoming)
+		peer->retry_ms = mesh_clock_ms() + MESH_RETRY_MIN_MS;
+	mesh_peer_lose(peer, reason);
 }
 
 /* ---- the end of a link ----------------------------------------------------------------------- */

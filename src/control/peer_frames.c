@@ -241,9 +241,7 @@ static void nics_keep(struct mesh_peer *peer, const struct mesh_frame_hello *hel
 {
 	int i;
 
-	peer->num_nics = 0;
-	if (!peer->nics)
-		peer->nics = calloc(MESH_NICS_MAX, sizeof(*peer->nics));
+	peer->nics = calloc(MESH_NICS_MAX, sizeof(*peer->nics));
 	for (i = 0; peer->nics && i < hello->num_nics; i++) {
 		if (!mesh_wire_nic_decode(&hello->nics[i], &peer->nics[peer->num_nics]))
 			peer->num_nics++;
@@ -331,8 +329,6 @@ static void hello_handle(struct mesh_peer *peer, const struct mesh_frame_hello *
 		nics_keep(peer, hello);
 	peer->remote_id = hello->peer_id;
 	peer->remote_token = hello->peer_token;
-	mesh_remote_close(peer->domain, peer->remote); /* of an earlier attempt */
-	peer->remote = NULL;
 	if (peer->incoming && mesh_peer_sink_begin(peer)) {
 		hello_refuse(peer, MESH_REFUSAL_RESOURCES);
 		return;
@@ -346,11 +342,8 @@ static void hello_handle(struct mesh_peer *peer, const struct mesh_frame_hello *
 	mtu_note(peer, hello);
 	if (peer->incoming)
 		peer->process->events->introduced(peer, hello);
-	atomic_store(&peer->greeted, false);
-	atomic_store(&peer->greet_error, 0);
 	if (peer->incoming)
 		mesh_peer_hello_send(peer);
-	peer->greeted_ms = 0;
 	mesh_peer_state_set(peer, MESH_PEER_GREETING);
 }
 
@@ -404,8 +397,8 @@ static void refuse_handle(struct mesh_peer *peer, const struct mesh_frame_refuse
 		mesh_peer_retry(peer, mesh_refusal_text((enum mesh_refusal)refuse->refusal));
 		return;
 	}
-	if (peer->incoming || peer->state != MESH_PEER_HELLO) {
-		mesh_peer_lose(peer, "it sent REFUSE without a request");
+	if (peer->incoming || peer->state != MESH_PEER_HELLO || !refuse->refusal) {
+		mesh_peer_lose(peer, "it sent REFUSE without a request, or a reason");
 		return;
 	}
 	peer->refusal = (enum mesh_refusal)refuse->refusal;

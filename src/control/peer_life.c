@@ -8,6 +8,7 @@
 #include <netinet/tcp.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/epoll.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
@@ -87,7 +88,6 @@ static void attempt_start(struct mesh_peer *peer)
 	mesh_peer_state_set(peer, MESH_PEER_CONNECTING);
 	if (!peer->silent_ms)
 		peer->silent_ms = peer->state_ms;
-	peer->send_error = 0;
 	fd = socket_connect(peer);
 	if (fd < 0) {
 		errno_retry(peer, fd);
@@ -243,7 +243,7 @@ static int peer_alloc(struct mesh_process *process, int dev, struct mesh_peer **
 	return 0;
 }
 
-/* The outgoing peer there, if one is or may be up. */
+/* The outgoing peer there, if one is or may be up. One that nobody waits for ends soon. */
 MESH_HOLDS(process)
 static struct mesh_peer *peer_find(const struct mesh_process *process, const struct mesh_way *way)
 {
@@ -251,40 +251,60 @@ static struct mesh_peer *peer_find(const struct mesh_process *process, const str
 	struct mesh_peer *peer;
 
 	LIST_FOREACH(peer, &process->peers, entry) {
-		if (!peer->incoming && peer->state != MESH_PEER_LOST &&
-		    peer->control_port == way->control_port && !peer->refusal &&
+		if (!peer->incoming && peer->control_port == way->control_port &&
+		    (peer->state == MESH_PEER_UP || (peer->state < MESH_PEER_UP && peer->users)) &&
 		    mesh_peer_is_at(peer, process->domains[way->index], addr))
 			return peer;
 	}
 	return NULL;
 }
 
-int mesh_peer_get(struct mesh_process *process, const struct mesh_way *way, struct mesh_peer **peer)
+MESH_HOLDS(process)
+static int outgoing_make(struct mesh_process *process, const struct mesh_way *way,
+			 const struct mesh_peer *failed, struct mesh_peer **made)
+{
+	struct mesh_peer *peer;
+	int ret = peer_alloc(process, mesh_way_dev(way), &peer);
+
+	if (ret)
+		return ret;
+	peer->domain = process->domains[way->index];
+	ret = mesh_peer_sink_begin(peer);
+	if (ret) {
+		mesh_peer_free(peer);
+		return ret;
+	}
+	peer->address = way->address;
+	peer->control_port = way->control_port;
+	if (failed) {
+		peer->first_refused_ms = failed->first_refused_ms;
+		peer->silent_ms = failed->silent_ms;
+		peer->failed_in = failed->failed_in;
+		memcpy(peer->reason, failed->reason, sizeof(peer->reason));
+		memcpy(peer->name, failed->name, sizeof(peer->name));
+	}
+	*made = peer;
+	return 0;
+}
+
+int mesh_peer_get(struct mesh_process *process, const struct mesh_way *way,
+		  const struct mesh_peer *failed, struct mesh_peer **peer)
 {
 	struct mesh_peer *found = peer_find(process, way);
-	int ret;
+	bool is_new = !found;
+	int ret = is_new ? outgoing_make(process, way, failed, &found) : 0;
 
 	mesh_process_assert_locked(process);
-	if (!found) {
-		ret = peer_alloc(process, mesh_way_dev(way), &found);
-		if (ret)
-			return ret;
-		found->domain = process->domains[way->index];
-		ret = mesh_peer_sink_begin(found);
-		if (ret) {
-			mesh_peer_free(found);
-			return ret;
-		}
-		found->address = way->address;
-		found->control_port = way->control_port;
-		attempt_start(found);
-	}
-	if (found->state != MESH_PEER_UP) {
-		/* Its HELLO is not sent, or names a listener that may be closed by now. */
+	if (ret)
+		return ret;
+	if (found->state == MESH_PEER_CONNECTING) {
+		/* What an earlier dial wanted its HELLO to name may be closed by now. */
 		found->listen_id = way->listen_id;
 		found->cookie = way->cookie;
 		found->routed = way->routed;
 	}
+	if (is_new)
+		attempt_start(found);
 	mesh_peer_use(found);
 	mesh_peer_check(found);
 	*peer = found;
@@ -364,7 +384,7 @@ static uint64_t state_limit_ms(const struct mesh_peer *peer)
 			      : MESH_DIAL_MS;
 }
 
-/* A HELLO or a greeting can be lost; the next attempt sends both again. */
+/* A HELLO or a greeting can be lost: the next attempt sends both again. */
 MESH_HOLDS(process)
 static void attempt_expired(struct mesh_peer *peer)
 {
@@ -396,8 +416,6 @@ static uint64_t peer_due(const struct mesh_peer *peer, uint64_t now_ms)
 		return now_ms + MESH_ENGINE_POLL_MS;
 	if (peer->state == MESH_PEER_UP && peer->port_ms)
 		return peer->port_ms;
-	if (peer->state == MESH_PEER_RETRY)
-		return peer->refusal ? NEVER : peer->retry_ms;
 	return peer->state < MESH_PEER_GREETING ? peer->state_ms + SILENCE_MS + 1 : NEVER;
 }
 
@@ -425,12 +443,10 @@ void mesh_peer_tick(struct mesh_timer *timer, uint64_t now_ms)
 		mesh_peer_greeting_check(peer, now_ms);
 	if (mesh_clock_elapsed_ms(peer->state_ms, now_ms) > state_limit_ms(peer))
 		attempt_expired(peer);
-	if (peer->state == MESH_PEER_RETRY && peer->users && !peer->refusal &&
-	    now_ms >= peer->retry_ms)
-		attempt_start(peer);
-	/* What is in flight arrives within a moment; without a remote there is nothing. */
+	/* What is in flight arrives within a moment; before it is up there is nothing. */
 	if (peer->state == MESH_PEER_LOST && !peer->fenced &&
-	    (!peer->remote || mesh_clock_elapsed_ms(peer->state_ms, now_ms) >= MESH_LINK_FRAME_MS))
+	    (peer->failed_in != MESH_PEER_UP ||
+	     mesh_clock_elapsed_ms(peer->state_ms, now_ms) >= MESH_LINK_FRAME_MS))
 		mesh_peer_bury(peer);
 	if (peer->fence)
 		mesh_peer_fence(peer);
@@ -505,24 +521,27 @@ static int domain_error(const struct mesh_dial *dial)
 									       : -ENODEV;
 }
 
-/* Connects once our domain is open. */
+/* Connects, also again, once our domain is open. */
 MESH_HOLDS(process)
-static void domain_look(struct mesh_dial *dial, bool again, uint64_t now_ms)
+static void attempt_begin(struct mesh_dial *dial, bool again, uint64_t now_ms)
 {
 	struct mesh_process *process = dial->process;
 	const struct mesh_way *way = &dial->way;
+	struct mesh_peer *failed = dial->peer;
 	int ret;
 
 	if (!process->domains[way->index] && process->events->opens(process, way->index, again))
 		return;
-	ret = process->domains[way->index] ? mesh_peer_get(process, way, &dial->peer)
+	ret = process->domains[way->index] ? mesh_peer_get(process, way, failed, &dial->peer)
 					   : domain_error(dial);
+	if (failed)
+		mesh_peer_put(failed);
 	if (ret) {
 		dial->peer = NULL;
 		dead_set(dial, ret, now_ms);
-		return;
+	} else if (!failed) {
+		state_set(dial, MESH_DIAL_TRYING, now_ms);
 	}
-	state_set(dial, MESH_DIAL_TRYING, now_ms);
 }
 
 int mesh_dial_begin(struct mesh_dial *dial, struct mesh_process *process,
@@ -535,7 +554,7 @@ int mesh_dial_begin(struct mesh_dial *dial, struct mesh_process *process,
 	dial->way = *way;
 	state_set(dial, MESH_DIAL_OPENING, now_ms);
 	if (!lacks_carrier(dial)) {
-		domain_look(dial, again, now_ms);
+		attempt_begin(dial, again, now_ms);
 		ret = dial->error;
 	}
 	if (ret)
@@ -548,14 +567,16 @@ enum mesh_dial_state mesh_dial_look(struct mesh_dial *dial, uint64_t now_ms)
 	const struct mesh_peer *peer;
 
 	if (dial->state == MESH_DIAL_OPENING)
-		domain_look(dial, false, now_ms);
+		attempt_begin(dial, false, now_ms);
 	peer = dial->peer;
 	if (!peer || dial->state == MESH_DIAL_DEAD)
 		return dial->state;
-	if (peer->state == MESH_PEER_LOST || peer->refusal)
-		dead_set(dial, 0, now_ms);
-	else if (dial->state == MESH_DIAL_TRYING && peer->state == MESH_PEER_UP)
+	if (dial->state == MESH_DIAL_TRYING && peer->state == MESH_PEER_UP)
 		state_set(dial, MESH_DIAL_UP, now_ms);
+	else if (peer->state == MESH_PEER_LOST && (peer->refusal || !peer->retry_ms))
+		dead_set(dial, 0, now_ms);
+	else if (peer->state == MESH_PEER_LOST && now_ms >= peer->retry_ms)
+		attempt_begin(dial, false, now_ms);
 	return dial->state;
 }
 

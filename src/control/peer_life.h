@@ -20,19 +20,22 @@
 /* ---- dials and attempts (peer_life.c) -------------------------------------------------------- */
 
 /*
- * A dial makes a way to another process real: it opens our domain, and has a peer made. Its owner
- * looks at it from time to time, and decides how long it waits, and what comes next.
+ * A dial makes a way to another process real: it opens our domain, and has a peer made, and another
+ * one when that fails. Its owner looks at it from time to time, and decides how long it waits, and
+ * what comes next.
  */
 
 /**
  * Finds or makes the outgoing peer at the other end of @way, and counts one user. Starts to connect
  * if it is new. Our domain is open. process->lock held.
  *
+ * @failed: the attempt before, whose reason the new one has until it gets further; or NULL
+ *
  * Returns 0, or a negative errno: no memory, or -ENOSPC if the domain has no id left.
  */
 MESH_HOLDS(process)
 int mesh_peer_get(struct mesh_process *process, const struct mesh_way *way,
-		  struct mesh_peer **peer);
+		  const struct mesh_peer *failed, struct mesh_peer **peer);
 
 /**
  * Makes an incoming peer from an accepted socket, and owns the socket. The same errors. It gets a
@@ -56,8 +59,7 @@ MESH_HOLDS(process)
 void mesh_peer_free(struct mesh_peer *peer);
 
 /**
- * The function of peer->timer: retries and deadlines of one peer, and sets the time of the next
- * call. May free the peer, but no other one. process->lock held.
+ * The function of peer->timer: the deadlines of one peer. It sets the time of the next call. May free the peer, but no other one. process->lock held.
  */
 MESH_HOLDS(process)
 void mesh_peer_tick(struct mesh_timer *timer, uint64_t now_ms);
@@ -90,8 +92,9 @@ struct mesh_dial {
 	struct mesh_process *process;
 	struct mesh_way way;
 	enum mesh_dial_state state;
-	uint64_t since_ms;	/* when it entered its state */
-	struct mesh_peer *peer; /* this is one user of it; NULL: our domain is not open */
+	uint64_t since_ms; /* when it entered its state */
+	/* The attempt, or one that has failed; this is one user of it; NULL: no domain is open. */
+	struct mesh_peer *peer;
 	/*
 	 * DEAD without a peer: -ENETDOWN: our NIC has no carrier; -ENODEV: it cannot be opened
 	 * (logged); else what mesh_peer_get() has said.
@@ -110,7 +113,7 @@ MESH_HOLDS(process)
 int mesh_dial_begin(struct mesh_dial *dial, struct mesh_process *process,
 		    const struct mesh_way *way, bool again, uint64_t now_ms);
 
-/** Learns what has become of it. Returns its state. */
+/** Learns what has become of it, and tries again if that is due. Returns its state. */
 MESH_HOLDS(process)
 enum mesh_dial_state mesh_dial_look(struct mesh_dial *dial, uint64_t now_ms);
 
@@ -240,7 +243,7 @@ void mesh_peer_process_ended(struct mesh_peer *peer, const char *why);
 MESH_HOLDS(process)
 void mesh_peer_bury(struct mesh_peer *peer);
 
-/** Ends this attempt; an outgoing peer tries again soon, an incoming one is lost. */
+/** The peer is lost, and was not up: if it is outgoing its dials try again soon. */
 MESH_HOLDS(process)
 void mesh_peer_retry(struct mesh_peer *peer, const char *reason);
 
@@ -251,10 +254,6 @@ void mesh_peer_retry(struct mesh_peer *peer, const char *reason);
  */
 MESH_HOLDS(process)
 void mesh_peer_attempt_end(struct mesh_peer *peer);
-
-/** Ends the attempt of an outgoing peer that is not up, and has the engine start another one. */
-MESH_HOLDS(process)
-void mesh_peer_hasten(struct mesh_peer *peer);
 
 /** Drops a greeting that the provider has not accepted yet: its attempt is over. */
 void mesh_peer_greeting_drop(struct mesh_peer *peer);

@@ -106,10 +106,8 @@ void mesh_peer_hello_send(struct mesh_peer *peer)
 	hello->process_id = process->process_id;
 	if (!peer->incoming) /* anybody may connect */
 		memcpy(hello->secret, process->secret, sizeof(hello->secret));
-	peer->sent_cookie = peer->incoming ? 0 : peer->cookie;
-	hello->cookie = peer->sent_cookie;
-	peer->sent_listen_id = peer->incoming ? 0 : peer->listen_id;
-	hello->listen_id = peer->sent_listen_id;
+	hello->cookie = peer->cookie;
+	hello->listen_id = peer->listen_id;
 	hello->peer_id = peer->sink.id;
 	hello->peer_token = peer->sink.token;
 	hello->provider = (uint8_t)provider_of(peer);

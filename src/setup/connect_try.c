@@ -208,7 +208,7 @@ MESH_HOLDS(process)
 static bool is_refusing(const struct mesh_connect *connect, const struct mesh_peer *peer)
 {
 	return mesh_peer_refuses(peer, connect->handle.cookie) &&
-	       (!connect->handle.foreign || peer->sent_listen_id == connect->handle.listen_id);
+	       (!connect->handle.foreign || peer->listen_id == connect->handle.listen_id);
 }
 
 MESH_HOLDS(process)

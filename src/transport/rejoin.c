@@ -338,9 +338,11 @@ MESH_HOLDS(process)
 static void attempt_look(struct mesh_rejoin *rejoin, uint64_t look_ms, uint64_t now_ms)
 {
 	struct mesh_dial *dial = &rejoin->dial;
-	struct mesh_peer *peer;
+	struct mesh_peer *peer = dial->peer;
 
-	if (mesh_dial_look(dial, now_ms) == MESH_DIAL_DEAD)
+	if (mesh_dial_look(dial, now_ms) == MESH_DIAL_DEAD ||
+	    (peer && peer->state == MESH_PEER_CONNECTING &&
+	     mesh_clock_elapsed_ms(peer->state_ms, now_ms) >= ATTEMPT_LOOKS * look_ms))
 		mesh_dial_end(dial);
 	if (dial->state == MESH_DIAL_REST && rejoin->way.control_port)
 		mesh_dial_begin(dial, rejoin->process, &rejoin->way, false, now_ms);
@@ -350,10 +352,7 @@ static void attempt_look(struct mesh_rejoin *rejoin, uint64_t look_ms, uint64_t 
 	rejoin->speed_mbps = mesh_peer_speed_mbps(peer);
 	if (mesh_dial_look(dial, now_ms) == MESH_DIAL_UP && peer->process_id == rejoin->process_id)
 		paths_attach(rejoin);
-	else if (peer->state == MESH_PEER_CONNECTING &&
-		 mesh_clock_elapsed_ms(peer->state_ms, now_ms) >= ATTEMPT_LOOKS * look_ms)
-		mesh_peer_hasten(peer);
-	else if (peer->state == MESH_PEER_RETRY && look_ms > MESH_RETRY_MIN_MS &&
+	else if (peer->state == MESH_PEER_LOST && look_ms > MESH_RETRY_MIN_MS &&
 		 !path_next(rejoin, NULL))
 		mesh_dial_end(dial); /* nobody is in need: until the next look */
 }
@@ -422,7 +421,7 @@ static bool process_is_gone(const struct mesh_rejoin *rejoin, const struct mesh_
 			lost_ms = other->state_ms;
 	}
 	/* A connection that shares the attempt may have asked for a listener that is closed. */
-	if ((peer->refusal == MESH_REFUSAL_COOKIE && peer->sent_cookie == rejoin->way.cookie) ||
+	if ((peer->refusal == MESH_REFUSAL_COOKIE && peer->cookie == rejoin->way.cookie) ||
 	    (peer->state == MESH_PEER_UP && peer->process_id != rejoin->process_id))
 		return true;
 	return process_refuses(rejoin, lost_ms, now_ms);
@@ -474,6 +473,7 @@ static void rejoin_expired(struct mesh_timer *timer, uint64_t now_ms)
 {
 	struct mesh_rejoin *rejoin = mesh_container_of(timer, struct mesh_rejoin, timer);
 	struct mesh_path *path;
+	const struct mesh_peer *peer;
 	struct mesh_engine *engine = &rejoin->process->engine;
 	uint64_t look_ms = look_pause_ms(rejoin, now_ms);
 
@@ -499,6 +499,9 @@ static void rejoin_expired(struct mesh_timer *timer, uint64_t now_ms)
 		return;
 	}
 	attempt_look(rejoin, look_ms, now_ms);
+	peer = rejoin->dial.peer;
+	if (peer && peer->state == MESH_PEER_LOST && !peer->refusal && peer->retry_ms > now_ms)
+		look_ms = peer->retry_ms - now_ms; /* the dial tries again then */
 	mesh_engine_timer_set(engine, timer, now_ms + look_ms);
 }
 
@@ -513,14 +516,17 @@ void mesh_rejoins_go_on(struct mesh_process *process)
 	}
 }
 
-/* True for an attempt that waits for the kernel, or does not come forward. */
+/* Has the next look begin another attempt, if this one waits, or does not come forward. */
 MESH_HOLDS(process)
-static bool attempt_is_stuck(const struct mesh_peer *peer)
+static void attempt_renew(struct mesh_rejoin *rejoin)
 {
-	if (peer->state == MESH_PEER_CONNECTING || peer->state == MESH_PEER_RETRY)
-		return true;
-	return peer->state < MESH_PEER_UP &&
-	       mesh_clock_elapsed_ms(peer->state_ms, mesh_clock_ms()) >= MESH_LINK_QUIET_MS;
+	const struct mesh_peer *peer = rejoin->dial.peer;
+
+	if (peer &&
+	    (peer->state == MESH_PEER_CONNECTING || peer->state == MESH_PEER_LOST ||
+	     (peer->state < MESH_PEER_UP &&
+	      mesh_clock_elapsed_ms(peer->state_ms, mesh_clock_ms()) >= MESH_LINK_QUIET_MS)))
+		mesh_dial_end(&rejoin->dial);
 }
 
 void mesh_rejoins_hasten(struct mesh_process *process, const struct mesh_domain *domain)
@@ -531,8 +537,7 @@ void mesh_rejoins_hasten(struct mesh_process *process, const struct mesh_domain 
 	LIST_FOREACH(rejoin, &process->rejoins, entry) {
 		if (domain_of(rejoin) != domain || rejoin->retry.up_ms)
 			continue;
-		if (rejoin->dial.peer && attempt_is_stuck(rejoin->dial.peer))
-			mesh_peer_hasten(rejoin->dial.peer);
+		attempt_renew(rejoin);
 		mesh_engine_timer_set(&process->engine, &rejoin->timer, 0);
 	}
 }
@@ -561,9 +566,7 @@ void mesh_rejoin_peer_up(struct mesh_peer *peer)
 		if (!peer_is_links(peer, rejoin))
 			continue;
 		rejoin->retry.up_ms = mesh_clock_ms();
-		if (rejoin->dial.peer && rejoin->dial.peer != peer &&
-		    attempt_is_stuck(rejoin->dial.peer))
-			mesh_peer_hasten(rejoin->dial.peer); /* the other direction works already */
+		attempt_renew(rejoin); /* the other direction works already, or this one */
 		mesh_engine_timer_set(&peer->process->engine, &rejoin->timer, 0);
 	}
 }

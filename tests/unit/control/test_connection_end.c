@@ -74,7 +74,7 @@ static void end_is_read(enum end how)
 	struct mesh_comm *comm;
 	int ends[2], i;
 
-	assert_int_equal(mesh_peer_get(&fixture.setup.process, &way, &other), 0);
+	assert_int_equal(mesh_peer_get(&fixture.setup.process, &way, NULL, &other), 0);
 	peer->watch.ready = other->watch.ready;
 	mesh_peer_free(other);
 	for (i = 0; i < 2; i++)

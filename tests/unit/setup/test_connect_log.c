@@ -78,7 +78,7 @@ static void attempt_change(unsigned int how)
 	attempt.dials[0].peer = how & DIALS ? &peer : NULL;
 	attempt.dials[0].state = MESH_DIAL_TRYING;
 	if (how & RETRY) {
-		peer.state = MESH_PEER_RETRY;
+		peer.state = MESH_PEER_LOST;
 		strcpy(peer.reason, "it does not answer on port 7");
 	}
 	peer.control_port = 7;
