@@ -193,15 +193,8 @@ void mesh_circuit_ending_expired(struct mesh_timer *timer, uint64_t now_ms);
 
 /* ---- forward.c: messages in both directions, and segments ------------------------------------ */
 
-/** For the sinks of a circuit's sides, and their waiters. */
-MESH_HOLDS(domain)
-void mesh_circuit_from_up(struct mesh_sink *sink, const struct mesh_message_header *header,
-			  const void *payload);
-MESH_HOLDS(domain)
-void mesh_circuit_from_down(struct mesh_sink *sink, const struct mesh_message_header *header,
-			    const void *payload);
-MESH_HOLDS(domain)
-void mesh_circuit_resume(struct mesh_waiter *waiter);
+/** Sets what handles a new circuit's messages, and the ends of its writes. */
+void mesh_circuit_forward_init(struct mesh_circuit *circuit);
 
 /** The side of a circuit that an id of ours names on this peer's link; NULL: there is none. */
 MESH_HOLDS(process)
@@ -212,10 +205,6 @@ struct mesh_circuit_side *mesh_circuit_side_find(struct mesh_peer *peer, uint32_
  * nothing of a circuit is in flight, so that it can be freed at once.
  */
 void mesh_circuit_up_begin(struct mesh_circuit *circuit);
-
-/** The write of a segment is complete: hop->written. */
-MESH_HOLDS(domain)
-void mesh_circuit_hop_written(struct mesh_hop_segment *segment, int error);
 
 /** Ends the segments that wait for ARRIVED, which will not come. circuit->lock held. */
 MESH_HOLDS(circuit)

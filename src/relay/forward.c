@@ -324,7 +324,8 @@ static void segments_push(struct mesh_circuit *circuit)
 	}
 }
 
-void mesh_circuit_hop_written(struct mesh_hop_segment *segment, int error)
+MESH_HOLDS(domain)
+static void hop_written(struct mesh_hop_segment *segment, int error)
 {
 	struct mesh_held *held = segment->owner;
 	struct mesh_circuit *circuit = held->circuit;
@@ -402,8 +403,8 @@ static struct mesh_circuit *circuit_of_sink(struct mesh_sink *sink)
 
 /* The connecting end gets our id when the circuit is open: nothing comes from there before. */
 MESH_HOLDS(domain)
-void mesh_circuit_from_up(struct mesh_sink *sink, const struct mesh_message_header *header,
-			  const void *payload)
+static void from_up(struct mesh_sink *sink, const struct mesh_message_header *header,
+		    const void *payload)
 {
 	struct mesh_circuit *circuit = circuit_of_sink(sink);
 
@@ -428,8 +429,8 @@ void mesh_circuit_from_up(struct mesh_sink *sink, const struct mesh_message_head
 
 /* The receiving end has our id from CONNECT: its first grant may overtake its ACCEPT. */
 MESH_HOLDS(domain)
-void mesh_circuit_from_down(struct mesh_sink *sink, const struct mesh_message_header *header,
-			    const void *payload)
+static void from_down(struct mesh_sink *sink, const struct mesh_message_header *header,
+		      const void *payload)
 {
 	struct mesh_circuit *circuit = circuit_of_sink(sink);
 	struct mesh_message_arrived arrived;
@@ -455,7 +456,7 @@ void mesh_circuit_from_down(struct mesh_sink *sink, const struct mesh_message_he
 
 /* There are buffers again, or room. */
 MESH_HOLDS(domain)
-void mesh_circuit_resume(struct mesh_waiter *waiter)
+static void circuit_resume(struct mesh_waiter *waiter)
 {
 	struct mesh_circuit_side *side =
 		mesh_container_of(waiter, struct mesh_circuit_side, waiter);
@@ -471,6 +472,14 @@ void mesh_circuit_resume(struct mesh_waiter *waiter)
 	mesh_circuit_unlock(circuit);
 }
 
+void mesh_circuit_forward_init(struct mesh_circuit *circuit)
+{
+	circuit->up.sink.message = from_up;
+	circuit->down.sink.message = from_down;
+	circuit->up.waiter.resume = circuit->down.waiter.resume = circuit_resume;
+	circuit->hop.written = hop_written;
+}
+
 struct mesh_circuit_side *mesh_circuit_side_find(struct mesh_peer *peer, uint32_t id)
 {
 	struct mesh_circuit_side *side;
@@ -480,8 +489,7 @@ struct mesh_circuit_side *mesh_circuit_side_find(struct mesh_peer *peer, uint32_
 	mesh_domain_lock(peer->domain);
 	sink = mesh_sink_find(peer->domain, id);
 	mesh_domain_unlock(peer->domain);
-	if (!sink ||
-	    (sink->message != mesh_circuit_from_up && sink->message != mesh_circuit_from_down))
+	if (!sink || (sink->message != from_up && sink->message != from_down))
 		return NULL;
 	side = mesh_container_of(sink, struct mesh_circuit_side, sink);
 	return side->peer == peer ? side : NULL;

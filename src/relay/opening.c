@@ -103,10 +103,7 @@ static int circuit_make(struct mesh_relay *relay, struct mesh_peer *peer,
 	made->relay = relay;
 	side_init(made, &made->up, &made->down);
 	side_init(made, &made->down, &made->up);
-	made->up.sink.message = mesh_circuit_from_up;
-	made->up.waiter.resume = mesh_circuit_resume;
-	made->down.sink.message = mesh_circuit_from_down;
-	made->down.waiter.resume = mesh_circuit_resume;
+	mesh_circuit_forward_init(made);
 	made->up.remote_id = request->comm;
 	made->up.remote_token = request->token;
 	made->up.is_relay = request->at > 0;
@@ -290,7 +287,6 @@ static void circuit_ready(struct mesh_circuit *circuit, const struct mesh_peer *
 	mesh_circuit_lock(circuit);
 	hop->domain = circuit->down.domain;
 	hop->remote = circuit->down.remote;
-	hop->written = mesh_circuit_hop_written;
 	ret = mesh_hop_open(hop, circuit->down.is_relay ? behind : NULL);
 	mesh_circuit_unlock(circuit);
 	if (ret || memory_register(circuit)) {
