@@ -47,10 +47,7 @@ static bool side_is_quiet(struct mesh_peer_user *user)
 MESH_HOLDS(process)
 static void side_lost(struct mesh_peer_user *user)
 {
-	struct mesh_circuit_side *side = side_of_user(user);
-
-	side->lost = true;
-	mesh_relay_wake(side->circuit->relay);
+	mesh_relay_wake(side_of_user(user)->circuit->relay);
 }
 
 /* Moves a side on: not back. */
@@ -102,7 +99,6 @@ int mesh_circuit_side_open(struct mesh_circuit_side *side, struct mesh_peer *pee
 	side->peer = peer;
 	side->domain = peer->domain;
 	side->remote = peer->remote;
-	side->lost = false;
 	side->state = MESH_SIDE_CARRIES;
 	side->user.ops = &side_ops;
 	mesh_peer_user_add(peer, &side->user);
@@ -137,7 +133,7 @@ void mesh_circuit_event_send(struct mesh_peer *peer, uint32_t to, struct mesh_fr
 MESH_HOLDS(process)
 static void event_send(struct mesh_circuit_side *to, struct mesh_frame_circuit event)
 {
-	if (!to->lost && to->known)
+	if (!mesh_circuit_side_is_lost(to) && to->known)
 		mesh_circuit_event_send(to->peer, to->remote_id, event);
 }
 
@@ -178,7 +174,8 @@ static void circuit_break(struct mesh_circuit *circuit, const struct mesh_circui
 MESH_HOLDS(process)
 static void losses_look(struct mesh_circuit *circuit, uint64_t now_ms)
 {
-	const struct mesh_circuit_side *lost = circuit->up.lost ? &circuit->up : &circuit->down;
+	const struct mesh_circuit_side *lost =
+		mesh_circuit_side_is_lost(&circuit->up) ? &circuit->up : &circuit->down;
 	const struct mesh_circuit_side *failed;
 	char peer[MESH_PEER_TEXT_MAX], why[WHY_MAX];
 	int error;
@@ -189,7 +186,7 @@ static void losses_look(struct mesh_circuit *circuit, uint64_t now_ms)
 	mesh_circuit_unlock(circuit);
 	if (error && !circuit->failed_ms)
 		circuit->failed_ms = now_ms;
-	if (lost->lost) {
+	if (mesh_circuit_side_is_lost(lost)) {
 		snprintf(why, sizeof(why), "%s is lost: %s", mesh_peer_text(lost->peer, peer),
 			 lost->peer->reason);
 		circuit_break(circuit, lost, why);
@@ -423,11 +420,11 @@ void mesh_circuit_ending_expired(struct mesh_timer *timer, uint64_t now_ms)
 		circuit_stop(circuit);
 		drained_send(circuit);
 	}
-	if (circuit->up.lost && circuit->up.state != MESH_SIDE_FENCED)
+	if (mesh_circuit_side_is_lost(&circuit->up) && circuit->up.state != MESH_SIDE_FENCED)
 		up_fence(&circuit->up);
 	if (idle_end(circuit))
 		return;
-	if (circuit->up.state >= MESH_SIDE_SHUT || circuit->up.lost ||
+	if (circuit->up.state >= MESH_SIDE_SHUT || mesh_circuit_side_is_lost(&circuit->up) ||
 	    (circuit->error && circuit->state == MESH_CIRCUIT_WHOLE))
 		mesh_engine_timer_set(engine, &circuit->timer, now_ms + MESH_LINK_LOOK_MS);
 }
@@ -470,7 +467,7 @@ static void ask_answer(struct mesh_circuit_side *from)
 	uint64_t now_ms = mesh_clock_ms();
 
 	event_send(from, answer);
-	if (!next->is_relay || next->lost)
+	if (!next->is_relay || mesh_circuit_side_is_lost(next))
 		return;
 	mesh_relay_ask(&next->question, next->peer, next->remote_id, now_ms);
 	if (!mesh_relay_is_silent(&next->question, circuit->relay->process, now_ms))
@@ -499,7 +496,7 @@ static bool question_handle(struct mesh_circuit_side *side, const struct mesh_fr
 MESH_HOLDS(process)
 static void withdrawn_pass(struct mesh_circuit *circuit, const struct mesh_frame_circuit *event)
 {
-	if (!circuit->down.is_relay && !circuit->down.lost)
+	if (!circuit->down.is_relay && !mesh_circuit_side_is_lost(&circuit->down))
 		mesh_circuit_withdraw_send(circuit);
 	circuit->shut_event = MESH_CIRCUIT_WITHDRAWN;
 	/* For a comm that had another one before. */
@@ -534,7 +531,7 @@ bool mesh_circuit_frame_pass(struct mesh_peer *peer, const struct mesh_frame *fr
 	if (!side)
 		return false;
 	to = side->other;
-	if (!to->peer || to->lost || !to->known)
+	if (!to->peer || mesh_circuit_side_is_lost(to) || !to->known)
 		return true;
 	passed.to_comm = to->remote_id;
 	mesh_relay_moved(side->circuit->relay, false);

@@ -68,7 +68,6 @@ struct mesh_circuit_side {
 	struct mesh_waiter waiter;
 	enum mesh_side_state state; /* process->lock */
 	bool is_relay;		    /* another relay is there; constant */
-	_Atomic(bool) lost;	    /* written with process->lock held */
 	struct mesh_relay_question question MESH_GUARDED_BY(process); /* if is_relay */
 	/* Theirs for this circuit; constant once known. */
 	uint32_t remote_id, remote_token;
@@ -144,6 +143,12 @@ struct mesh_circuit {
 };
 
 MESH_LOCK_FUNCTIONS(circuit, mesh_circuit, lock)
+
+/** True if the peer there is lost, and what it sent has arrived. */
+static inline bool mesh_circuit_side_is_lost(const struct mesh_circuit_side *side)
+{
+	return side->peer->fenced != MESH_FENCED_NOT;
+}
 
 /** Operations that point to the circuit. */
 MESH_HOLDS(circuit)

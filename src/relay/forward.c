@@ -172,7 +172,7 @@ static void arrived_push(struct mesh_circuit *circuit)
 		.token = circuit->up.remote_token,
 	};
 
-	if (circuit->arrived && !circuit->up.lost && message_send(&circuit->up, &header, &payload))
+	if (circuit->arrived && message_send(&circuit->up, &header, &payload))
 		circuit->arrived = 0;
 }
 

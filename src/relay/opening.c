@@ -155,7 +155,7 @@ static void circuit_refuse(struct mesh_circuit *circuit, enum mesh_refusal refus
 {
 	if (refusal == MESH_REFUSAL_RELAY_LINK)
 		neighbours_ask(circuit->relay);
-	if (!circuit->up.lost)
+	if (!mesh_circuit_side_is_lost(&circuit->up))
 		mesh_peer_refuse(circuit->up.peer, refusal, circuit->up.remote_id);
 	mesh_circuit_free(circuit);
 }
@@ -214,7 +214,8 @@ MESH_HOLDS(process)
 static void way_withdraw(const struct mesh_circuit *circuit)
 {
 	/* A relay that answers later learns it then: mesh_circuit_opened(). */
-	if (circuit->opening->asked_ms && !circuit->down.is_relay && !circuit->down.lost)
+	if (circuit->opening->asked_ms && !circuit->down.is_relay &&
+	    !mesh_circuit_side_is_lost(&circuit->down))
 		mesh_circuit_withdraw_send(circuit);
 }
 
@@ -417,7 +418,7 @@ static void opening_expired(struct mesh_timer *timer, uint64_t now_ms)
 	struct mesh_circuit_opening *opening = circuit->opening;
 
 	mesh_process_assert_locked(circuit->relay->process);
-	if (circuit->up.lost) {
+	if (mesh_circuit_side_is_lost(&circuit->up)) {
 		way_withdraw(circuit);
 		mesh_circuit_free(circuit);
 		return;
@@ -425,7 +426,7 @@ static void opening_expired(struct mesh_timer *timer, uint64_t now_ms)
 	mesh_engine_timer_set(&circuit->relay->process->engine, &circuit->timer, now_ms + STEP_MS);
 	if (!opening->asked_ms) {
 		way_look(circuit, now_ms);
-	} else if (circuit->down.lost ||
+	} else if (mesh_circuit_side_is_lost(&circuit->down) ||
 		   mesh_clock_elapsed_ms(opening->asked_ms, now_ms) >= MESH_OPEN_ANSWER_MS) {
 		way_withdraw(circuit);
 		way_next(circuit, now_ms);
