@@ -476,22 +476,6 @@ static void ask_answer(struct mesh_circuit_side *from)
 	mesh_relay_wake(circuit->relay);
 }
 
-/* What says nothing of the circuit's end. Returns false if @event does. */
-MESH_HOLDS(process)
-static bool question_handle(struct mesh_circuit_side *side, const struct mesh_frame *frame)
-{
-	switch ((enum mesh_circuit_event)frame->circuit.event) {
-	case MESH_CIRCUIT_ASK:
-		ask_answer(side);
-		return true;
-	case MESH_CIRCUIT_ANSWER:
-		side->question.asked_ms = 0;
-		return true;
-	default:
-		return false;
-	}
-}
-
 /* The connector's NCCL never had the comm, so the listener's must not have it. */
 MESH_HOLDS(process)
 static void withdrawn_pass(struct mesh_circuit *circuit, const struct mesh_frame_circuit *event)
@@ -509,9 +493,13 @@ bool mesh_circuit_event(struct mesh_peer *peer, const struct mesh_frame *frame)
 	struct mesh_circuit_side *side = mesh_circuit_side_find(peer, frame->to_comm);
 	const struct mesh_frame_circuit *event = &frame->circuit;
 
-	if (!side || side->circuit->opening || question_handle(side, frame))
+	if (!side || side->circuit->opening)
 		return side;
-	if (event->event == MESH_CIRCUIT_LOST)
+	if (event->event == MESH_CIRCUIT_ASK)
+		ask_answer(side);
+	else if (event->event == MESH_CIRCUIT_ANSWER)
+		side->question.asked_ms = 0;
+	else if (event->event == MESH_CIRCUIT_LOST)
 		lost_pass(side, event);
 	else if (side != &side->circuit->up)
 		circuit_break(side->circuit, side, "only the connecting end may shut it");

@@ -169,10 +169,6 @@ void mesh_circuit_side_close(struct mesh_circuit_side *side);
 MESH_HOLDS(process)
 void mesh_circuit_withdraw_send(const struct mesh_circuit *circuit);
 
-/** Sends CIRCUIT about the peer's id @to. process->lock held. */
-MESH_HOLDS(process)
-void mesh_circuit_event_send(struct mesh_peer *peer, uint32_t to, struct mesh_frame_circuit event);
-
 /** Gives its memory back. process->lock held. */
 MESH_HOLDS(process)
 void mesh_circuit_memory_close(struct mesh_circuit *circuit);

@@ -267,7 +267,6 @@ void mesh_relay_ask(struct mesh_relay_question *question, struct mesh_peer *rela
 		    uint64_t now_ms)
 {
 	uint64_t limit_ms = mesh_link_resumed_limit_ms(relay->process);
-	struct mesh_frame frame;
 
 	mesh_process_assert_locked(relay->process);
 	if (question->asked_ms &&
@@ -279,10 +278,7 @@ void mesh_relay_ask(struct mesh_relay_question *question, struct mesh_peer *rela
 	     mesh_clock_elapsed_ms(question->sent_ms, now_ms) < limit_ms / ASK_PART))
 		return;
 	question->sent_ms = question->asked_ms = now_ms;
-	memset(&frame, 0, sizeof(frame));
-	frame.circuit.to_comm = to;
-	frame.circuit.event = MESH_CIRCUIT_ASK;
-	mesh_peer_send(relay, &frame, MESH_FRAME_CIRCUIT);
+	mesh_circuit_event_send(relay, to, (struct mesh_frame_circuit){.event = MESH_CIRCUIT_ASK});
 }
 
 bool mesh_relay_is_silent(const struct mesh_relay_question *question,

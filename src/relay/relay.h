@@ -192,6 +192,10 @@ bool mesh_circuits_end_at(const struct mesh_process *process, uint64_t node_id);
 MESH_HOLDS(process)
 void mesh_circuits_carrier_lost(struct mesh_process *process, const struct mesh_domain *domain);
 
+/** Sends CIRCUIT about the peer's id @to. process->lock held. */
+MESH_HOLDS(process)
+void mesh_circuit_event_send(struct mesh_peer *peer, uint32_t to, struct mesh_frame_circuit event);
+
 /**
  * Handles CIRCUIT if it names a circuit that leads through this process; else returns false: then
  * it is for an end that is here.

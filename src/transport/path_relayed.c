@@ -18,6 +18,7 @@
 #include "fabric/flow.h"
 #include "fabric/remote.h"
 #include "relay/hop.h"
+#include "relay/relay.h"
 #include "transport/comm.h"
 #include "transport/data.h"
 
@@ -326,18 +327,16 @@ void mesh_path_relayed_begin(struct mesh_path *path)
 
 void mesh_path_relayed_shut(struct mesh_path *path)
 {
-	struct mesh_frame frame;
+	struct mesh_frame_circuit event = {.event = MESH_CIRCUIT_SHUT};
 
 	mesh_process_assert_locked(path->comm->process);
 	if (!path->relayed || !mesh_path_has_relay(path) || !path->known)
 		return; /* OPENED, if it comes, is answered with CIRCUIT */
 	path->known = false;
-	memset(&frame, 0, sizeof(frame));
-	frame.circuit.to_comm = path->remote_id;
-	frame.circuit.event = mesh_comm_is_opening(path->comm) ? MESH_CIRCUIT_WITHDRAWN
-							       : MESH_CIRCUIT_SHUT;
-	frame.circuit.writes = path->relayed->hop.writes;
-	mesh_peer_send(path->peer, &frame, MESH_FRAME_CIRCUIT);
+	if (mesh_comm_is_opening(path->comm))
+		event.event = MESH_CIRCUIT_WITHDRAWN;
+	event.writes = path->relayed->hop.writes;
+	mesh_circuit_event_send(path->peer, path->remote_id, event);
 }
 
 int mesh_path_num_relays(const struct mesh_path *path)
@@ -374,16 +373,13 @@ int mesh_path_relayed_opened(struct mesh_path *path, const struct mesh_frame_ope
 void mesh_path_drain_ask(struct mesh_path *path)
 {
 	const struct mesh_comm *comm = path->comm;
-	struct mesh_frame frame;
+	struct mesh_frame_circuit event = {.event = MESH_CIRCUIT_LOST};
 
 	mesh_process_assert_locked(comm->process);
 	path->drain_asked_ms = mesh_clock_ms();
-	memset(&frame, 0, sizeof(frame));
-	frame.circuit.to_comm = path->remote_id;
-	frame.circuit.event = MESH_CIRCUIT_LOST;
 	if (!comm->sending)
-		memcpy(frame.circuit.lost, comm->peer_name, sizeof(frame.circuit.lost));
-	memcpy(frame.circuit.by, comm->process->name, sizeof(frame.circuit.by));
-	frame.circuit.by_node = comm->process->node_id;
-	mesh_peer_send(path->peer, &frame, MESH_FRAME_CIRCUIT);
+		memcpy(event.lost, comm->peer_name, sizeof(event.lost));
+	memcpy(event.by, comm->process->name, sizeof(event.by));
+	event.by_node = comm->process->node_id;
+	mesh_circuit_event_send(path->peer, path->remote_id, event);
 }
