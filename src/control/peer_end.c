@@ -180,9 +180,9 @@ void mesh_peer_process_ended(struct mesh_peer *peer, const char *why)
 }
 
 /*
- * True if the provider's connection with a lost peer is to be cut. A comm that goes on needs that,
- * and a circuit that has something in flight there, where no kernel ends it (verbs);
- * and without any the other end may have cut it, of which nothing is heard while the cable is away.
+ * True if the provider's connection with a lost peer is to be cut. A comm that goes on needs that;
+ * on tcp also one, or a circuit, in whose memory something may still arrive; on verbs a circuit
+ * that has something in flight there, which no kernel ends. And without any the other end may have cut it, of which nothing is heard while the cable is away.
  * Then the provider would refuse that end's next connection for as long as this one stays
  * (xnet_process_connreq() of 1.17 to 2.6). On verbs that end has given its endpoint up, and its
  * next connection comes from another address.
@@ -192,11 +192,12 @@ static bool peer_is_cut_off(const struct mesh_peer *peer)
 {
 	if (mesh_peer_is_resumed(peer))
 		return true;
-	if (peer->failed_in != MESH_PEER_UP || peer->over)
+	if (peer->failed_in != MESH_PEER_UP)
 		return false;
 	if (peer->domain->provider == MESH_PROVIDER_VERBS_RXM)
-		return mesh_peer_users_say(peer, MESH_USER_IS_QUIET, false);
-	return !mesh_peer_flow_is_shared(peer);
+		return !peer->over && mesh_peer_users_say(peer, MESH_USER_IS_QUIET, false);
+	return mesh_peer_users_say(peer, MESH_USER_IS_OPEN, true) ||
+	       (!peer->over && !mesh_peer_flow_is_shared(peer));
 }
 
 void mesh_peer_bury(struct mesh_peer *peer)

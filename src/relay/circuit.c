@@ -14,7 +14,6 @@
 #include "control/link.h"
 #include "control/peer_life.h"
 #include "fabric/buffer.h"
-#include "fabric/fence.h"
 #include "fabric/poll.h"
 #include "relay/circuit.h"
 #include "relay/relay.h"
@@ -44,12 +43,6 @@ static bool side_is_quiet(struct mesh_peer_user *user)
 	return quiet;
 }
 
-MESH_HOLDS(process)
-static void side_lost(struct mesh_peer_user *user)
-{
-	mesh_relay_wake(side_of_user(user)->circuit->relay);
-}
-
 /* Moves a side on: not back. */
 MESH_HOLDS(process)
 static void side_set(struct mesh_circuit_side *side, enum mesh_side_state state)
@@ -57,6 +50,21 @@ static void side_set(struct mesh_circuit_side *side, enum mesh_side_state state)
 	mesh_process_assert_locked(side->circuit->relay->process);
 	if (state > side->state)
 		side->state = state;
+}
+
+/*
+ * What a lost connecting end has written may never arrive, and must not arrive late: on tcp the
+ * peer is fenced by now. If that has failed the circuit keeps its memory. On verbs the end of the
+ * registration is enough.
+ */
+MESH_HOLDS(process)
+static void side_lost(struct mesh_peer_user *user)
+{
+	struct mesh_circuit_side *side = side_of_user(user);
+
+	if (side == &side->circuit->up && side->peer->fenced != MESH_FENCED_FAILED)
+		side_set(side, MESH_SIDE_FENCED);
+	mesh_relay_wake(side->circuit->relay);
 }
 
 /* What the connecting end has written may arrive in our memory. */
@@ -314,26 +322,6 @@ void mesh_circuit_free(struct mesh_circuit *circuit)
 
 /* ---- ending -------------------------------------------------------------------------------- */
 
-/*
- * What a lost connecting end has written may never arrive, and must not arrive late. On verbs the
- * end of the registration is enough. On tcp the provider may still write what it had read for the
- * circuit's memory, until it polls. If that fails the circuit keeps its memory, and tries again.
- */
-MESH_HOLDS(process)
-static void up_fence(struct mesh_circuit_side *up)
-{
-	struct mesh_fence fence = {.domain = up->domain, .remote = up->remote};
-	char text[MESH_PEER_TEXT_MAX];
-
-	if (up->remote && up->domain->provider != MESH_PROVIDER_VERBS_RXM) {
-		mesh_remotes_fence(&fence, 1);
-		if (fence.result < 0)
-			return;
-		mesh_fence_drain(&fence, mesh_peer_text(up->peer, text));
-	}
-	side_set(up, MESH_SIDE_FENCED);
-}
-
 /* Nothing more of it is forwarded. */
 MESH_HOLDS(process)
 static void circuit_stop(struct mesh_circuit *circuit)
@@ -420,8 +408,6 @@ void mesh_circuit_ending_expired(struct mesh_timer *timer, uint64_t now_ms)
 		circuit_stop(circuit);
 		drained_send(circuit);
 	}
-	if (mesh_circuit_side_is_lost(&circuit->up) && circuit->up.state != MESH_SIDE_FENCED)
-		up_fence(&circuit->up);
 	if (idle_end(circuit))
 		return;
 	if (circuit->up.state >= MESH_SIDE_SHUT || mesh_circuit_side_is_lost(&circuit->up) ||
