@@ -12,9 +12,9 @@
 #include "base/descriptors.h"
 #include "base/log.h"
 #include "base/retry.h"
-#include "control/controls.h"
 #include "control/peer.h"
 #include "control/peer_life.h"
+#include "control/process.h"
 #include "wire/protocol.h"
 #include "wire/stats.h"
 
@@ -35,13 +35,16 @@ MESH_HOLDS(process)
 static void strangers_make_room(struct mesh_process *process)
 {
 	struct mesh_peer *peer, *oldest = NULL;
+	int strangers = 0;
 
-	if (process->num_strangers < STRANGERS_MAX)
-		return;
 	LIST_FOREACH(peer, &process->peers, entry) {
-		if (mesh_peer_is_stranger(peer))
+		if (peer->incoming && peer->state == MESH_PEER_HELLO) {
 			oldest = peer; /* each is inserted before the others */
+			strangers++;
+		}
 	}
+	if (strangers < STRANGERS_MAX)
+		return;
 	mesh_count_event(&process->counters->refused);
 	mesh_peer_lose(oldest, "it sent nothing, and too many others wait to be known");
 }

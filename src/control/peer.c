@@ -56,9 +56,7 @@ void mesh_peer_state_set(struct mesh_peer *peer, enum mesh_peer_state state)
 	state_count(peer, state);
 	if (state <= MESH_PEER_UP && state > peer->failed_in)
 		peer->reason[0] = '\0';
-	peer->process->num_strangers -= mesh_peer_is_stranger(peer);
 	peer->state = state;
-	peer->process->num_strangers += mesh_peer_is_stranger(peer);
 	peer->state_ms = mesh_clock_ms();
 	mesh_engine_stay_awake(&peer->process->engine);
 	mesh_peer_check(peer);

@@ -231,13 +231,6 @@ struct mesh_peer {
 	int send_error MESH_GUARDED_BY(process);
 };
 
-/** True if it has connected, and nothing is known of it. */
-MESH_HOLDS(process)
-static inline bool mesh_peer_is_stranger(const struct mesh_peer *peer)
-{
-	return peer->incoming && peer->state == MESH_PEER_HELLO;
-}
-
 /** True if frames were dropped, because more than MESH_PEER_OUT_MAX would wait: it is lost soon. */
 MESH_HOLDS(process)
 static inline bool mesh_peer_is_choked(const struct mesh_peer *peer)

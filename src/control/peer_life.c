@@ -337,7 +337,6 @@ void mesh_peer_free(struct mesh_peer *peer)
 	mesh_link_leave(peer);
 	mesh_peer_sink_end(peer);
 	mesh_engine_timer_cancel(&peer->process->engine, &peer->timer);
-	peer->process->num_strangers -= mesh_peer_is_stranger(peer);
 	mesh_peer_process_set(peer, 0);
 	mesh_engine_unwatch(&peer->process->engine, &peer->watch);
 	if (peer->fence)

@@ -154,7 +154,6 @@ struct mesh_process {
 	/* Those whose process is known. */
 	struct mesh_peer_bucket peers_by_process[MESH_PEER_BUCKETS] MESH_GUARDED_BY(process);
 	struct mesh_socket_table sockets MESH_GUARDED_BY(process);
-	int num_strangers MESH_GUARDED_BY(process); /* peers that have not sent HELLO yet */
 	LIST_HEAD(, mesh_link) links MESH_GUARDED_BY(process); /* of the peers that are up */
 	LIST_HEAD(, mesh_comm) comms MESH_GUARDED_BY(process); /* all that src/transport has open */
 	LIST_HEAD(, mesh_comm) lingering MESH_GUARDED_BY(process); /* NCCL has closed them */
@@ -224,6 +223,20 @@ bool mesh_process_is_drained(const struct mesh_process *process, int dev);
  * others there are: a NIC may join with another provider than those before it.
  */
 size_t mesh_process_eager_limit(const struct mesh_process *process, enum mesh_provider_id provider);
+
+/** Opens and closes the control listeners of all NICs: controls.c. process->lock held. */
+MESH_HOLDS(process)
+int mesh_controls_open(struct mesh_process *process);
+void mesh_controls_close(struct mesh_process *process);
+
+/**
+ * Opens the control listener of one more NIC, on the same port as the others; its domain need not
+ * be open. process->lock held.
+ *
+ * Returns 0 or a negative errno: -EADDRINUSE if another process has the port on that address.
+ */
+MESH_HOLDS(process)
+int mesh_control_open(struct mesh_process *process, int dev);
 
 /** Writes "10.1.0.1/24 (ab0), ..." of endpoints into @text of @size bytes; returns @text. */
 const char *mesh_endpoints_text(const struct mesh_endpoint_addr *endpoints, int num_endpoints,

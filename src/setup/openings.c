@@ -9,7 +9,6 @@
 #include "base/config.h"
 #include "base/log.h"
 #include "base/threads.h"
-#include "control/controls.h"
 #include "control/peer_life.h"
 #include "fabric/domain.h"
 #include "fabric/provider.h"

@@ -12,7 +12,6 @@
 #include "base/compiler.h"
 #include "base/log.h"
 #include "base/threads.h"
-#include "control/controls.h"
 #include "control/link.h"
 #include "control/peer_life.h"
 #include "fabric/domain.h"
