@@ -176,8 +176,7 @@ struct mesh_peer {
 	/* Where it is. The ports are 0 until known. */
 	struct mesh_endpoint_addr address;
 	uint16_t control_port;
-	uint16_t listens_at; /* its control port, from its HELLO */
-	uint64_t port_ms;    /* when PORT is due; 0: it is not */
+	uint64_t port_ms; /* when PORT is due; 0: it is not */
 	/* Outgoing: what our HELLO names. */
 	uint64_t cookie;
 	uint32_t listen_id;

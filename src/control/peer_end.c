@@ -182,10 +182,10 @@ void mesh_peer_process_ended(struct mesh_peer *peer, const char *why)
 /*
  * True if the provider's connection with a lost peer is to be cut. A comm that goes on needs that;
  * on tcp also one, or a circuit, in whose memory something may still arrive; on verbs a circuit
- * that has something in flight there, which no kernel ends. And without any the other end may have cut it, of which nothing is heard while the cable is away.
- * Then the provider would refuse that end's next connection for as long as this one stays
- * (xnet_process_connreq() of 1.17 to 2.6). On verbs that end has given its endpoint up, and its
- * next connection comes from another address.
+ * that has something in flight there, which no kernel ends. And without any the other end may have
+ * cut it, of which nothing is heard while the cable is away. Then the provider would refuse that
+ * end's next connection for as long as this one stays (xnet_process_connreq() of 1.17 to 2.6). On
+ * verbs that end has given its endpoint up, and its next connection comes from another address.
  */
 MESH_HOLDS(process)
 static bool peer_is_cut_off(const struct mesh_peer *peer)
@@ -360,10 +360,9 @@ bool mesh_link_is_quiet(const struct mesh_peer *peer)
 	const struct mesh_peer *other;
 
 	mesh_process_assert_locked(peer->process);
-	/* The process at the other end is not known yet: those of others there count as well. */
+	/* The process at the other end is known by its port alone yet. */
 	LIST_FOREACH(other, &peer->process->peers, entry) {
-		if ((other->incoming || other->control_port == peer->control_port) &&
-		    is_unsettled(peer, other))
+		if (other->control_port == peer->control_port && is_unsettled(peer, other))
 			return false;
 	}
 	return true;

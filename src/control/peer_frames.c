@@ -308,8 +308,10 @@ static void hello_handle(struct mesh_peer *peer, const struct mesh_frame_hello *
 		return;
 	}
 	name_learn(peer, hello);
-	if (peer->incoming)
+	if (peer->incoming) {
 		peer->routed = hello->routed;
+		peer->control_port = hello->control_port;
+	}
 	mesh_peer_process_set(peer, hello->process_id);
 	if (!mesh_link_settle(peer)) {
 		mesh_peer_retry(peer, "what was lost on this link has not ended yet");
@@ -322,7 +324,6 @@ static void hello_handle(struct mesh_peer *peer, const struct mesh_frame_hello *
 		return;
 	}
 	peer->eager_limit = hello->eager_limit;
-	peer->listens_at = hello->control_port;
 	mesh_peer_drained_learn(peer, hello->nics, hello->num_nics);
 	nic_learn(peer, hello);
 	if (!peer->incoming)

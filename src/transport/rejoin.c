@@ -148,7 +148,7 @@ void mesh_rejoin_want(struct mesh_path *path)
 	const struct mesh_way way = {
 		.index = mesh_process_index_of(process, peer->domain),
 		.address = peer->address,
-		.control_port = peer->incoming ? peer->listens_at : peer->control_port,
+		.control_port = peer->control_port,
 		.cookie = peer->process_id,
 		.routed = peer->routed,
 	};
