@@ -382,20 +382,16 @@ static void link_given_up(struct mesh_peer *peer, const struct mesh_frame_refuse
 	}
 	if (other)
 		mesh_link_lose(other, mesh_refusal_text((enum mesh_refusal)refuse->refusal), 0);
+	else if (peer->state == MESH_PEER_GREETING && !refuse->detail) /* there it may be up */
+		mesh_peer_retry(peer, mesh_refusal_text((enum mesh_refusal)refuse->refusal));
 }
 
 MESH_HOLDS(process)
 static void refuse_handle(struct mesh_peer *peer, const struct mesh_frame_refuse *refuse)
 {
-	/* The other end of one that greets may be up. */
-	if ((peer->state == MESH_PEER_UP ||
-	     (peer->state == MESH_PEER_GREETING && refuse->detail)) &&
+	if ((peer->state == MESH_PEER_UP || peer->state == MESH_PEER_GREETING) &&
 	    is_about_a_link(refuse)) {
 		link_given_up(peer, refuse);
-		return;
-	}
-	if (peer->state == MESH_PEER_GREETING && is_about_a_link(refuse)) {
-		mesh_peer_retry(peer, mesh_refusal_text((enum mesh_refusal)refuse->refusal));
 		return;
 	}
 	if (peer->incoming || peer->state != MESH_PEER_HELLO || !refuse->refusal) {
