@@ -123,6 +123,20 @@ static void connect_finish(struct mesh_peer *peer)
 	mesh_peer_hello_send(peer);
 }
 
+/* Handles what can be read at once. Returns as recv(). */
+MESH_HOLDS(process)
+static ssize_t bytes_take(struct mesh_peer *peer)
+{
+	ssize_t n = recv(peer->watch.fd, peer->in + peer->in_size, sizeof(peer->in) - peer->in_size,
+			 MSG_DONTWAIT);
+
+	if (n > 0) {
+		peer->in_size += (size_t)n;
+		mesh_peer_frames_handle(peer);
+	}
+	return n;
+}
+
 /*
  * Handles what the peer's kernel has delivered so far: later bytes do not count, so that a peer
  * that sends without end does not keep the engine. An end of the connection is left to the next
@@ -132,19 +146,12 @@ MESH_HOLDS(process)
 static void unread_handle(struct mesh_peer *peer)
 {
 	int left = 0;
-	ssize_t n;
+	ssize_t n = 1;
 
 	if (ioctl(peer->watch.fd, FIONREAD, &left))
 		return;
-	while (left > 0 && peer->watch.fd >= 0) {
-		n = recv(peer->watch.fd, peer->in + peer->in_size, sizeof(peer->in) - peer->in_size,
-			 MSG_DONTWAIT);
-		if (n <= 0)
-			return;
-		left -= (int)n;
-		peer->in_size += (size_t)n;
-		mesh_peer_frames_handle(peer);
-	}
+	for (; left > 0 && n > 0 && peer->watch.fd >= 0; left -= (int)n)
+		n = bytes_take(peer);
 }
 
 void mesh_peers_unread_handle(struct mesh_process *process)
@@ -196,17 +203,10 @@ static void connection_ended(struct mesh_peer *peer, int error)
 MESH_HOLDS(process)
 static void peer_read(struct mesh_peer *peer)
 {
-	ssize_t n;
+	ssize_t n = bytes_take(peer);
 
-	n = recv(peer->watch.fd, peer->in + peer->in_size, sizeof(peer->in) - peer->in_size, 0);
-	if (n > 0) {
-		peer->in_size += (size_t)n;
-		mesh_peer_frames_handle(peer);
-		return;
-	}
-	if (n < 0 && (errno == EAGAIN || errno == EINTR))
-		return;
-	connection_ended(peer, n ? -errno : peer->send_error);
+	if (!n || (n < 0 && errno != EAGAIN && errno != EINTR))
+		connection_ended(peer, n ? -errno : peer->send_error);
 }
 
 static void peer_ready(struct mesh_watch *watch, uint32_t events)
@@ -482,27 +482,23 @@ bool mesh_way_of_pair(const struct mesh_process *process, const struct mesh_hand
 
 /* ---- dials --------------------------------------------------------------------------------- */
 
-static const uint8_t may_follow[MESH_DIAL_STATES] = {
-	[MESH_DIAL_OPENING] = 1 << MESH_DIAL_REST,
-	[MESH_DIAL_TRYING] = 1 << MESH_DIAL_OPENING,
-	[MESH_DIAL_UP] = 1 << MESH_DIAL_TRYING,
-	[MESH_DIAL_DEAD] = 1 << MESH_DIAL_OPENING | 1 << MESH_DIAL_TRYING | 1 << MESH_DIAL_UP,
-};
-
-static void state_set(struct mesh_dial *dial, enum mesh_dial_state state, uint64_t now_ms)
+/* Learns the state, which follows from the peer's: no other code sets it. */
+MESH_HOLDS(process)
+static enum mesh_dial_state state_learn(struct mesh_dial *dial)
 {
-	bool legal = may_follow[state] & 1 << dial->state;
+	const struct mesh_peer *peer = dial->peer;
 
-	assert(legal);
-	(void)legal;
-	dial->state = state;
-	dial->since_ms = now_ms;
-}
-
-static void dead_set(struct mesh_dial *dial, int error, uint64_t now_ms)
-{
-	dial->error = error;
-	state_set(dial, MESH_DIAL_DEAD, now_ms);
+	if (!peer && !dial->process)
+		dial->state = MESH_DIAL_REST;
+	else if (!peer)
+		dial->state = dial->error ? MESH_DIAL_DEAD : MESH_DIAL_OPENING;
+	else if (peer->state == MESH_PEER_UP)
+		dial->state = MESH_DIAL_UP;
+	else if (peer->state == MESH_PEER_LOST && (peer->refusal || !peer->retry_ms))
+		dial->state = MESH_DIAL_DEAD;
+	else
+		dial->state = MESH_DIAL_TRYING;
+	return dial->state;
 }
 
 MESH_HOLDS(process)
@@ -527,20 +523,17 @@ static void attempt_begin(struct mesh_dial *dial, bool again, uint64_t now_ms)
 	struct mesh_process *process = dial->process;
 	const struct mesh_way *way = &dial->way;
 	struct mesh_peer *failed = dial->peer;
-	int ret;
 
 	if (!process->domains[way->index] && process->events->opens(process, way->index, again))
 		return;
-	ret = process->domains[way->index] ? mesh_peer_get(process, way, failed, &dial->peer)
-					   : domain_error(dial);
+	dial->peer = NULL;
+	dial->error = process->domains[way->index]
+			      ? mesh_peer_get(process, way, failed, &dial->peer)
+			      : domain_error(dial);
 	if (failed)
 		mesh_peer_put(failed);
-	if (ret) {
-		dial->peer = NULL;
-		dead_set(dial, ret, now_ms);
-	} else if (!failed) {
-		state_set(dial, MESH_DIAL_TRYING, now_ms);
-	}
+	else
+		dial->since_ms = now_ms;
 }
 
 int mesh_dial_begin(struct mesh_dial *dial, struct mesh_process *process,
@@ -551,9 +544,10 @@ int mesh_dial_begin(struct mesh_dial *dial, struct mesh_process *process,
 	mesh_process_assert_locked(process);
 	dial->process = process;
 	dial->way = *way;
-	state_set(dial, MESH_DIAL_OPENING, now_ms);
+	dial->since_ms = now_ms;
 	if (!lacks_carrier(dial)) {
 		attempt_begin(dial, again, now_ms);
+		state_learn(dial);
 		ret = dial->error;
 	}
 	if (ret)
@@ -563,20 +557,15 @@ int mesh_dial_begin(struct mesh_dial *dial, struct mesh_process *process,
 
 enum mesh_dial_state mesh_dial_look(struct mesh_dial *dial, uint64_t now_ms)
 {
-	const struct mesh_peer *peer;
+	enum mesh_dial_state state = state_learn(dial);
 
-	if (dial->state == MESH_DIAL_OPENING)
+	if (state == MESH_DIAL_OPENING ||
+	    (state == MESH_DIAL_TRYING && dial->peer->state == MESH_PEER_LOST &&
+	     now_ms >= dial->peer->retry_ms)) {
 		attempt_begin(dial, false, now_ms);
-	peer = dial->peer;
-	if (!peer || dial->state == MESH_DIAL_DEAD)
-		return dial->state;
-	if (dial->state == MESH_DIAL_TRYING && peer->state == MESH_PEER_UP)
-		state_set(dial, MESH_DIAL_UP, now_ms);
-	else if (peer->state == MESH_PEER_LOST && (peer->refusal || !peer->retry_ms))
-		dead_set(dial, 0, now_ms);
-	else if (peer->state == MESH_PEER_LOST && now_ms >= peer->retry_ms)
-		attempt_begin(dial, false, now_ms);
-	return dial->state;
+		state = state_learn(dial);
+	}
+	return state;
 }
 
 bool mesh_dial_is_vain(const struct mesh_dial *dial, uint64_t now_ms)

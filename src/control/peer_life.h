@@ -59,7 +59,8 @@ MESH_HOLDS(process)
 void mesh_peer_free(struct mesh_peer *peer);
 
 /**
- * The function of peer->timer: the deadlines of one peer. It sets the time of the next call. May free the peer, but no other one. process->lock held.
+ * The function of peer->timer: the deadlines of one peer. It sets the time of the next call. May
+ * free the peer, but no other one. process->lock held.
  */
 MESH_HOLDS(process)
 void mesh_peer_tick(struct mesh_timer *timer, uint64_t now_ms);
@@ -83,8 +84,7 @@ enum mesh_dial_state {
 	MESH_DIAL_OPENING, /* our domain is being opened */
 	MESH_DIAL_TRYING,
 	MESH_DIAL_UP,
-	MESH_DIAL_DEAD, /* peer says why, or error does */
-	MESH_DIAL_STATES
+	MESH_DIAL_DEAD /* peer says why, or error does */
 };
 
 /* Zeros: at rest. */
@@ -92,7 +92,7 @@ struct mesh_dial {
 	struct mesh_process *process;
 	struct mesh_way way;
 	enum mesh_dial_state state;
-	uint64_t since_ms; /* when it entered its state */
+	uint64_t since_ms; /* when it began, or our domain was open, if that was later */
 	/* The attempt, or one that has failed; this is one user of it; NULL: no domain is open. */
 	struct mesh_peer *peer;
 	/*
