@@ -100,7 +100,7 @@ static void acked_said(struct mesh_comm *comm)
 	}
 }
 
-/* Sends the grants of the receives from @seq on, as many as are due in a row. */
+/* Sends the grants of the receives from @seq on, which is due, as many as are due in a row. */
 MESH_HOLDS(comm)
 static bool grants_send(struct mesh_comm *comm, uint32_t seq, uint32_t *count)
 {
@@ -118,12 +118,12 @@ static bool grants_send(struct mesh_comm *comm, uint32_t seq, uint32_t *count)
 	};
 	uint32_t n = 0, i;
 
-	while (seq + n != comm->next_seq && n < MESH_GRANTS_PER_MESSAGE &&
-	       grant_is_due(comm, mesh_comm_request(comm, seq + n))) {
+	do {
 		grant_write(mesh_comm_request(comm, seq + n), num_paths,
 			    (struct mesh_grant *)((char *)payload + n * size));
 		n++;
-	}
+	} while (seq + n != comm->next_seq && n < MESH_GRANTS_PER_MESSAGE &&
+		 grant_is_due(comm, mesh_comm_request(comm, seq + n)));
 	message.header.count = (uint8_t)n;
 	message.header.length = (uint32_t)(n * size);
 	if (!mesh_comm_message_send(comm, &message, NULL))

@@ -239,18 +239,18 @@ static bool path_has_room(const struct mesh_path *path)
 	       (!mesh_path_is_relayed(path) || mesh_path_relayed_has_room(path));
 }
 
-/* The arguments of the write of segment @index, without its announcement. */
+/* Writes the arguments of the write of segment @index, without its announcement. */
 MESH_HOLDS(comm)
-static struct mesh_write segment_write_make(const struct mesh_request *request, uint32_t index,
-					    const struct mesh_path *path,
-					    const struct mesh_grant *grant, uint64_t now_ns)
+static void segment_write_make(const struct mesh_request *request, uint32_t index,
+			       const struct mesh_path *path, const struct mesh_grant *grant,
+			       uint64_t now_ns, struct mesh_write *write)
 {
 	int i = (int)(path - request->comm->paths);
 	size_t bytes = request->send.segment_bytes;
 	size_t offset = index * bytes;
 	size_t left = request->size - offset;
 
-	return (struct mesh_write){
+	*write = (struct mesh_write){
 		.data = request->data + offset,
 		.size = left < bytes ? left : bytes,
 		.mr = request->registration->mrs[i],
@@ -358,7 +358,7 @@ static enum send_result segment_post(struct mesh_comm *comm, struct mesh_request
 	}
 	if (!now_ns)
 		now_ns = mesh_clock_ns(); /* not needed until now */
-	write = segment_write_make(request, announcement.segment, path, grant, now_ns);
+	segment_write_make(request, announcement.segment, path, grant, now_ns, &write);
 	announcement.flag = mesh_flag_to_follow(request, path);
 	if (announcement.flag && !mesh_write_unflag(path, comm->send.free_segments, &write))
 		return SEND_BUSY;
