@@ -7,7 +7,7 @@
 #include "check/checks.h"
 #include "check/context.h"
 #include "common/finding.h"
-#include "neighbours/judge.h"
+#include "neighbours/show.h"
 #include "peer/search.h"
 #include "peer/self.h"
 

@@ -8,7 +8,7 @@
 
 #include "base/memory.h"
 #include "common/own_plugin.h"
-#include "enable/block.h"
+#include "enable/enable.h"
 
 /* Before 2.26 NCCL took a comment with a '=' for a variable: the markers have none. */
 #define MARK_BEGIN "# fi_mesh enable: begin (`fi_mesh disable` removes these lines)"

@@ -12,9 +12,7 @@
 #include "common/nccl_setting.h"
 #include "common/options.h"
 #include "common/output.h"
-#include "enable/block.h"
-#include "enable/conf_file.h"
-#include "enable/values.h"
+#include "enable/enable.h"
 #include "system/sysfs.h"
 
 static const char who_enable[] = "fi_mesh enable";

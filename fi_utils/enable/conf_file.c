@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "common/file.h"
-#include "enable/conf_file.h"
+#include "enable/enable.h"
 
 /* A configuration file of a megabyte is a mistake. */
 #define CONF_FILE_MAX ((off_t)1 << 20)

@@ -10,7 +10,7 @@
 #include "base/config.h"
 #include "common/child.h"
 #include "common/own_plugin.h"
-#include "enable/values.h"
+#include "enable/enable.h"
 #include "system/nic_table.h"
 
 #define LDCONFIG_TIMEOUT_MS 10000

@@ -10,7 +10,6 @@
 #include "common/interrupt.h"
 #include "common/options.h"
 #include "common/output.h"
-#include "neighbours/judge.h"
 #include "neighbours/show.h"
 #include "peer/search.h"
 #include "peer/self.h"

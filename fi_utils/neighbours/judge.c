@@ -7,7 +7,7 @@
 #include "neighbours/asking.h"
 #include "nic/nic_select.h"
 
-#include "neighbours/judge.h"
+#include "neighbours/show.h"
 
 /* One neighbour on one of our NICs. */
 struct judged {

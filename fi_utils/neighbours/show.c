@@ -10,7 +10,6 @@
 #include "common/json.h"
 #include "common/output.h"
 #include "common/table.h"
-#include "neighbours/judge.h"
 #include "neighbours/show.h"
 
 #define COLUMNS 7

@@ -9,7 +9,7 @@
 #include <sys/socket.h>
 
 #include "common/options.h"
-#include "peer/target.h"
+#include "peer/checker.h"
 
 /* ---- what the user wrote ------------------------------------------------------------------ */
 

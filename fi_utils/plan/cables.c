@@ -7,7 +7,7 @@
 
 #include "base/log.h"
 #include "plan/cable_list.h"
-#include "plan/cables.h"
+#include "plan/make.h"
 #include "plan/plan.h"
 #include "plan/shape.h"
 #include "plan/topology.h"

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "common/own_plugin.h"
-#include "plan/environment.h"
+#include "plan/make.h"
 #include "plan/plan.h"
 #include "plan/rank_order.h"
 

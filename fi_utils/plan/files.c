@@ -14,7 +14,6 @@
 #include "common/interrupt.h"
 #include "common/json.h"
 #include "common/progress.h"
-#include "plan/files.h"
 #include "plan/formats.h"
 #include "plan/json.h"
 #include "plan/plan.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* formats.h - the formats of configuration files. */
+/* formats.h - the formats of configuration files, and the files of a plan. */
 #ifndef MESH_FI_UTILS_PLAN_FORMATS_H
 #define MESH_FI_UTILS_PLAN_FORMATS_H
 
@@ -7,6 +7,8 @@
 #include <stdio.h>
 
 #include "plan/plan.h"
+
+/* ---- the formats of configuration files ------------------------------------------------------ */
 
 /* One end of a cable. */
 struct plan_port {
@@ -48,5 +50,22 @@ extern const struct plan_format *const plan_formats[];
 
 /** The format of this name, or NULL. */
 const struct plan_format *plan_format_find(const char *name);
+
+/* ---- the configuration files of a plan, printed or written into a folder --------------------- */
+
+/** Prints the files of one node, each after a comment with its path. */
+void plan_files_print(FILE *file, const struct mesh_plan *plan, const struct plan_ports *ports,
+		      const struct plan_format *format, int node);
+
+/**
+ * Writes plan.json and NODE/FORMAT/PATH into @folder, which must be empty or not exist. After an
+ * error or Ctrl-C it is removed again.
+ *
+ * @format: NULL for all
+ *
+ * Returns 0 or a negative errno (reported).
+ */
+int plan_files_write(const char *folder, const struct mesh_plan *plan,
+		     const struct plan_ports *ports, const struct plan_format *format);
 
 #endif

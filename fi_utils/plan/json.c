@@ -3,8 +3,8 @@
 #include <errno.h>
 
 #include "common/json.h"
-#include "plan/environment.h"
 #include "plan/json.h"
+#include "plan/make.h"
 #include "plan/plan.h"
 #include "plan/rank_order.h"
 #include "plan/relays.h"

@@ -8,11 +8,10 @@
 #include <string.h>
 
 #include "base/log.h"
-#include "nic/addr.h"
 #include "common/output.h"
 #include "common/subnet.h"
+#include "nic/addr.h"
 #include "plan/cable_list.h"
-#include "plan/cables.h"
 #include "plan/make.h"
 #include "plan/plan.h"
 #include "plan/rank_order.h"

@@ -8,7 +8,7 @@
 #include "base/memory.h"
 
 #include "plan/cable_list.h"
-#include "plan/nodes.h"
+#include "plan/make.h"
 #include "plan/plan.h"
 #include "plan/topology.h"
 

@@ -8,8 +8,8 @@
 
 #include "common/output.h"
 #include "common/table.h"
-#include "plan/environment.h"
 #include "plan/formats.h"
+#include "plan/make.h"
 #include "plan/plan.h"
 #include "plan/print.h"
 #include "plan/rank_order.h"

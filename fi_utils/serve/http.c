@@ -15,9 +15,6 @@ static const char who[] = "fi_mesh serve";
 
 #include <microhttpd.h>
 
-#include "serve/page.h"
-#include "serve/request.h"
-
 /* ---- libmicrohttpd ---------------------------------------------------------------------- */
 
 /* Its functions of these names. */

@@ -13,7 +13,7 @@
 #include "base/clock.h"
 
 #include "common/child.h"
-#include "serve/page.h"
+#include "serve/http.h"
 
 #define PROGRAM_TIMEOUT_MS 30000
 #define ARGUMENTS_MAX 6

@@ -2,7 +2,7 @@
 /* page_files.c - the files of the page, which the assembler takes as they are. */
 #include <string.h>
 
-#include "serve/page_files.h"
+#include "serve/http.h"
 
 /* The path is from the top of the tree, where compilers run; SConscript knows of these files. */
 #define EMBED(symbol, file)                                                                        \

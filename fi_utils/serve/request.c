@@ -9,9 +9,7 @@
 #include <strings.h>
 #include <unistd.h>
 
-#include "serve/page.h"
-#include "serve/page_files.h"
-#include "serve/request.h"
+#include "serve/http.h"
 
 static void text_answer(struct serve_answer *answer, enum serve_status status, const char *text)
 {

@@ -7,8 +7,8 @@
 
 #include "base/config.h"
 #include "neighbours/searching.h"
-#include "system/stats_file.h"
 #include "plan/cable_list.h"
+#include "system/stats_file.h"
 
 #include "common/interrupt.h"
 #include "common/subnet.h"

@@ -17,7 +17,6 @@
 #include "topo/map.h"
 #include "topo/path.h"
 #include "topo/print.h"
-#include "topo/read.h"
 
 #define WHO "fi_mesh topo"
 

@@ -12,8 +12,8 @@
 #include "plan/cable_list.h"
 #include "plan/shape.h"
 #include "plan/topology.h"
+#include "topo/ask.h"
 #include "topo/map.h"
-#include "topo/read.h"
 
 /* Higher rates are refused, so that sums and products fit into an int. */
 #define RATE_MAX_MBPS 100000000

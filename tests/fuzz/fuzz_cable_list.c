@@ -6,13 +6,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "system/tuner_plan.h"
 #include "plan/cable_list.h"
 #include "plan/json.h"
 #include "plan/make.h"
-#include "plan/nodes.h"
 #include "plan/plan.h"
 #include "plan/shape.h"
+#include "system/tuner_plan.h"
 
 #include "fuzz_text.h"
 

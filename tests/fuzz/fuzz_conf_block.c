@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "enable/block.h"
+#include "enable/enable.h"
 
 #include "fuzz_text.h"
 

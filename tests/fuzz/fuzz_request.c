@@ -6,9 +6,7 @@
 #include <string.h>
 #include <strings.h>
 
-#include "serve/page.h"
-#include "serve/page_files.h"
-#include "serve/request.h"
+#include "serve/http.h"
 
 #include "fuzz_text.h"
 

@@ -4,10 +4,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "topo/ask.h"
 #include "topo/map.h"
 #include "topo/path.h"
 #include "topo/print.h"
-#include "topo/read.h"
 
 /* Drawing is quadratic in what a small input can name: a bound keeps the fuzzer fast. */
 #define NICS_DRAWN_MAX 60

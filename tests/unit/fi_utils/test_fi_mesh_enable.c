@@ -6,9 +6,7 @@
 #include "common/nccl_setting.h"
 #include "common/output.h"
 #include "common/own_plugin.h"
-#include "enable/block.h"
-#include "enable/conf_file.h"
-#include "enable/values.h"
+#include "enable/enable.h"
 
 #include "child.h"
 #include "printed.h"

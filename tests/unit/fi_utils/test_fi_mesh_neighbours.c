@@ -3,7 +3,6 @@
 #include "commands.h"
 #include "common/finding.h"
 #include "common/output.h"
-#include "neighbours/judge.h"
 #include "neighbours/show.h"
 
 #include "asking_fixture.h"

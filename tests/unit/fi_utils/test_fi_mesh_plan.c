@@ -4,11 +4,9 @@
 
 #include "commands.h"
 #include "common/output.h"
-#include "plan/files.h"
 #include "plan/formats.h"
 #include "plan/json.h"
 #include "plan/make.h"
-#include "plan/nodes.h"
 #include "plan/plan.h"
 #include "plan/print.h"
 #include "plan/rank_order.h"

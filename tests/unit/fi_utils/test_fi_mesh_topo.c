@@ -2,13 +2,12 @@
 /* test_fi_mesh_topo.c - plans and reports that `fi_mesh topo` reads, and its paths. */
 #include "plan/json.h"
 #include "plan/make.h"
-#include "plan/nodes.h"
 #include "plan/plan.h"
 #include "plan/shape.h"
+#include "topo/ask.h"
 #include "topo/map.h"
 #include "topo/path.h"
 #include "topo/print.h"
-#include "topo/read.h"
 
 #include "printed.h"
 #include "unit.h"

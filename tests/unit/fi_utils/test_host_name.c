@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* test_host_name.c - the names for which `fi_mesh serve --http` shows its page. */
-#include "serve/request.h"
+#include "serve/http.h"
 
 #include "unit.h"
 
