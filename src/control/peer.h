@@ -70,8 +70,8 @@ struct mesh_peer_events {
 	/* An incoming peer of another protocol version is about to be lost, for @reason. */
 	void (*foreign)(struct mesh_peer *peer, const struct mesh_frame_hello *hello,
 			const char *reason);
-	/* The peer is about to be lost, for peer->reason. @missed: users expect more from it. */
-	void (*lost)(struct mesh_peer *peer, bool missed);
+	/* The peer is about to be lost, for peer->reason. */
+	void (*lost)(struct mesh_peer *peer);
 	/* The peer is up, and comms may use it. */
 	void (*up)(struct mesh_peer *peer);
 	/* By type; NULL where the control layer handles the frame itself. */

@@ -134,7 +134,7 @@ void mesh_peer_lose(struct mesh_peer *peer, const char *reason)
 	snprintf(peer->reason, sizeof(peer->reason), "%s", reason);
 	if (!peer->retry_ms) {
 		loss_log(peer);
-		peer->process->events->lost(peer, peer->warned & MESH_PEER_WARNED_LOST);
+		peer->process->events->lost(peer);
 	}
 	mesh_link_leave(peer);
 	mesh_peer_sink_end(peer);

@@ -69,14 +69,10 @@ static void wait_refused(struct mesh_accept_wait *wait, const struct mesh_peer *
 	wait_state_set(wait, MESH_ACCEPT_REFUSED);
 }
 
-/* @peer is about to be lost, for peer->reason; @missed: comms use it. */
+/* @peer is about to be lost, for peer->reason. */
 MESH_HOLDS(process)
-static void wait_peer_lost(struct mesh_accept_wait *wait, const struct mesh_peer *peer, bool missed)
+static void wait_peer_lost(struct mesh_accept_wait *wait, const struct mesh_peer *peer)
 {
-	if (missed) {
-		mesh_peer_text(peer, wait->lost);
-		wait->warned = false;
-	}
 	if (!peer->process_id || wait->process_id != peer->process_id ||
 	    wait->state >= MESH_ACCEPT_GAVE_UP || process_is_here(peer))
 		return;
@@ -141,9 +137,6 @@ static const char *suspect_text(const struct mesh_accept_wait *wait, char *text,
 			 wait->name, wait->reason);
 	else if (wait->process_id)
 		snprintf(text, size, " %s has begun to connect and has not finished.", wait->name);
-	else if (wait->lost[0])
-		snprintf(text, size, " This rank has lost %s meanwhile: the job may have failed.",
-			 wait->lost);
 	return text;
 }
 
@@ -254,13 +247,13 @@ void mesh_listener_foreign(struct mesh_peer *peer, const struct mesh_frame_hello
 		wait_refused(&listener->wait, peer, reason);
 }
 
-void mesh_listener_peer_lost(struct mesh_peer *peer, bool missed)
+void mesh_listener_peer_lost(struct mesh_peer *peer)
 {
 	struct mesh_listener *listener;
 
 	mesh_process_assert_locked(peer->process);
 	LIST_FOREACH(listener, &mesh_setup_of(peer->process)->listeners, entry)
-		wait_peer_lost(&listener->wait, peer, missed);
+		wait_peer_lost(&listener->wait, peer);
 }
 
 /* The comm that this path belongs to, or NULL. */

@@ -37,8 +37,6 @@ struct mesh_accept_wait {
 	enum mesh_accept_peer state;
 	uint64_t gone_ms;		   /* since when that, and not HERE */
 	char reason[MESH_PEER_REASON_MAX]; /* why that ended; "" if it did not */
-	/* The last process with comms of ours that was lost meanwhile; "" if none was. */
-	char lost[MESH_PEER_TEXT_MAX];
 };
 
 struct mesh_listener {
@@ -71,7 +69,7 @@ MESH_HOLDS(process)
 void mesh_listener_foreign(struct mesh_peer *peer, const struct mesh_frame_hello *hello,
 			   const char *reason);
 MESH_HOLDS(process)
-void mesh_listener_peer_lost(struct mesh_peer *peer, bool missed);
+void mesh_listener_peer_lost(struct mesh_peer *peer);
 
 /**
  * Starts to listen and writes @handle (MESH_HANDLE_BYTES bytes, any alignment). @dev is a hint

@@ -106,9 +106,9 @@ static void peer_up(struct mesh_peer *peer)
 }
 
 MESH_HOLDS(process)
-static void peer_lost(struct mesh_peer *peer, bool missed)
+static void peer_lost(struct mesh_peer *peer)
 {
-	mesh_listener_peer_lost(peer, missed);
+	mesh_listener_peer_lost(peer);
 	mesh_connects_hasten(peer->process);
 }
 
