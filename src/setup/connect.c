@@ -8,7 +8,6 @@
 #include "base/version.h"
 #include "setup/connecting.h"
 #include "setup/net.h"
-#include "setup/seeker.h"
 #include "setup/setup.h"
 #include "transport/comm_life.h"
 #include "transport/path_life.h"

@@ -10,7 +10,7 @@
 #include "system/nic_table.h"
 #include "setup/relay_try.h"
 #include "setup/connecting.h"
-#include "setup/nic_watch.h"
+#include "setup/nics.h"
 
 /* Lines about connections that find no room, here or there, within MESH_LOG_LIMIT_PERIOD_MS. */
 #define FULL_LINES 8

@@ -15,7 +15,7 @@
 #include "nic/addr.h"
 #include "nic/nic.h"
 #include "setup/connecting.h"
-#include "setup/openings.h"
+#include "setup/nics.h"
 #include "system/nic_table.h"
 #include "transport/data.h"
 #include "wire/message.h"

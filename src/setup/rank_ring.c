@@ -7,7 +7,7 @@
 #include "base/log.h"
 #include "neighbours/neighbours.h"
 #include "nic/graph.h"
-#include "setup/rank_ring.h"
+#include "setup/relay_try.h"
 #include "setup/setup.h"
 #include "system/this_process.h"
 

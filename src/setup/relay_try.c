@@ -18,7 +18,6 @@
 #include "neighbours/neighbours.h"
 #include "relay/relay.h"
 #include "setup/connecting.h"
-#include "setup/rank_ring.h"
 #include "setup/relay_try.h"
 #include "setup/setup.h"
 #include "transport/comm.h"

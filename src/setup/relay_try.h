@@ -112,4 +112,18 @@ void mesh_relay_try_request(struct mesh_relay_try *relay, struct mesh_path *path
 MESH_HOLDS(process)
 void mesh_relay_try_refused(struct mesh_relay_try *relay, enum mesh_refusal refusal);
 
+/* ---- rank_ring.c ----------------------------------------------------------------------------- */
+
+/**
+ * This process connects to the node @target over relays. If the two follow each other in NCCL's
+ * ring, and another order of the nodes would follow the cables better, one WARN names it: in the
+ * process before the ring's first gap, so once in a job, or once in each process of that node that
+ * connects to the next one.
+ *
+ * It looks at what the search for routes has found, and sends nothing. If the ranks of all nodes
+ * are not known, it logs nothing.
+ */
+MESH_HOLDS(process)
+void mesh_rank_ring_judge(struct mesh_process *process, uint64_t target);
+
 #endif

@@ -4,6 +4,10 @@
  * over links and routes that let nothing through before; and over relays, for comms that send and
  * have lost a route, or may get a better one.
  *
+ * A cable that is missing at init is a NIC without carrier at both of its ends, so neither process
+ * uses it. When it joins, each process sends its NICs to its peers (NICS), and the sending end of
+ * each comm tries the links that this makes possible.
+ *
  * A comm that has lost its last one has a search of its own, as a connection has, until a circuit
  * is open, or the comm has ended. The comm itself waits (transport/attach.c), and may be freed
  * meanwhile.
@@ -25,7 +29,6 @@
 #include "relay/relay.h"
 #include "setup/candidates.h"
 #include "setup/relay_try.h"
-#include "setup/seeker.h"
 #include "setup/setup.h"
 #include "transport/comm.h"
 #include "transport/path_life.h"

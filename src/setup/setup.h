@@ -18,10 +18,14 @@
 #include "system/stats_file.h"
 #include "system/this_process.h"
 
-struct mesh_listener;
+struct mesh_comm;
 struct mesh_connect;
+struct mesh_domain;
+struct mesh_handle;
+struct mesh_listener;
 struct mesh_neighbours;
 struct mesh_nic_watch;
+struct mesh_path_choice;
 struct mesh_seeker;
 
 /* Bucket of a connection attempt: its id, which counts, modulo this. */
@@ -84,5 +88,28 @@ int mesh_setup_start(struct mesh_process *process);
 
 /** Ends the engine and closes the domains, once nothing uses them. No lock held. */
 void mesh_setup_stop(struct mesh_process *process);
+
+/* ---- seeker.c: further and better paths for comms that exist --------------------------------- */
+
+/**
+ * The comm, which sends to the listener of @handle, may get paths over these links and routes, if
+ * they are of a better tier than what it has, or of the same. Without a path (DRAINED) it tries
+ * all, also what is far, a reserve, or contradicted by neighbours.
+ */
+MESH_HOLDS(process)
+void mesh_late_links_want(struct mesh_comm *comm, const struct mesh_handle *handle,
+			  const struct mesh_path_choice *choice);
+
+/** Tries links, and looks for routes, if NICs or comms have changed since the last call. */
+MESH_HOLDS(process)
+void mesh_seekers_tick(struct mesh_process *process);
+
+/** Our NIC of @domain has a carrier: paths that were over it are looked for soon. */
+MESH_HOLDS(process)
+void mesh_seekers_hasten(struct mesh_process *process, const struct mesh_domain *domain);
+
+/** Looks no longer, at shutdown. */
+MESH_HOLDS(process)
+void mesh_seekers_close(struct mesh_process *process);
 
 #endif

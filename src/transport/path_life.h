@@ -150,7 +150,7 @@ void mesh_rejoins_close(struct mesh_process *process);
 
 /*
  * The sending end asks for it: over the link that the path had, or over any way that leads to its
- * peer (src/setup/seeker.h).
+ * peer (src/setup/seeker.c).
  */
 
 /* ---- the sending end ----------------------------------------------------------------------- */

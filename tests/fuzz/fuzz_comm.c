@@ -26,7 +26,6 @@
 #include "control/link.h"
 #include "control/peer.h"
 #include "control/peer_life.h"
-#include "setup/seeker.h"
 #include "setup/setup.h"
 #include "transport/comm_life.h"
 #include "transport/data.h"

@@ -7,7 +7,7 @@
 #include "base/random.h"
 #include "base/threads.h"
 #include "setup/net.h"
-#include "setup/openings.h"
+#include "setup/nics.h"
 #include "wire/handle.h"
 
 #include "log_capture.h"

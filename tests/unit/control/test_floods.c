@@ -6,7 +6,7 @@
 
 #include "setup/listener.h"
 #include "setup/net.h"
-#include "setup/openings.h"
+#include "setup/nics.h"
 #include "setup/setup.h"
 
 #include "log_capture.h"

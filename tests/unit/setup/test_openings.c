@@ -7,8 +7,7 @@
 #include "setup/connecting.h"
 #include "setup/listener.h"
 #include "setup/net.h"
-#include "setup/nic_watch.h"
-#include "setup/openings.h"
+#include "setup/nics.h"
 #include "setup/setup.h"
 
 #include "fake_fabric.h"

@@ -1,27 +1,60 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * nic_watch.h - reads the NICs again when a link or an address has changed, so that NICs which
- * could not be used before join, and links whose cable is out are lost or watched. A NIC that joins
- * gets a number behind NCCL's devices, which stay as they are, a domain and a control listener, and
- * carries paths of the comms that are made from then on.
+ * nics.h - opens the NICs' domains, each in a thread of its own, without process->lock; and reads
+ * the NICs again when a link or an address has changed.
  *
- * A NIC that a user has marked with `fi_mesh drain` carries nothing that has another path.
- *
- * The engine sleeps on a netlink socket, and on the folder of the marks. A thread does the reading,
- * which takes milliseconds; while changes continue, it reads every 100 ms. Nothing runs while
- * nothing changes.
  */
-#ifndef MESH_SETUP_NIC_WATCH_H
-#define MESH_SETUP_NIC_WATCH_H
+#ifndef MESH_SETUP_NICS_H
+#define MESH_SETUP_NICS_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
 #include "base/lock.h"
 #include "control/engine.h"
+#include "control/process.h"
 #include "nic/nic.h"
 
-struct mesh_process;
+/* ---- openings.c ------------------------------------------------------------------------------ */
+
+/** Makes each NIC a possible end of connections. No connection exists yet. process->lock held. */
+MESH_HOLDS(process)
+void mesh_openings_start(struct mesh_process *process);
+
+/**
+ * Starts to open the domain of one more NIC, while others may be in use, and listens on its
+ * address. Connections use it when it is open. process->lock held.
+ *
+ * @dev: below num_devs; its domain is not open and not being opened
+ *
+ * Returns 0; -EADDRINUSE if another process has the control port on that address; another negative
+ * errno of the kernel.
+ */
+MESH_HOLDS(process)
+int mesh_opening_join(struct mesh_process *process, int dev);
+
+/**
+ * Starts to open a domain, if that was not tried yet, or if it has failed: memory or descriptors
+ * may be free now. process->lock held.
+ *
+ * @index: of one of a NIC's domains (control/process.h)
+ * @again: also if it has failed less than a second ago: the caller has not asked for it before
+ *
+ * Returns true while it is being opened; afterwards it is open, or has failed
+ * (logged, unless it had failed for the same reason).
+ */
+MESH_HOLDS(process)
+bool mesh_opening_need(struct mesh_process *process, int index, bool again);
+
+/**
+ * At init: starts to open the NICs that have a carrier, if they are few and that is cheap, so that
+ * the first connections do not wait for it. Most processes connect soon after; one that only lists
+ * devices loses little. process->lock held.
+ */
+MESH_HOLDS(process)
+void mesh_openings_early(struct mesh_process *process);
+
+/* ---- nic_watch.c ----------------------------------------------------------------------------- */
 
 enum mesh_nic_watch_state {
 	MESH_NIC_WATCH_RESTS,
