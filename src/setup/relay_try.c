@@ -195,38 +195,29 @@ struct allowance {
 	bool leave; /* over another site */
 };
 
-static bool hops_suit(const struct mesh_relay_try *relay, const struct mesh_route *route)
-{
-	return !relay->rdma_only || route->rdma;
-}
-
 static bool is_allowed(const struct mesh_relay_try *relay, const struct mesh_route *route,
 		       const struct allowance *allowance)
 {
 	if (!route->num_relays || (relay->beside.goes_on && route->doubtful) ||
-	    !hops_suit(relay, route))
+	    (relay->rdma_only && !route->rdma))
 		return false;
 	return (route->rdma || allowance->tcp) && (!route->leaves || allowance->leave);
 }
 
 /*
- * Routes over another site, and those with a hop without RDMA, may be used if there are no others
- * but those over a hop that has failed, or none could be used for a while.
+ * The best kind of these routes comes first. Others are used if that could not be for a while, or
+ * each of its routes is over a hop that has failed.
  */
 static struct allowance allowance_of(const struct mesh_relay_try *relay,
 				     const struct mesh_route *routes, int num, uint64_t now_ms)
 {
-	bool late = !is_early(relay, now_ms);
 	struct allowance allowance = {true, true};
-	const struct mesh_route *route;
 	int i;
 
-	for (i = 0; i < num; i++) {
-		route = &routes[i];
-		if (!route->num_relays || route->doubtful || !hops_suit(relay, route))
+	for (i = 0; i < num && is_early(relay, now_ms); i++) {
+		if (routes[i].doubtful || !is_allowed(relay, &routes[i], &allowance))
 			continue;
-		allowance.leave &= route->leaves || late;
-		allowance.tcp &= !route->rdma || late;
+		return (struct allowance){.tcp = !routes[i].rdma, .leave = routes[i].leaves};
 	}
 	return allowance;
 }
