@@ -23,12 +23,6 @@
 #include "transport/comm.h"
 #include "transport/path_life.h"
 
-/*
- * What a search has found that begins sooner after the start of this process is not enough: another
- * one follows.
- */
-#define YOUNG_MS 1200
-
 /* What is remembered of this node; NULL: nothing. */
 static const struct mesh_relay_tried *tried_find(const struct mesh_relays_tried *tried,
 						 uint64_t node_id)
@@ -120,25 +114,6 @@ static void search(struct mesh_process *process, uint64_t now_ms)
 		return;
 	setup->searched_ms = now_ms;
 	mesh_neighbours_search(setup->neighbours);
-}
-
-/*
- * True if the result of the latest search counts. A node asks its neighbours once a second, so the
- * first search may miss links of ranks that have started at the same time as this one.
- */
-MESH_HOLDS(process)
-static bool search_counts(struct mesh_process *process, uint64_t target, uint64_t now_ms)
-{
-	struct mesh_setup *setup = mesh_setup_of(process);
-	uint64_t due_ms = setup->opened_ms + YOUNG_MS;
-
-	if (mesh_neighbours_searches(setup->neighbours, target))
-		return false;
-	if (setup->searched_ms >= due_ms)
-		return true;
-	if (now_ms >= due_ms)
-		search(process, now_ms);
-	return false;
 }
 
 /* ---- routes -------------------------------------------------------------------------------- */
@@ -374,11 +349,11 @@ static void routes_begin(struct mesh_relay_try *relay, uint64_t now_ms)
 	struct mesh_route routes[MESH_ROUTES_MAX];
 	int num;
 
-	/* The mesh may have grown since the last search. */
+	/* The mesh may have grown since the last search; what one misses is found later. */
 	if (!relay->asked)
 		search(relay->process, now_ms);
 	relay->asked = true;
-	if (!search_counts(relay->process, relay->handle->node_id, now_ms))
+	if (mesh_neighbours_searches(neighbours, target))
 		return;
 	if (relay->beside.goes_on) {
 		beside_begin(relay, now_ms);

@@ -57,7 +57,6 @@ struct mesh_setup {
 	/* Owned; NULL: NCCL_MESH_NEIGHBOURS=off, or the engine does not run. */
 	struct mesh_neighbours *neighbours MESH_GUARDED_BY(process);
 	uint64_t searched_ms MESH_GUARDED_BY(process); /* when one last searched for routes */
-	uint64_t opened_ms MESH_GUARDED_BY(process);   /* the neighbours */
 	bool ring_judged MESH_GUARDED_BY(process);     /* rank_ring.h: the order is known */
 };
 

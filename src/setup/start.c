@@ -363,7 +363,6 @@ static void neighbours_open(struct mesh_process *process)
 	if (!process->config.neighbours)
 		return;
 	self_fill(process, &self);
-	mesh_setup_of(process)->opened_ms = mesh_clock_ms();
 	mesh_setup_of(process)->neighbours = mesh_neighbours_open(&process->engine, &self);
 	mesh_nic_watch_publish(process);
 }
