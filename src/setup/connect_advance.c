@@ -367,9 +367,11 @@ static bool is_lonely(const struct mesh_connect *connect, uint64_t now_ms)
 MESH_HOLDS(process)
 static void relays_try(struct mesh_connect *connect, uint64_t now_ms)
 {
-	if (!connect->relay && mesh_connect_relays_are_due(connect, now_ms))
+	bool due = mesh_connect_relays_are_due(connect, now_ms);
+
+	if (due)
 		(void)!relay_begin(connect); /* else the candidates go on alone */
-	if (!connect->relay || mesh_connect_is_up(connect))
+	if (!connect->relay)
 		return;
 	if (is_lonely(connect, now_ms)) {
 		no_path_fail(connect);
@@ -377,8 +379,8 @@ static void relays_try(struct mesh_connect *connect, uint64_t now_ms)
 	}
 	if (!connect->num_dials)
 		mesh_connect_log_slow(connect, now_ms);
-	if (connect->num_dials && !mesh_connect_relays_are_due(connect, now_ms))
-		return; /* they were begun while none had a carrier */
+	if (connect->num_dials && !due)
+		return; /* one is up, or they were begun while none had a carrier */
 	if (!mesh_relay_try_is_ready(connect->relay, now_ms))
 		return;
 	if (connect->num_dials && !connect->relay->open_ms)

@@ -350,17 +350,6 @@ enum mesh_verdict mesh_connect_judge(struct mesh_connect *connect, uint64_t now_
 	return is_spent(connect, &outlook, now_ms) ? MESH_VERDICT_NEXT : MESH_VERDICT_WAIT;
 }
 
-bool mesh_connect_is_up(const struct mesh_connect *connect)
-{
-	int i;
-
-	for (i = 0; i < connect->num_dials; i++) {
-		if (connect->dials[i].state == MESH_DIAL_UP)
-			return true;
-	}
-	return false;
-}
-
 bool mesh_connect_relays_are_due(const struct mesh_connect *connect, uint64_t now_ms)
 {
 	uint64_t wait_ms = MESH_SETTLE_MS;
@@ -368,11 +357,12 @@ bool mesh_connect_relays_are_due(const struct mesh_connect *connect, uint64_t no
 
 	mesh_process_assert_locked(connect->net->process);
 	for (i = 0; i < connect->num_dials; i++) {
+		if (connect->dials[i].state == MESH_DIAL_UP)
+			return false;
 		if (patience_ms(&connect->dials[i]) > wait_ms)
 			wait_ms = patience_ms(&connect->dials[i]);
 	}
-	return !mesh_connect_is_up(connect) &&
-	       mesh_clock_elapsed_ms(connect->started_ms, now_ms) >= wait_ms;
+	return mesh_clock_elapsed_ms(connect->started_ms, now_ms) >= wait_ms;
 }
 
 /* ---- the next ones --------------------------------------------------------------------------- */

@@ -118,10 +118,6 @@ enum mesh_verdict {
 MESH_HOLDS(process)
 enum mesh_verdict mesh_connect_judge(struct mesh_connect *connect, uint64_t now_ms);
 
-/** True if a dial of the current try is up. */
-MESH_HOLDS(process)
-bool mesh_connect_is_up(const struct mesh_connect *connect);
-
 /** True if relays are to be looked for: nothing is up, and the candidates had their time. */
 MESH_HOLDS(process)
 bool mesh_connect_relays_are_due(const struct mesh_connect *connect, uint64_t now_ms);
