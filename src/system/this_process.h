@@ -36,15 +36,9 @@ bool mesh_job_rank(struct mesh_job_rank *rank);
 #define MESH_MEMLOCK_HINT_MAX 256
 
 /**
- * True in the kernel's first user namespace: the kernel honours the privilege only there.
- *
- * @uid_map: /proc/PID/uid_map; in that namespace it maps every id
- */
-bool mesh_uid_map_is_first(const char *uid_map);
-
-/**
- * Writes "; this process may lock only 8192 KiB ...", with the remedy, into @text
- * (MESH_MEMLOCK_HINT_MAX bytes), or "" if there is no limit. Returns @text.
+ * Writes "; is the limit of 8192 KiB of locked memory ...", with the remedy, into @text
+ * (MESH_MEMLOCK_HINT_MAX bytes), or "" if there is no limit. A privileged process may exceed it:
+ * this is for a failure that a limit explains best. Returns @text.
  */
 const char *mesh_memlock_hint(char *text);
 
