@@ -68,8 +68,8 @@ static void check_old_settings(const struct check_context *context, bool is_rccl
 #define ARM64_FROM 22903
 
 /*
- * What leads NCCL to our own file. @nccl: NULL where it is not known. Where no path is taken, the
- * name leads there: the files for NCCL and for RCCL are in the same folder.
+ * How NCCL finds our own file. @nccl: NULL where it is not known. Where no path is taken, the
+ * name finds it: the files for NCCL and for RCCL are in the same folder.
  */
 static void export_fix(const struct nccl_library *nccl, struct check_result *result)
 {

@@ -59,7 +59,7 @@ static bool blanks_judge(const struct nccl_conf_line *line, const struct shown_l
 	return false;
 }
 
-/* True if @name and @value lead NCCL to this plugin. */
+/* True if @name and @value name this plugin. */
 static bool is_ours(const char *name, const char *value)
 {
 	return !strcmp(name, "NCCL_NET_PLUGIN") && own_plugin_is_named(value);

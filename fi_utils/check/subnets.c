@@ -209,7 +209,7 @@ static void link_local_only(const struct check_context *context, const struct me
 {
 	char text[MESH_ADDR_TEXT_MAX];
 
-	/* Otherwise the neighbours' answers say where the cable leads. */
+	/* Otherwise the neighbours' answers say what the NIC is cabled to. */
 	if (!mesh_addr_is_link_local(&nic->source) || context->config.neighbours)
 		return;
 	check_say(result, CHECK_WARN,

@@ -23,7 +23,7 @@
  */
 bool own_plugin_folder(bool installed, char *folder);
 
-/** True if NCCL_NET_PLUGIN=@value leads to this plugin, by its name or a path of its files. */
+/** True if NCCL_NET_PLUGIN=@value names this plugin, by its name or a path of its files. */
 bool own_plugin_is_named(const char *value);
 
 #endif

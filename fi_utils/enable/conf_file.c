@@ -27,7 +27,7 @@ static int path_resolve(const char *path, struct conf_file *file)
 	if (file->exists)
 		return 0;
 	if (errno != ENOENT || !lstat(path, &info))
-		return -errno; /* ENOENT with a link: it leads nowhere */
+		return -errno; /* ENOENT with a link: it dangles */
 	slash = strrchr(path, '/');
 	snprintf(folder, sizeof(folder), "%.*s", slash ? (int)(slash - path + 1) : 1,
 		 slash ? path : ".");

@@ -84,7 +84,7 @@ struct conf_file {
  *
  * @file: to be freed with conf_file_free() on success
  *
- * Returns 0; -ENOENT for a link that leads nowhere; -EINVAL if it is not a regular file; -EFBIG;
+ * Returns 0; -ENOENT for a dangling link; -EINVAL if it is not a regular file; -EFBIG;
  * another negative errno.
  */
 int conf_file_read(const char *path, struct conf_file *file);

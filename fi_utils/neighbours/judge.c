@@ -130,8 +130,8 @@ static void neighbour_judge(const struct judged *judged)
 
 	if (!version_judge(judged))
 		return;
-	check_say(judged->result, CHECK_PASS, "%s leads to %s of node %s%s%s", judged->ours->netdev,
-		  theirs->netdev, theirs->node,
+	check_say(judged->result, CHECK_PASS, "%s is cabled to %s of node %s%s%s",
+		  judged->ours->netdev, theirs->netdev, theirs->node,
 		  judged->half < 0 ? "" : "; the other half of this cable is ",
 		  judged->half < 0 ? "" : judged->asking->links[judged->half].about.netdev);
 	provider_judge(judged);
@@ -204,7 +204,7 @@ static void left_over_judge(const struct mesh_asking *asking, const struct mesh_
 	}
 	check_say(
 		result, CHECK_WARN,
-		"%s and %s lead to one NIC, %s of node %s: two cables in one bridge, or both NICs "
+		"%s and %s are both cabled to %s of node %s: two cables in one bridge, or both NICs "
 		"on one switch, or halves of one port, of which only one is up there",
 		asking->links[index].about.netdev, asking->links[other].about.netdev, about->netdev,
 		about->node);

@@ -140,7 +140,7 @@ const struct mesh_heard *peer_cable_far(const struct peer_checker *checker,
 void peer_link_check(struct peer_link *link, struct check_result *result);
 
 /**
- * Reports which paths lead to the peer, which of them is used first, and why other NICs have none.
+ * Reports which paths reach the peer, which of them is used first, and why other NICs have none.
  */
 void peer_paths_check(const struct peer_checker *checker, struct peer *peer,
 		      struct check_result *result);
@@ -161,7 +161,7 @@ bool peer_relays_check(const struct peer_checker *checker, struct peer *peer, bo
 		       struct check_result *result);
 
 /**
- * Measures to a peer that peer->routes lead to, with connections of the plugin over relays, and
+ * Measures to a peer that peer->routes reach, with connections of the plugin over relays, and
  * judges the figures.
  *
  * Returns the figures for --json; NULL if memory is short.

@@ -216,7 +216,7 @@ static void cable_explain(const struct peer_checker *checker, const struct mesh_
 		check_seen(result, "%s has no carrier", nic->netdev);
 		check_fix(result,
 			  nic->state != MESH_NIC_DOWN
-				  ? "reseat the cable of %s at both ends; the far end must "
+				  ? "reseat the cable of %s at both ends; the other end must "
 				    "be up as well"
 				  : "ip link set %s up",
 			  nic->netdev);
@@ -224,15 +224,15 @@ static void cable_explain(const struct peer_checker *checker, const struct mesh_
 	}
 	if (!far) {
 		check_seen(result,
-			   "%s has a carrier; the node at its far end does not identify itself",
+			   "%s has a carrier; the node at its other end does not identify itself",
 			   nic->netdev);
 		check_fix(result,
 			  "on the node with %s: run `fi_mesh serve`, and let its firewall pass TCP "
-			  "port %u and UDP port %d; else the cable of %s leads elsewhere",
+			  "port %u and UDP port %d; else %s is cabled to another node",
 			  addr, checker->options->port, MESH_NEIGHBOUR_PORT, nic->netdev);
 		return;
 	}
-	check_seen(result, "%s faces node %s (%s)", nic->netdev, far->about.node,
+	check_seen(result, "%s is cabled to node %s (%s)", nic->netdev, far->about.node,
 		   far->about.netdev);
 	check_fix(result,
 		  "if %s is not node %s's, move the cable or change the address; if it is, let the "

@@ -264,11 +264,12 @@ static void wrong_cable_say(const struct peer_link *link, const struct mesh_hear
 {
 	char remote[MESH_ADDR_TEXT_MAX];
 
-	check_say(result, CHECK_FAIL,
-		  "%s faces %s of node %s, not %s of node %s, which has the address of its subnet "
-		  "(%s)",
-		  link->nic->netdev, far->about.netdev, far->about.node, link->theirs->netdev,
-		  link->peer->name, mesh_addr_text(&link->remote, remote));
+	check_say(
+		result, CHECK_FAIL,
+		"%s is cabled to %s of node %s, not %s of node %s, which has the address of its subnet "
+		"(%s)",
+		link->nic->netdev, far->about.netdev, far->about.node, link->theirs->netdev,
+		link->peer->name, mesh_addr_text(&link->remote, remote));
 	check_fix(result, "move the cable to the other port, or exchange the addresses");
 }
 
@@ -286,8 +287,8 @@ static void cable_check(struct peer_link *link, struct check_result *result)
 	/* Its answer shows that the question was heard at the far end. */
 	if (peer_cable_heard(link->checker, link->nic, link->peer->hello.node_id,
 			     link->theirs->netdev))
-		check_say(result, CHECK_PASS, "cable %s - %s: %s faces node %s%s%s%s", netdev,
-			  link->theirs->netdev, netdev, link->peer->name,
+		check_say(result, CHECK_PASS, "cable %s - %s: %s is cabled to node %s%s%s%s",
+			  netdev, link->theirs->netdev, netdev, link->peer->name,
 			  half < 0 ? "" : "; the other half of this cable is ",
 			  half < 0 ? "" : asking->links[half].about.netdev,
 			  cable.far == MESH_CABLE_SWITCH ? " (a switch: others are there, too)"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* paths.c - reports which paths lead to a peer, and why the other NICs have none. */
+/* paths.c - reports which paths reach a peer, and why the other NICs have none. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -155,7 +155,7 @@ static void unused_cable_say(const struct peer_checker *checker, const struct pe
 
 	if (!theirs) {
 		check_say(result, CHECK_FAIL,
-			  "%s faces %s of node %s, which does not carry the mesh there",
+			  "%s is cabled to %s of node %s, which does not carry the mesh there",
 			  nic->netdev, far->about.netdev, peer->name);
 		check_fix(result, "`fi_mesh nics` on node %s says why", peer->name);
 		return;
@@ -165,7 +165,7 @@ static void unused_cable_say(const struct peer_checker *checker, const struct pe
 	mesh_addr_text_prefix(&addr, remote);
 	if (!mesh_addr_same_subnet(&nic->source, &addr)) {
 		check_say(result, CHECK_FAIL,
-			  "%s faces %s of node %s, but %s and %s have no subnet in common",
+			  "%s is cabled to %s of node %s, but %s and %s have no subnet in common",
 			  nic->netdev, theirs->netdev, peer->name, local, remote);
 		check_fix(
 			result,
@@ -204,11 +204,12 @@ static void nic_say(const struct peer_checker *checker, const struct peer *peer,
 			  "subnet of %s; or take its ports out of one bridge",
 			  peer->name, nic->netdev);
 	} else if (far)
-		check_say(result, CHECK_PASS, "not %s: it faces node %s (%s)", nic->netdev,
+		check_say(result, CHECK_PASS, "not %s: it is cabled to node %s (%s)", nic->netdev,
 			  far->about.node, far->about.netdev);
 	else if (mesh_addr_is_link_local(&nic->source))
 		check_say(result, CHECK_PASS,
-			  "not %s: the node at its far end does not identify itself", nic->netdev);
+			  "not %s: the node at its other end does not identify itself",
+			  nic->netdev);
 	else
 		check_say(result, CHECK_PASS, "not %s: its subnet, %s, is not a subnet of node %s",
 			  nic->netdev, mesh_addr_text_prefix(&subnet, text), peer->name);
@@ -236,7 +237,7 @@ static void none_say(const struct peer_checker *checker, const struct peer *peer
 
 	check_say(result, CHECK_FAIL,
 		  "no direct path to node %s: no NIC of this node shares a "
-		  "subnet and a provider with one of its %d, and no route leads there by one",
+		  "subnet and a provider with one of its %d, and no route reaches it over one",
 		  peer->name, peer->hello.num_nics);
 	if (peer->choice.differing.provider)
 		check_seen(result, "%s uses %s, %s of node %s uses %s",

@@ -243,7 +243,7 @@ static void route_say(const struct relays *relays, const struct mesh_route *rout
 		return;
 	}
 	check_say(result, CHECK_WARN,
-		  "no link or route to node %s; cables lead there over %d node%s, where nothing "
+		  "no link or route to node %s; cables reach it over %d node%s, where nothing "
 		  "relays now: %s",
 		  relays->peer->name, route->num_relays, plural, hops);
 	check_seen(result, "%s", nodes);
@@ -349,7 +349,7 @@ static bool routes_say(const struct relays *relays, struct check_result *result,
 	return true;
 }
 
-/* The nodes over which the cables lead, if none of them relays. */
+/* The nodes over which the cables reach it, if none of them relays. */
 static bool cables_say(const struct relays *relays, struct check_result *result, json_t *list)
 {
 	struct mesh_route route;

@@ -54,7 +54,7 @@ static void link_write(FILE *file, const struct mesh_plan *plan)
 		fprintf(file, "[ethernet]\nmtu=%d\n\n", plan->mtu);
 }
 
-/* A cable leads to one node: it must not become a default route, and has no DNS server. */
+/* A cable reaches one node: it must not become a default route, and has no DNS server. */
 static void address_write(FILE *file, const struct mesh_addr *addr)
 {
 	char text[MESH_ADDR_TEXT_MAX];

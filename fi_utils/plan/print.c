@@ -49,7 +49,7 @@ static void heading_print(FILE *file, const struct mesh_plan *plan)
 		plan->subnets.prefix_len, half, first, plan->mtu);
 }
 
-/* Which port of which node goes to which. */
+/* Which port of which node is cabled to which. */
 static void wiring_print(FILE *file, const struct mesh_plan *plan)
 {
 	static const char *const titles[] = {"CABLE", "FROM", "PORT",	"ADDRESS",

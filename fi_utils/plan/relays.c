@@ -32,7 +32,7 @@ struct sharing {
 
 /* ---- routes -------------------------------------------------------------------------------- */
 
-/* The NIC of @node that leads to @other: one for each neighbour, in their order. */
+/* The NIC of @node that is cabled to @other: one for each neighbour, in their order. */
 static int nic_of(const struct sharing *sharing, int node, int other)
 {
 	int i, nic = 0;

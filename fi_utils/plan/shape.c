@@ -164,7 +164,7 @@ static int neighbours_join(const struct mesh_shape *shape, struct mesh_topology 
 	return ret;
 }
 
-/* Port 0 leads to the previous node, port 1 to the next one. */
+/* Port 0 is cabled to the previous node, port 1 to the next one. */
 static int ring_build(const struct mesh_shape *shape, struct mesh_topology *topology, bool closed)
 {
 	int i, ret = 0, num = topology->num_nodes;
@@ -176,7 +176,7 @@ static int ring_build(const struct mesh_shape *shape, struct mesh_topology *topo
 	return ret;
 }
 
-/* Ports of the first @hubs nodes lead to all others in their order. */
+/* Ports of the first @hubs nodes are cabled to all others in their order. */
 static int full_build(const struct mesh_shape *shape, struct mesh_topology *topology, int hubs)
 {
 	int a, b, ret = 0;

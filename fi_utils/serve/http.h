@@ -100,7 +100,7 @@ void serve_request_answer(const struct serve_site *site, const struct serve_requ
 
 /**
  * True if a request for @host comes from a page of this node. A page elsewhere may let a name of
- * its own lead to our address, and read with the browser of somebody who reaches us (DNS
+ * its own resolve to our address, and read with the browser of somebody who reaches us (DNS
  * rebinding). It owns all names of its domain, NODE.ITS.DOMAIN as well. So @host, without its port,
  * must be an address, localhost, @node, the first label of @node, that with ".local" (which no
  * name server delegates), or what full() returns.

@@ -90,8 +90,8 @@ const struct mesh_setting mesh_settings[] = {
 	     .choices = "job|any|off"),
 	NUMBER("NCCL_MESH_RELAY_MEMORY", MESH_SETTING_BYTES, relay_memory_bytes, "256M", 1 << 20,
 	       1ull << 40,
-	       "Memory in which a process holds what it relays. Each connection that leads through "
-	       "it takes up to 4 MiB, and the less the more of them there are, down to 32 KiB: the "
+	       "Memory in which a process holds what it relays. Each connection through it takes up "
+	       "to 4 MiB, and the less the more of them there are, down to 32 KiB: the "
 	       "default is enough for 2,048. Without that none is opened. On RDMA NICs it counts "
 	       "as locked memory."),
 	TEXT("NCCL_MESH_STATS_DIR", MESH_SETTING_PATH, stats_dir,

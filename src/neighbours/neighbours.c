@@ -296,7 +296,7 @@ static void neighbour_add(struct words *words, const struct mesh_neighbour *ours
 	const struct mesh_neighbour *theirs = &heard->about;
 
 	clause_begin(words);
-	words_add(words, "%s leads to node %s", ours->netdev, theirs->node);
+	words_add(words, "%s is cabled to node %s", ours->netdev, theirs->node);
 	if (!heard->error)
 		words_add(words, " (%s)", theirs->netdev);
 	if (heard->error || theirs->protocol != ours->protocol) {
@@ -321,10 +321,10 @@ static void node_add(struct words *words, const struct mesh_asking *asking,
 			  asking->links[first].about.netdev);
 	else if (cable->far == MESH_CABLE_LEADS && cable->num_heard < cable->num_nics &&
 		 index == first)
-		words_add(words, ", and so does %s: %s", asking->links[other].about.netdev,
+		words_add(words, ", and so is %s: %s", asking->links[other].about.netdev,
 			  port && port == mesh_neighbour_link_port(&asking->links[other])
 				  ? "the other half of the port there is missing"
-				  : "two cables lead to one NIC");
+				  : "two cables to one NIC");
 }
 
 static void own_add(struct words *words, const struct mesh_asking *asking,

@@ -64,8 +64,8 @@ static const char *spares_text(const struct mesh_process *process,
 }
 
 /*
- * Over which nodes the node of @handle is reached: "The cables lead there over node b, and none
- * there relays for us (NCCL_MESH_RELAY)", or "" if it was not found.
+ * Over which nodes the node of @handle is reached: "The cables reach that node over node b, and
+ * none there relays for us (NCCL_MESH_RELAY)", or "" if it was not found.
  */
 MESH_HOLDS(process)
 static const char *route_text(struct mesh_process *process, const struct mesh_handle *handle,
@@ -83,7 +83,7 @@ static const char *route_text(struct mesh_process *process, const struct mesh_ha
 			      handle->node_id, mesh_clock_ms(), &route) != 1 ||
 	    !route.num_relays)
 		return text;
-	used = (size_t)snprintf(text, size, "The cables lead there over node");
+	used = (size_t)snprintf(text, size, "The cables reach that node over node");
 	for (i = 0; i < route.num_relays && used < size; i++) {
 		name = mesh_explore_node_name(&neighbours->searching.explore, route.hops[i]);
 		used += (size_t)snprintf(text + used, size - used, "%s %s", i ? "," : "",
@@ -95,7 +95,7 @@ static const char *route_text(struct mesh_process *process, const struct mesh_ha
 	return text;
 }
 
-/* What is at the other ends of our NICs: "Neighbours: ab leads to node c (ca)", or "". */
+/* What is at the other ends of our NICs: "Neighbours: ab is cabled to node c (ca)", or "". */
 MESH_HOLDS(process)
 static const char *neighbours_text(struct mesh_process *process, char *text, size_t size)
 {
@@ -196,7 +196,7 @@ void mesh_connect_log_no_path(const struct mesh_connect *connect)
 		return; /* the line about the handle says enough */
 	/* Its user has little room for it. */
 	if (process->role == MESH_PROCESS_GUEST) {
-		mesh_warn("no relay leads to node %s: %s", connect->handle.node,
+		mesh_warn("no relay reaches node %s: %s", connect->handle.node,
 			  connect->relay ? relay_try_text(connect->relay, relays, sizeof(relays))
 					 : "none may be asked");
 		return;
@@ -205,7 +205,7 @@ void mesh_connect_log_no_path(const struct mesh_connect *connect)
 	relays_text(connect, relays);
 	if (connect->unopened)
 		mesh_warn("node %s cannot connect to node %s: libfabric cannot open %s, which "
-			  "leads there%s. An earlier line has the cause",
+			  "reaches that node%s. An earlier line has the cause",
 			  process->name, node, process->nics[connect->unopened - 1]->netdev,
 			  relays);
 	else
@@ -250,7 +250,7 @@ static void why_fill(const struct mesh_peer *peer, const struct mesh_nic *nic, c
 		snprintf(why, MESH_PEER_REASON_MAX, "%.200s",
 			 peer->reason[0] ? peer->reason : "it does not answer our request");
 	else if (!nic)
-		snprintf(why, MESH_PEER_REASON_MAX, "no link or route leads there");
+		snprintf(why, MESH_PEER_REASON_MAX, "no link or route reaches that node");
 	else if (mesh_carrier_is_up(nic))
 		snprintf(why, MESH_PEER_REASON_MAX,
 			 "libfabric has not opened %s: is this node short of CPU time or memory?",

@@ -139,7 +139,7 @@ static void route_log(const struct mesh_path *path, bool alone)
 				more))
 		/* What is only better than the paths that it has is no loss. */
 		mesh_log(comm->loss ? MESH_LOG_WARN : MESH_LOG_INFO, __FILE__, __LINE__,
-			 "%s node %s: another route leads there: its messages go over it%s (path "
+			 "%s node %s: another route reaches it and carries its messages%s (path "
 			 "via %s)%s",
 			 comm->sending ? "sending to" : "receiving from", comm->peer_name,
 			 alone ? " now" : ", too", mesh_path_describe(path).via_text, more);

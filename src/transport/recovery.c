@@ -378,7 +378,7 @@ static bool is_left_for_better(const struct mesh_frame_circuit *event)
 	return !*event->lost;
 }
 
-/* "node b, through which this path leads, has lost node c (path via b)" */
+/* "node b, which relays this path, has lost node c (path via b)" */
 static void event_text(const struct mesh_path *path, const struct mesh_frame_circuit *event,
 		       char *text, size_t size)
 {
@@ -392,7 +392,7 @@ static void event_text(const struct mesh_path *path, const struct mesh_frame_cir
 			 event->lost, via);
 	else
 		snprintf(text, size,
-			 "node %.63s, through which this path leads, has lost node %.63s%s (path "
+			 "node %.63s, which relays this path, has lost node %.63s%s (path "
 			 "via %.127s)",
 			 event->by, event->lost, event->unclean ? ", whose process has ended" : "",
 			 via);

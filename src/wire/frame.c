@@ -35,7 +35,7 @@ static const char *const refusals[] = {
 	[MESH_REFUSAL_RELAY_LINK] = "it has no link to the next node of the route",
 	[MESH_REFUSAL_RELAY_FULL] = "it has no memory left for another circuit: "
 				    "NCCL_MESH_RELAY_MEMORY",
-	[MESH_REFUSAL_RELAY_ROUTE] = "the route is too long, or leads in a circle",
+	[MESH_REFUSAL_RELAY_ROUTE] = "the route is too long, or is a circle",
 };
 
 const char *mesh_refusal_text(enum mesh_refusal refusal)

@@ -51,7 +51,7 @@ wait_for "grep -q 'relay: a circuit from node a to node b' $FAULTS/p.log $FAULTS
 grep -q 'relay: a circuit from node a to node b' "$FAULTS/p.log" || used=q other=p
 wait_for "! busy a $used b" 60 || faults_show "the nodes do not come to rest"
 ip -n "$(mesh_ns $used)" link set dev ${used}b down
-wait_for "grep -q 'node $used, through which this path leads' $FAULTS/connector.log" 60 ||
+wait_for "grep -q 'node $used, which relays this path' $FAULTS/connector.log" 60 ||
 	faults_show "the connector does not learn that the circuit is broken"
 touch "$FAULTS/away"
 ended connector
@@ -59,5 +59,5 @@ ended listener
 touch "$FAULTS/over"
 ended p
 ended q
-said connector WARN "another route leads there"
+said connector WARN "another route reaches it"
 note "over $other after $used lost its way: every byte arrives"

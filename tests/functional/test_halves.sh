@@ -72,7 +72,7 @@ triangle() {
 		"ab0 and ab1: the halves of one cable" "ac0 and ac1: the halves of one cable"
 	(($(wc -l <"$OUT/out") == 7)) || fail "more than 4 rows: $(cat "$OUT/out")"
 	typed 1 a check # NCCL is not told of the plugin
-	has "pass neighbours ab1 leads to ba1 of node b; the other half of this cable is ab0"
+	has "pass neighbours ab1 is cabled to ba1 of node b; the other half of this cable is ab0"
 	lacks "(warn|fail|unknown) +neighbours|wire"
 	for node in a b c a b c; do
 		typed 0 "$node" topo
@@ -84,8 +84,8 @@ triangle() {
 	RANKS_ENV=(NCCL_DEBUG=INFO)
 	run_ranks "$OUT/log" a b c -- -v --timeout 60 --no-check --sizes 64K ||
 		fail "the job over halves"
-	said log "Neighbours: ab0 leads to node b \(ba0\); ab1 leads to node b \(ba1\), a half of \
-the same cable as ab0; ac0 leads to node c \(ca0\); ac1 leads to node c \(ca1\), a half"
+	said log "Neighbours: ab0 is cabled to node b \(ba0\); ab1 is cabled to node b \(ba1\), a half of \
+the same cable as ab0; ac0 is cabled to node c \(ca0\); ac1 is cabled to node c \(ca1\), a half"
 	RANKS_ENV=()
 	RANKS=(a b)
 	halves_carry direct a ab0 ab1
@@ -101,8 +101,8 @@ peer_and_half() {
 	on a bash -c "$fix" >/dev/null || fail "the command does not work: $fix"
 	arp_apart b c
 	on a "$MESH_BUILD/fi_mesh" check --ms 50 --peer b >"$OUT/out" 2>&1
-	has "cable ab0 - ba0: ab0 faces node b; the other half of this cable is ab1" \
-		"not ac1: it faces node c (ca1)"
+	has "cable ab0 - ba0: ab0 is cabled to node b; the other half of this cable is ab1" \
+		"not ac1: it is cabled to node c (ca1)"
 	lacks "wire|switch|faces node a"
 	ip -n "$(mesh_ns b)" link set ba1 down
 	wait_for "typed 1 a neighbours; grep -q 'of which only one is up there' $OUT/out" 30 ||

@@ -131,5 +131,5 @@ END
 ended crossed
 touch "$FAULTS/done"
 ended listener
-said crossed WARN "Neighbours: xy leads to node z \\(zx\\); xz leads to node y \\(yx\\)"
+said crossed WARN "Neighbours: xy is cabled to node z \\(zx\\); xz is cabled to node y \\(yx\\)"
 note "crossed cables: $(grep -hE "^WARN.*gave up" "$FAULTS/crossed.log")"

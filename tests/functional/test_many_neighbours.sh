@@ -42,7 +42,7 @@ sent() {
 # heard NAME: how many nodes the rank has heard at the end of its round; nothing before.
 heard() {
 	sed -n 's/^INFO .*Neighbours: //p' "$FAULTS/$1.log" | tail -1 | awk '{
-		n = gsub(/leads to node/, "")
+		n = gsub(/is cabled to node/, "")
 		if (match($0, /and [0-9]+ more/)) n += substr($0, RSTART + 4) + 0
 		print n
 	}'

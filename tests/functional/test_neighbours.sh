@@ -143,8 +143,8 @@ plugin_names() {
 	touch "$FAULTS/far-done"
 	ended far
 	said near WARN "at both ends\\?.* Neighbours: both ends of one cable .*: loop0 and loop1"
-	said near WARN "xy0 leads to node y \\(br0\\), and so does xy1: two cables lead to one NIC"
-	said near WARN "xm leads to node y \\(ym\\), whose MTU is 1400, that of xm is 1500"
+	said near WARN "xy0 is cabled to node y \\(br0\\), and so is xy1: two cables to one NIC"
+	said near WARN "xm is cabled to node y \\(ym\\), whose MTU is 1400, that of xm is 1500"
 	said near WARN "xs has no answer"
 }
 
@@ -167,7 +167,7 @@ strange_cables() {
 	ask x
 	expect 1 "both ends of this cable are on this node: loop0 and loop1" \
 		"both ends of this cable are on this node: loop1 and loop0"
-	settled x 'lead to one NIC'
+	settled x 'are both cabled to'
 	expect 1 "br0 of node y: two cables in one bridge, or both NICs on one switch"
 	end_serving
 }

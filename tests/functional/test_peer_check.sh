@@ -56,9 +56,9 @@ all_is_well() {
 
 	well a 10.77.1.2 10.77.3.1
 	expect "first choice: ab 10.77.1.1 -> ba 10.77.1.2, tcp (no RDMA at either end)" \
-		"; both addresses are on one subnet" "not ac: it faces node c (ca)" \
-		"cable ab - ba: ab faces node b" \
-		"cable ac - ca: ac faces node c" \
+		"; both addresses are on one subnet" "not ac: it is cabled to node c (ca)" \
+		"cable ab - ba: ab is cabled to node b" \
+		"cable ac - ca: ac is cabled to node c" \
 		"frames of full size (1500 bytes) pass in both directions" \
 		"of the link's 10 Gbit/s (tcp)" "2 nodes; paths and links:" "0 warn, 0 fail"
 	MEASURE=(--ms 100)
@@ -124,13 +124,13 @@ link_local_mesh() {
 	addr=$(mesh_link_local y yx)
 	well x "$addr%xy" z
 	expect "first choice: xy fe80:" "paths to node y (asked at $addr%xy)" \
-		"cable xy - yx: xy faces node y" \
-		"not xz: it faces node z (zx)" "paths to node z (asked at z)" \
-		"cable xz - zx: xz faces node z" "2 nodes; paths and links:" " 0 fail"
+		"cable xy - yx: xy is cabled to node y" \
+		"not xz: it is cabled to node z (zx)" "paths to node z (asked at z)" \
+		"cable xz - zx: xz is cabled to node z" "2 nodes; paths and links:" " 0 fail"
 	! grep -q 'another path' "$WORK/out" || fail "two paths over one cable: $(cat "$WORK/out")"
 	check x "$addr%xz"
 	expect_status 1
-	expect "$addr%" "cannot be checked over xz" "xz faces node z (zx)"
+	expect "$addr%" "cannot be checked over xz" "xz is cabled to node z (zx)"
 	check x "$addr%nosuch"
 	expect_status 2
 	grep -q 'this node has no such interface' "$WORK/err" || fail "$(cat "$WORK/err")"
@@ -182,7 +182,7 @@ no_server() {
 		"do:   run \`fi_mesh serve\` there"
 	check a 10.77.1.77
 	expect_status 1
-	expect "10.77.1.77 cannot be checked over ab" "seen: ab faces node b (ba)"
+	expect "10.77.1.77 cannot be checked over ab" "seen: ab is cabled to node b (ba)"
 }
 
 wrong_subnet() {
@@ -193,7 +193,7 @@ wrong_subnet() {
 	check a 10.77.0.2
 	expect_status 1
 	expect "no direct path to node b" \
-		"ab faces ba of node b, but 10.77.1.1/24 and 10.99.1.2/24 have no subnet" \
+		"ab is cabled to ba of node b, but 10.77.1.1/24 and 10.99.1.2/24 have no subnet" \
 		"do:   give both ends of this cable addresses of one subnet"
 	end_serving
 	mesh_addresses b ba 10.77.1.2/24,fd77:1::2/64
@@ -208,7 +208,7 @@ crossed_addresses() {
 	mesh_addresses a ac 10.77.1.1/24
 	check a 10.77.1.2
 	expect_status 1
-	expect "10.77.1.2 cannot be checked over ac" "seen: ac faces node c (ca)" "move the cable"
+	expect "10.77.1.2 cannot be checked over ac" "seen: ac is cabled to node c (ca)" "move the cable"
 	ip -n "$(mesh_ns a)" address flush dev ab scope global
 	ip -n "$(mesh_ns a)" address flush dev ac scope global
 	mesh_addresses a ab 10.77.1.1/24,fd77:1::1/64
@@ -271,8 +271,8 @@ firewalls() {
 	fi
 	check a 10.77.1.2
 	expect_status 1
-	expect "10.77.1.2 cannot be checked over ab: no answer" "seen: ab faces node b (ba)" \
-		"let the firewall of node b pass port 18620"
+	expect "10.77.1.2 cannot be checked over ab: no answer" \
+		"seen: ab is cabled to node b (ba)" "let the firewall of node b pass port 18620"
 	on b nft flush ruleset
 	firewall b meta l4proto udp udp dport != 18620 drop
 	check a 10.77.1.2
@@ -312,7 +312,7 @@ routed() {
 		"no subnet in common; the two have the same number on nodes with equally many" \
 		"10.78.1.1 reaches 10.78.2.2" "frames of full size (1500 bytes) pass" \
 		"1 node; paths and links:"
-	! grep -q "faces" "$WORK/out" || fail "a router is no cable: $(cat "$WORK/out")"
+	! grep -q "is cabled" "$WORK/out" || fail "a router is no cable: $(cat "$WORK/out")"
 	NCCL_MESH_ROUTED=off check u 10.78.2.2
 	expect_status 1
 	expect "no direct path to node w" "fi_mesh serve --relay"
@@ -332,7 +332,7 @@ relayed() {
 
 	NCCL_MESH_ROUTED=off check u 10.78.2.2
 	expect_status 1
-	expect "no link or route to node w; cables lead there over 1 node, where nothing relays" \
+	expect "no link or route to node w; cables reach it over 1 node, where nothing relays" \
 		"$cables" "seen: node v: nothing relays there now" "fi_mesh serve --relay"
 	end_serving v
 	serve v -- --relay

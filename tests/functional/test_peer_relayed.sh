@@ -116,7 +116,7 @@ rank_relays() {
 	((STATUS == 1)) || fail "status $STATUS: $(cat "$OUT/out")"
 	# The end that gives up first says it.
 	says "node c cannot be reached over relays: no connection to it comes up (" \
-		"no relay leads to node" "no neighbour runs a process of this job" \
+		"no relay reaches node" "no neighbour runs a process of this job" \
 		"seen: the route: a ab - ba b: tcp, 10 Gb/s; b bc - cb c: tcp, 10 Gb/s"
 	kill "$RANK"
 	note "a rank of a job relays"
@@ -160,7 +160,7 @@ main() {
 	serves c
 	serves b
 	check "$C" "${QUICK[@]}"
-	says "cables lead there over 1 node, where nothing relays now"
+	says "cables reach it over 1 node, where nothing relays now"
 	! grep -q 'over relays' "$OUT/out" || fail "$(cat "$OUT/out")"
 	end_serving b
 	rank_relays

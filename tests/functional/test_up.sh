@@ -71,7 +71,7 @@ faults_named() {
 	mesh_command dry 1 up --dry-run "${NODES[@]}"
 	has dry "a:p1 - b:p0: the ends have different MTUs, 1500 and 1400" \
 		"a and b have 2 cables (a:p0 - b:p1; a:p1 - b:p0)" \
-		"one cable leads to the wrong node" \
+		"one of these cables joins the wrong nodes" \
 		"no cable joins a and c" "no cable joins b and c" \
 		"c:p0 is cabled to none of these nodes: node x (p0) answers there" \
 		"c:p1 is switched off" "on c: ip link set dev p1 up"

@@ -123,8 +123,8 @@ def port_faults(nodes, heard, strangers, wires):
                             "`fi_mesh up` without --dry-run gives it one; is IPv6 switched off "
                             "there? or name the cables: --cables FILE")
             else:
-                yield Fault("silent", "fail", "%s has a link, and no node answers there: the cable "
-                            "goes elsewhere, or a firewall drops ICMPv6" % text,
+                yield Fault("silent", "fail", "%s has a link, and no node answers there: it is cabled "
+                            "to another machine, or a firewall drops ICMPv6" % text,
                             "follow the cable; or name the cables: --cables FILE")
 
 
@@ -227,10 +227,11 @@ def shape_faults(nodes, wires, shape):
         wrong = [pair for pair in missing if set(pair) & {a, b}]
         if extra and wrong:
             yield Fault("miswired", "fail", "%s and %s have %d cables (%s), and %s have none: one "
-                        "cable leads to the wrong node" %
+                        "of these cables joins the wrong nodes" %
                         (a, b, len(found), "; ".join(cable_text(c) for c in found),
                          " and ".join(wrong[0])),
-                        "move one end of it to the other node")
+                        "move one end of one from %s to %s" %
+                        (({a, b} - set(wrong[0])).pop(), (set(wrong[0]) - {a, b}).pop()))
     for a, b in missing:
         yield Fault("missing", "fail", "no cable joins %s and %s" % (a, b),
                     "connect a free port of each")

@@ -66,7 +66,7 @@ TEST(differences)
 {
 	struct mesh_heard *heard = heard_add(0, THEIR_ID, "ba0", "10.1.0.2/24");
 
-	judged(CHECK_PASS, "ab0 leads to ba0 of node b");
+	judged(CHECK_PASS, "ab0 is cabled to ba0 of node b");
 	heard->about.mtu = 1500;
 	judged(CHECK_WARN, "the MTU of ab0 is 9000, that of ba0 on node b 1500");
 	assert_string_equal(result.findings[1].fix, "on node b: ip link set ba0 mtu 9000");
@@ -77,7 +77,7 @@ TEST(differences)
 	heard->about.speed_mbps = 25000;
 	judged(CHECK_WARN, "ab0 has 100 Gb/s, ba0 on node b 25 Gb/s");
 	heard->about.speed_mbps = 0; /* unknown */
-	judged(CHECK_PASS, "ab0 leads to ba0 of node b");
+	judged(CHECK_PASS, "ab0 is cabled to ba0 of node b");
 	heard->about.providers = 1 << MESH_PROVIDER_VERBS_RXM;
 	judged(CHECK_FAIL, "no libfabric provider in common");
 	heard->about.providers |= 1 << MESH_PROVIDER_TCP;
@@ -107,26 +107,26 @@ TEST(cables)
 	judged(CHECK_FAIL, "both ends of this cable are on this node: ab0 and ab1");
 	/* Both NICs of this node, and one of the other. */
 	heard_add(0, THEIR_ID, "ba0", "10.1.0.2/24");
-	judged(CHECK_PASS, "ab0 leads to ba0 of node b");
+	judged(CHECK_PASS, "ab0 is cabled to ba0 of node b");
 	heard_add(1, THEIR_ID, "ba0", "10.1.0.2/24");
-	judged_at(1, CHECK_WARN, "ab1 and ab0 lead to one NIC, ba0 of node b");
+	judged_at(1, CHECK_WARN, "ab1 and ab0 are both cabled to ba0 of node b");
 	asking_ports_set(&asking, 7, 7);
 	judged_at(1, CHECK_WARN, "of the port of node b only ba0 answers");
 	/* As many NICs on each side: two halves of one port. */
 	heard_add(0, THEIR_ID, "ba1", "10.2.0.3/24");
-	judged(CHECK_PASS, "ab0 leads to ba0 of node b; the other half of this cable is ab1");
-	judged_at(1, CHECK_PASS, "ab1 leads to ba1 of node b");
+	judged(CHECK_PASS, "ab0 is cabled to ba0 of node b; the other half of this cable is ab1");
+	judged_at(1, CHECK_PASS, "ab1 is cabled to ba1 of node b");
 	/* Two ports on one switch with those of one other node. */
 	asking_ports_set(&asking, 7, 8);
-	judged(CHECK_PASS, "ab0 leads to ba0 of node b");
+	judged(CHECK_PASS, "ab0 is cabled to ba0 of node b");
 	assert_lacks(result.findings[0].text, "half");
 	/* A switch, where each node has a NIC in each of our subnets. */
 	heard_add(0, 3, "ca0", "10.1.0.4/24");
 	heard_add(1, 3, "ca1", "10.2.0.4/24");
-	judged_at(1, CHECK_PASS, "ab1 leads to ca1 of node b");
+	judged_at(1, CHECK_PASS, "ab1 is cabled to ca1 of node b");
 	/* One with fewer NICs than we have is nothing wrong there. */
 	heard_add(0, 4, "da0", "10.1.0.5/24");
-	judged_at(1, CHECK_PASS, "ab1 leads to ca1 of node b");
+	judged_at(1, CHECK_PASS, "ab1 is cabled to ca1 of node b");
 }
 
 /* Each of two halves hears both of the other port, with a subnet for each pair. */
@@ -139,10 +139,10 @@ TEST(halves)
 		far[2 * i] = heard_add(i, THEIR_ID, "ba0", "10.1.0.2/24");
 		far[2 * i + 1] = heard_add(i, THEIR_ID, "ba1", "10.2.0.2/24");
 	}
-	judged(CHECK_PASS, "ab0 leads to ba0 of node b");
+	judged(CHECK_PASS, "ab0 is cabled to ba0 of node b");
 	/* One half has a subnet of its own. */
 	far[1]->about.addrs[0].addr[1] = far[3]->about.addrs[0].addr[1] = 7;
-	judged(CHECK_PASS, "ab0 leads to ba0 of node b");
+	judged(CHECK_PASS, "ab0 is cabled to ba0 of node b");
 	judged_at(1, CHECK_FAIL, "10.2.0.1/24 and 10.7.0.2/24 have no subnet in common");
 }
 
@@ -188,7 +188,7 @@ TEST(text)
 	show(false);
 	PRINTED_HAS("b          ba0      10.1.0.2/24  100 Gb/s  9000  1 process and fi_mesh serve",
 		    "no answer", "warn     ab1");
-	assert_lacks(printed(), "leads to");
+	assert_lacks(printed(), "is cabled to");
 	/* A service that relays is listed beside the one that answers checks. */
 	heard->about.processes[0].role = MESH_NEIGHBOUR_SERVICE;
 	heard->about.processes[1].control_port = 4711;

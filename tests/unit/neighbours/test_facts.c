@@ -38,16 +38,16 @@ TEST(mtu_and_version)
 
 	first = asking_heard_add(&asking, 0, ASKING_THEIR_ID, "ba0", "10.1.0.2/24");
 	second = asking_heard_add(&asking, 1, ASKING_THEIR_ID, "ba1", "10.2.0.2/24");
-	says("Neighbours: ab0 leads to node b (ba0); ab1 leads to node b (ba1)");
+	says("Neighbours: ab0 is cabled to node b (ba0); ab1 is cabled to node b (ba1)");
 	first->about.mtu = 1500;
 	second->error = -EPROTONOSUPPORT;
-	says("Neighbours: ab0 leads to node b (ba0), whose MTU is 1500, that of ab0 is 9000; ab1 "
-	     "leads to node b, which has another version, nccl-net-mesh 9.9");
+	says("Neighbours: ab0 is cabled to node b (ba0), whose MTU is 1500, that of ab0 is 9000; "
+	     "ab1 is cabled to node b, which has another version, nccl-net-mesh 9.9");
 	second->error = 0;
 	second->about.protocol++;
 	first->about.mtu = 0; /* unknown */
-	says("Neighbours: ab0 leads to node b (ba0); ab1 leads to node b (ba1), which has another "
-	     "version, nccl-net-mesh 9.9");
+	says("Neighbours: ab0 is cabled to node b (ba0); ab1 is cabled to node b (ba1), which has "
+	     "another version, nccl-net-mesh 9.9");
 }
 
 TEST(loop)
@@ -62,16 +62,16 @@ TEST(loop)
 	/* The other end answers. */
 	asking_heard_add(&asking, 0, ASKING_THEIR_ID, "ba0", "10.1.0.2/24");
 	asking_heard_add(&asking, 1, ASKING_THEIR_ID, "ba1", "10.2.0.2/24");
-	says("Neighbours: ab0 leads to node b (ba0); ab1 leads to node b (ba1), a half of the same "
-	     "cable as ab0");
+	says("Neighbours: ab0 is cabled to node b (ba0); ab1 is cabled to node b (ba1), a half of "
+	     "the same cable as ab0");
 }
 
 TEST(bridge)
 {
 	asking_heard_add(&asking, 0, ASKING_THEIR_ID, "br0", "10.1.0.2/24");
 	asking_heard_add(&asking, 1, ASKING_THEIR_ID, "br0", "10.1.0.2/24");
-	says("Neighbours: ab0 leads to node b (br0), and so does ab1: two cables lead to one NIC; "
-	     "ab1 leads to node b (br0)");
+	says("Neighbours: ab0 is cabled to node b (br0), and so is ab1: two cables to one NIC; "
+	     "ab1 is cabled to node b (br0)");
 }
 
 /* More than fit are counted; what does not fit into the text is cut. */
@@ -84,8 +84,8 @@ TEST(switch)
 		snprintf(name, sizeof(name), "ba%d", i);
 		asking_heard_add(&asking, 0, ASKING_THEIR_ID + i, name, "10.1.0.2/24");
 	}
-	says("Neighbours: ab0 leads to node b (ba0); ab0 leads to node b (ba1); ab0 leads to node "
-	     "b (ba2) and 17 more");
+	says("Neighbours: ab0 is cabled to node b (ba0); ab0 is cabled to node b (ba1); ab0 is "
+	     "cabled to node b (ba2) and 17 more");
 	mesh_asking_words(&asking, text, sizeof(text));
 	assert_string_equal(text, "Neighbours: ab0");
 }

@@ -124,10 +124,13 @@ static const struct {
 	 UNOPENED | RELAY,
 	 TIMEOUT,
 	 {"node a cannot connect to node c",
-	  "libfabric cannot open lo, which leads there; no neighbour relays: node b: ",
+	  "libfabric cannot open lo, which reaches that node; no neighbour relays: node b: ",
 	  "!no common subnet"}},
 	/* The same before the deadline, without relays. */
-	{"unopened alone", UNOPENED, NO_PATH, {"libfabric cannot open lo, which leads there."}},
+	{"unopened alone",
+	 UNOPENED,
+	 NO_PATH,
+	 {"libfabric cannot open lo, which reaches that node."}},
 	{"opening",
 	 0,
 	 TIMEOUT,
@@ -141,7 +144,8 @@ static const struct {
 	 RELAY | UNOPENED,
 	 SLOW,
 	 {"still connecting to node c",
-	  "(no link or route leads there; no neighbour relays: node b: ", "); giving up in 55 s"}},
+	  "(no link or route reaches that node; no neighbour relays: node b: ",
+	  "); giving up in 55 s"}},
 };
 
 /* One line, with all that it should say, and nothing about a NIC or a cable that is well. */
