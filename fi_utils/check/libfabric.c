@@ -96,7 +96,7 @@ void check_libfabric(const struct check_context *context, struct check_result *r
 	if (!table->num_taken) {
 		check_say(result, CHECK_FAIL, "no NIC of this node can carry the mesh");
 		check_seen(result, "fi_mesh nics (it has the reason for each)");
-		check_fix(result, "give the mesh NICs addresses and switch them on, or name them "
-				  "in NCCL_MESH_NICS");
+		check_fix(result, "`fi_mesh up`, or set the mesh NICs up and give them addresses; "
+				  "if they have these, name them in NCCL_MESH_NICS");
 	}
 }

@@ -35,6 +35,16 @@ static const struct {
 	{"NCCL_MESH_ASYNC_CONNECT", NULL, "connect never waits"},
 };
 
+static void setting_fix(const struct nccl_setting *setting, const char *name,
+			struct check_result *result)
+{
+	check_seen(result, "%s: %s=%.300s", setting->origin, name, setting->value);
+	if (setting->line)
+		check_fix(result, "remove the line %s= from %s", name, setting->origin);
+	else
+		check_fix(result, "unset %s", name);
+}
+
 /* Reports each that the environment or a configuration file still has. */
 static void check_old_settings(const struct check_context *context, bool is_rccl,
 			       struct check_result *result)
@@ -51,11 +61,7 @@ static void check_old_settings(const struct check_context *context, bool is_rccl
 			  "%s is a setting of nccl-mesh-plugin, ignored here: %s%s", name,
 			  old_settings[i].instead ? "the setting is now " : "",
 			  old_settings[i].instead ? old_settings[i].instead : old_settings[i].why);
-		check_seen(result, "%s: %s=%.300s", setting.origin, name, setting.value);
-		if (setting.line)
-			check_fix(result, "remove the line %s= from %s", name, setting.origin);
-		else
-			check_fix(result, "unset %s", name);
+		setting_fix(&setting, name, result);
 	}
 }
 
@@ -67,34 +73,36 @@ static void check_old_settings(const struct check_context *context, bool is_rccl
 /* Older ones hang on arm64: a weak compare-exchange loses slots of the proxy (NVIDIA/nccl 2213). */
 #define ARM64_FROM 22903
 
-/*
- * How NCCL finds our own file. @nccl: NULL where it is not known. Where no path is taken, the
- * name finds it: the files for NCCL and for RCCL are in the same folder.
- */
-static void export_fix(const struct nccl_library *nccl, struct check_result *result)
+static const char *own_folder(char *folder)
 {
-	char folder[PATH_MAX];
-
 	if (!own_plugin_folder(false, folder))
 		strcpy(folder, "/path/to");
-	if (!nccl || nccl_takes_paths(nccl))
-		check_fix(result, "export NCCL_NET_PLUGIN=%s/" OWN_PLUGIN_FILE, folder);
-	else
+	return folder;
+}
+
+/*
+ * How NCCL finds our own file. @nccl, @setting: NULL where it is not known, or not set. Where no path
+ * is taken, the name finds it: the files for NCCL and for RCCL are in the same folder.
+ */
+static void plugin_fix(const struct nccl_library *nccl, const struct nccl_setting *setting,
+		       bool is_rccl, struct check_result *result)
+{
+	const char *rccl = is_rccl ? " --rccl" : "";
+	char folder[PATH_MAX];
+
+	if (nccl && !nccl_takes_paths(nccl))
 		check_fix(result, "export NCCL_NET_PLUGIN=mesh LD_LIBRARY_PATH=%s:$LD_LIBRARY_PATH",
-			  folder);
+			  own_folder(folder));
+	else if (!setting || (setting->line && own_plugin_is_named(setting->value)))
+		check_fix(result, "fi_mesh enable%s", rccl);
+	else if (setting->line)
+		check_fix(result, "fi_mesh enable%s, after removing line %d from %s", rccl,
+			  setting->line, setting->origin);
+	else
+		check_fix(result, "unset NCCL_NET_PLUGIN; fi_mesh enable%s", rccl);
 }
 
 /* ---- environment ------------------------------------------------------------------------ */
-
-static void setting_fix(const struct nccl_setting *setting, const char *name,
-			struct check_result *result)
-{
-	check_seen(result, "%s: %s=%.300s", setting->origin, name, setting->value);
-	if (setting->line)
-		check_fix(result, "remove the line %s= from %s", name, setting->origin);
-	else
-		check_fix(result, "unset %s", name);
-}
 
 static void net_judge(const struct check_context *context, bool is_rccl,
 		      struct check_result *result)
@@ -134,8 +142,8 @@ static void plugin_setting_judge(const struct check_context *context, bool is_rc
 	} else {
 		return;
 	}
-	setting_fix(&setting, "NCCL_NET_PLUGIN", result);
-	export_fix(NULL, result);
+	check_seen(result, "%s: NCCL_NET_PLUGIN=%.300s", setting.origin, setting.value);
+	plugin_fix(NULL, &setting, is_rccl, result);
 }
 
 void check_environment(const struct check_context *context, struct check_result *result)
@@ -198,12 +206,15 @@ static int name_probe(const char *name, const struct nccl_library *nccl, bool on
 static void other_plugin_say(const struct plugin_probe *probe, int version, const char *name,
 			     const struct nccl_library *nccl, struct check_result *result)
 {
+	char folder[PATH_MAX];
+
 	check_say(result, CHECK_FAIL,
 		  "NCCL loads another plugin before this one: %s, which is called \"%s\"",
 		  probe->path, probe->names[version]);
 	check_seen(result, "dlopen(\"%s\"), as NCCL does; LD_LIBRARY_PATH=%.300s", name,
 		   getenv("LD_LIBRARY_PATH") ? getenv("LD_LIBRARY_PATH") : "");
-	export_fix(nccl, result);
+	if (own_plugin_is_named(name) && nccl_takes_paths(nccl))
+		check_fix(result, "export NCCL_NET_PLUGIN=%s/" OWN_PLUGIN_FILE, own_folder(folder));
 }
 
 /* With v12 in the plugin and v11 in NCCL it is v11 that counts. True: NCCL's search ends here. */
@@ -248,7 +259,6 @@ static void nothing_loaded_say(const char *list, const char *error, bool only_wi
 			   nccl_library_name(nccl), nccl->version, error);
 	else
 		check_seen(result, "it looks for %.300s: %s", list, error);
-	export_fix(nccl, result);
 }
 
 /* Goes through the list as NCCL does. */
@@ -300,7 +310,10 @@ static void forgetting_judge(const struct check_context *context, const struct n
 		  "next one falls back to NCCL's own networks",
 		  nccl->version);
 	check_seen(result, "%s", nccl->path);
-	check_fix(result, "export NCCL_NET_PLUGIN_REF_COUNT=1");
+	if (nccl_setting_find(&context->files, false, "NCCL_NET_PLUGIN_REF_COUNT", &setting))
+		check_fix(result, "export NCCL_NET_PLUGIN_REF_COUNT=1");
+	else
+		check_fix(result, "fi_mesh enable");
 }
 
 static void arm64_judge(const struct check_context *context, const struct nccl_library *nccl,
@@ -320,6 +333,7 @@ static void arm64_judge(const struct check_context *context, const struct nccl_l
 
 void check_plugin(const struct check_context *context, struct check_result *result)
 {
+	const struct check_finding *last;
 	struct nccl_setting setting;
 	struct nccl_library nccl;
 	bool is_set;
@@ -344,6 +358,9 @@ void check_plugin(const struct check_context *context, struct check_result *resu
 	if (!*setting.value || !strcasecmp(setting.value, "none"))
 		return; /* the check of the environment says it */
 	list_judge(setting.value, &nccl, is_set && !nccl_takes_paths(&nccl), result);
+	last = result->findings + result->num_findings - 1;
+	if (!result->incomplete && last->verdict == CHECK_FAIL && !last->fix)
+		plugin_fix(&nccl, is_set ? &setting : NULL, nccl.is_rccl, result);
 	forgetting_judge(context, &nccl, result);
 	arm64_judge(context, &nccl, result);
 }

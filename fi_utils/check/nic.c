@@ -88,7 +88,7 @@ static void nic_carrier(const struct check_context *context, const struct mesh_n
 			  nic->netdev);
 		check_seen(result, "ip address show %s: none%s", nic->netdev,
 			   nic->num_unready ? " that can be bound (tentative or duplicate)" : "");
-		check_fix(result, "ip address add ADDRESS/PREFIX dev %s (`fi_mesh plan` gives one)",
+		check_fix(result, "`fi_mesh up`, or by hand: ip address add ADDRESS/PREFIX dev %s",
 			  nic->netdev);
 	}
 }
@@ -237,10 +237,10 @@ static void nic_mtu(const struct mesh_nic *nic, struct check_result *result)
 	else
 		return;
 	check_seen(result, "ip link show %s: mtu %d", nic->netdev, nic->mtu);
-	check_fix(result,
-		  "ip link set %s mtu %d (at both ends of the cable, and in the network "
-		  "configuration, so that it stays)",
-		  nic->netdev, JUMBO_MTU);
+	check_fix(
+		result,
+		"`fi_mesh up`, or until the next boot, at both ends by hand: ip link set %s mtu %d",
+		nic->netdev, JUMBO_MTU);
 }
 
 /* IPoIB's MTU is separate: it does not limit the RDMA transfers on the same port. */
@@ -266,7 +266,8 @@ static void mtus_differ(const struct mesh_nic_table *table, struct check_result 
 		  "must agree",
 		  low->netdev, low->mtu, high->netdev, high->mtu);
 	check_seen(result, "ip link show");
-	check_fix(result, "ip link set %s mtu %d", low->netdev, high->mtu);
+	check_fix(result, "`fi_mesh up`, or by hand: ip link set %s mtu %d", low->netdev,
+		  high->mtu);
 }
 
 void check_mtu(const struct check_context *context, struct check_result *result)
@@ -293,7 +294,7 @@ static void reduced_fix(const struct mesh_nic *nic, struct check_result *result)
 
 	if (link->slot_width && link->slot_width <= link->width && link->width < link->max_width)
 		check_fix(result,
-			  "the slot has %d lanes: move the card to one with %d, or live with it "
+			  "the slot has %d lanes: move the card to one with %d, or accept this "
 			  "(lspci -vv -s %s shows LnkSta and LnkCap)",
 			  link->slot_width, link->max_width, base_name(nic->pci_path));
 	else

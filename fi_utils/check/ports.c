@@ -133,7 +133,7 @@ static void port_judge(const struct check_context *context, const struct port *p
 			  "find the neighbour",
 			  port->number, port->device);
 		check_seen(result, "ip link show type ipoib");
-		check_fix(result, "modprobe ib_ipoib, then give ib0 an address");
+		check_fix(result, "modprobe ib_ipoib, then `fi_mesh up`, or give ib0 an address");
 	}
 	if (port->infiniband && strstr(port->rate, "(1X")) {
 		check_say(result, CHECK_WARN, "port %d of %s runs on one lane of four: %s",

@@ -181,8 +181,10 @@ static void addrs_judge(const struct mesh_nic *nic, const struct mesh_addr *addr
 			  "%s and %s both have the address %s: either may answer", nic->netdev,
 			  other->netdev, a);
 		check_seen(result, "ip address show");
-		check_fix(result, "ip address del %s dev %s, and give it a different one", b,
-			  other->netdev);
+		check_fix(
+			result,
+			"`fi_mesh up`, or by hand: ip address del %s dev %s, and give it another one",
+			b, other->netdev);
 	} else if (relation == MESH_SUBNET_OVERLAPS) {
 		check_say(
 			result, CHECK_WARN,
@@ -190,7 +192,7 @@ static void addrs_judge(const struct mesh_nic *nic, const struct mesh_addr *addr
 			"addresses in both to the smaller one",
 			nic->netdev, a, other->netdev, b);
 		check_seen(result, "ip route show");
-		check_fix(result, "give each cable a subnet of its own (`fi_mesh plan`)");
+		check_fix(result, "`fi_mesh up`, or give each cable a subnet of its own");
 	}
 }
 
@@ -217,7 +219,7 @@ static void link_local_only(const struct check_context *context, const struct me
 		  "plugin has to try each one, which takes seconds",
 		  nic->netdev, mesh_addr_text(&nic->source, text));
 	check_seen(result, "ip address show %s", nic->netdev);
-	check_fix(result, "ip address add ADDRESS/PREFIX dev %s (`fi_mesh plan` gives one)",
+	check_fix(result, "`fi_mesh up`, or by hand: ip address add ADDRESS/PREFIX dev %s",
 		  nic->netdev);
 }
 

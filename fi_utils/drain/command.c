@@ -29,8 +29,8 @@ static const char drain_usage[] =
 	"usage: fi_mesh drain [--timeout SECONDS] [--stats-dir DIR] NIC\n"
 	"\n"
 	"Takes a NIC of this node out of use, so that its cable can be pulled without a\n"
-	"loss: connections leave it that have another path. Waits until nothing is in\n"
-	"flight there. It stays out of use, also for processes that start later, until\n"
+	"loss: connections with another path leave it. Waits until nothing is in flight\n"
+	"there. It stays out of use, also for processes that start later, until\n"
 	"`fi_mesh undrain NIC` or the next boot. Run as root it reaches the processes of\n"
 	"all users that have one here.\n"
 	"\n";

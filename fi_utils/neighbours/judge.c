@@ -52,10 +52,12 @@ static void mtu_judge(const struct judged *judged)
 	check_say(judged->result, CHECK_WARN, "the MTU of %s is %u, that of %s on node %s %u",
 		  ours->netdev, ours->mtu, theirs->netdev, theirs->node, theirs->mtu);
 	if (here)
-		check_fix(judged->result, "ip link set %s mtu %u", ours->netdev, theirs->mtu);
+		check_fix(judged->result, "`fi_mesh up`, or by hand: ip link set %s mtu %u",
+			  ours->netdev, theirs->mtu);
 	else
-		check_fix(judged->result, "on node %s: ip link set %s mtu %u", theirs->node,
-			  theirs->netdev, ours->mtu);
+		check_fix(judged->result,
+			  "`fi_mesh up`, or by hand on node %s: ip link set %s mtu %u",
+			  theirs->node, theirs->netdev, ours->mtu);
 }
 
 static void speed_judge(const struct judged *judged)
@@ -86,8 +88,7 @@ static void address_judge(const struct mesh_neighbour *ours, const struct mesh_n
 		return;
 	check_say(result, CHECK_FAIL, "%s and %s of node %s have the same address, %s",
 		  ours->netdev, theirs->netdev, theirs->node, mesh_addr_text_prefix(&local, text));
-	check_fix(result, "give one of them another address of this subnet; `fi_mesh plan` writes "
-			  "addresses for all nodes");
+	check_fix(result, "`fi_mesh up`, or give one of them another address of this subnet");
 }
 
 static void subnet_judge(const struct judged *judged)
@@ -107,8 +108,8 @@ static void subnet_judge(const struct judged *judged)
 		  ours->netdev, theirs->netdev, theirs->node, mesh_addr_text_prefix(&local, here),
 		  mesh_addr_text_prefix(&remote, there));
 	check_fix(judged->result,
-		  "give both NICs addresses of one subnet; if the addresses are right, the cable "
-		  "is in the wrong port");
+		  "`fi_mesh up`, or give both NICs addresses of one subnet; if the addresses are "
+		  "right, the cable is in the wrong port");
 }
 
 static void provider_judge(const struct judged *judged)
@@ -150,8 +151,7 @@ static void silence_judge(const struct mesh_asked *asked, const char *netdev,
 			  "%s cannot ask: it has neither an IPv6 link-local nor an IPv4 address",
 			  netdev);
 		check_fix(result,
-			  "give it an address, or allow IPv6 (sysctl "
-			  "net.ipv6.conf.%s.disable_ipv6=0)",
+			  "`fi_mesh up`, or by hand: sysctl net.ipv6.conf.%s.disable_ipv6=0",
 			  netdev);
 	} else if (asked->error) {
 		check_say(result, CHECK_FAIL, "%s cannot ask: %s", netdev, strerror(-asked->error));
@@ -197,8 +197,8 @@ static void left_over_judge(const struct mesh_asking *asking, const struct mesh_
 			  "%s has no NIC at its other end: of the port of node %s only %s answers",
 			  asking->links[index].about.netdev, about->node, about->netdev);
 		check_fix(result,
-			  "on node %s: bring the other NIC of that port up, with an address in the "
-			  "subnet of %s",
+			  "`fi_mesh up`, or by hand on node %s: set the other NIC of that port up, "
+			  "with an address in the subnet of %s",
 			  about->node, asking->links[index].about.netdev);
 		return;
 	}
@@ -211,7 +211,7 @@ static void left_over_judge(const struct mesh_asking *asking, const struct mesh_
 	check_fix(
 		result,
 		"on node %s: take the ports out of the bridge, so that each cable has a NIC and a "
-		"subnet of its own; bring up the other NIC of a port that has two",
+		"subnet of its own; set the other NIC of a port that has two up",
 		about->node);
 }
 

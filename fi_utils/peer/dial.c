@@ -235,7 +235,7 @@ static void cable_explain(const struct peer_checker *checker, const struct mesh_
 	check_seen(result, "%s is cabled to node %s (%s)", nic->netdev, far->about.node,
 		   far->about.netdev);
 	check_fix(result,
-		  "if %s is not node %s's, move the cable or change the address; if it is, let the "
+		  "if %s is not node %s's, `fi_mesh up` or move the cable; if it is, let the "
 		  "firewall of node %s pass port %u",
 		  addr, far->about.node, far->about.node, checker->options->port);
 }
@@ -266,5 +266,5 @@ void peer_explain(const struct peer_checker *checker, const struct mesh_addr *ad
 	check_fix(
 		result,
 		"name an address that this node reaches, for example one of the management network "
-		"with `fi_mesh serve --listen` there; `fi_mesh plan` gives addresses that fit");
+		"with `fi_mesh serve --listen` there; `fi_mesh up` gives addresses that fit");
 }

@@ -162,10 +162,11 @@ static void hole_say(const struct probing *probing, uint32_t mtu, long passed,
 	check_seen(result, "MTU of %s here: %u, of %s on node %s: %u", here, our_mtu, there,
 		   link->peer->name, their_mtu);
 	if (our_mtu < their_mtu)
-		check_fix(result, "ip link set %s mtu %u", here, their_mtu);
+		check_fix(result, "`fi_mesh up`, or by hand: ip link set %s mtu %u", here,
+			  their_mtu);
 	else if (their_mtu < our_mtu)
-		check_fix(result, "on node %s: ip link set %s mtu %u", link->peer->name, there,
-			  our_mtu);
+		check_fix(result, "`fi_mesh up`, or by hand on node %s: ip link set %s mtu %u",
+			  link->peer->name, there, our_mtu);
 	else
 		check_fix(result,
 			  "a switch, bridge or tunnel between the two has a smaller MTU: raise it "
@@ -253,8 +254,9 @@ static void wire_check(const struct peer_link *link, const char *other, struct c
 			  netdev, other, netdev);
 		check_seen(result, "%s of node %s hears both; arp_ignore of %s is 0",
 			   link->theirs->netdev, link->peer->name, netdev);
-		check_fix(result, "sysctl -w net.ipv4.conf.all.arp_ignore=1 "
-				  "net.ipv4.conf.all.arp_announce=2");
+		check_fix(result,
+			  "`fi_mesh up`, or by hand: sysctl -w net.ipv4.conf.all.arp_ignore=1 "
+			  "net.ipv4.conf.all.arp_announce=2");
 	}
 	mesh_sysfs_close(&files);
 }
@@ -270,7 +272,10 @@ static void wrong_cable_say(const struct peer_link *link, const struct mesh_hear
 		"(%s)",
 		link->nic->netdev, far->about.netdev, far->about.node, link->theirs->netdev,
 		link->peer->name, mesh_addr_text(&link->remote, remote));
-	check_fix(result, "move the cable to the other port, or exchange the addresses");
+	check_fix(
+		result,
+		"`fi_mesh up`, which takes the cables as they are; or move the cable to the other "
+		"port");
 }
 
 static void cable_check(struct peer_link *link, struct check_result *result)
@@ -341,8 +346,9 @@ static int link_open(struct peer_link *link, struct check_result *result)
 	check_say(result, CHECK_FAIL,
 		  "%s is answered by node %s, not by node %s, which has that address, too",
 		  mesh_addr_text(&link->remote, remote), hello.node, link->peer->name);
-	check_fix(result, "two nodes have one address, or `fi_mesh serve` was started again: give "
-			  "each its own; `fi_mesh plan` does");
+	check_fix(result,
+		  "two nodes have one address: `fi_mesh up` gives each its own; or `fi_mesh "
+		  "serve` was restarted there: run this again");
 	peer_stream_close(&link->stream);
 	return -EADDRINUSE;
 }

@@ -169,8 +169,8 @@ static void unused_cable_say(const struct peer_checker *checker, const struct pe
 			  nic->netdev, theirs->netdev, peer->name, local, remote);
 		check_fix(
 			result,
-			"give both ends of this cable addresses of one subnet that no other cable "
-			"has; `fi_mesh plan` makes them");
+			"`fi_mesh up`, or give both ends of this cable addresses of one subnet that "
+			"no other cable has");
 		return;
 	}
 	check_say(result, CHECK_FAIL, "%s and %s of node %s use different providers: %s and %s",
@@ -199,10 +199,11 @@ static void nic_say(const struct peer_checker *checker, const struct peer *peer,
 		check_say(result, CHECK_WARN,
 			  "%s has no NIC at its other end: node %s has only %s there", nic->netdev,
 			  peer->name, far->about.netdev);
-		check_fix(result,
-			  "on node %s: bring the other NIC of that port up, with an address in the "
-			  "subnet of %s; or take its ports out of one bridge",
-			  peer->name, nic->netdev);
+		check_fix(
+			result,
+			"`fi_mesh up`, or by hand on node %s: set the other NIC of that port up, "
+			"with an address in the subnet of %s, or take its ports out of one bridge",
+			peer->name, nic->netdev);
 	} else if (far)
 		check_say(result, CHECK_PASS, "not %s: it is cabled to node %s (%s)", nic->netdev,
 			  far->about.node, far->about.netdev);

@@ -31,7 +31,7 @@ static const char usage_text[] =
 	"answers while a job or `fi_mesh serve` runs on it.\n"
 	"\n"
 	"  FILE  a plan (fi_mesh plan --json), or reports of nodes (fi_mesh nics --json,\n"
-	"        and behind it fi_mesh watch --json --count 1 for the rates): files named\n"
+	"        followed by fi_mesh watch --json --count 1 for the rates): files named\n"
 	"        NODE.json, or a folder of them; - is standard input\n"
 	"\n";
 

@@ -41,9 +41,9 @@ const struct mesh_setting mesh_settings[] = {
 	     "same on all nodes."),
 	TEXT("NCCL_MESH_ROUTED", MESH_SETTING_TEXT, routed,
 	     "Paths between two nodes without a common subnet. 'auto', the default: those on which "
-	     "the kernels' routes lead from a mesh NIC of one node to one of the other, and back "
-	     "by the same two NICs; 'management': also any over the management network, if no "
-	     "others exist; 'off': none.",
+	     "the kernels' routes go from a mesh NIC of one node to one of the other, and back over "
+	     "the same two NICs; 'management': also any over the management network, if no others "
+	     "exist; 'off': none.",
 	     .choices = "auto|management|off"),
 	TEXT("NCCL_MESH_RAILS", MESH_SETTING_LIST, rails,
 	     "Which NICs belong together on a routed fabric: a comma list of rails, each of them "
@@ -62,7 +62,7 @@ const struct mesh_setting mesh_settings[] = {
 	TEXT("NCCL_MESH_SITE", MESH_SETTING_TEXT, site,
 	     "The data centre of this node, of which 15 characters count. Routes over relays of "
 	     "the same site come first, paths to another site have as many TCP connections as the "
-	     "line needs, and 'fi_mesh neighbours' shows it on the other nodes. Default: none."),
+	     "line needs, and `fi_mesh neighbours` shows it on the other nodes. Default: none."),
 	NUMBER("NCCL_MESH_CONNECT_TIMEOUT", MESH_SETTING_SECONDS, connect_timeout_s, "60", 1, 86400,
 	       "Seconds after which a connection attempt fails. A peer process that is alive "
 	       "answers at once, even while its NCCL is busy elsewhere."),
@@ -72,36 +72,35 @@ const struct mesh_setting mesh_settings[] = {
 	NUMBER("NCCL_MESH_DEAD_PEER_TIMEOUT", MESH_SETTING_SECONDS, dead_peer_timeout_s, "10", 2,
 	       3600,
 	       "Seconds without an answer from a peer's kernel after which the peer counts as "
-	       "lost; a path whose connection goes on without it after 3 s at most. The exit of a "
-	       "peer process is detected at once."),
+	       "lost. A path counts as lost after 3 s at most if its connection has another one. "
+	       "The exit of a peer process is detected at once."),
 	NUMBER("NCCL_MESH_RECOVERY_TIMEOUT", MESH_SETTING_SECONDS, recovery_timeout_s, "30", 1,
 	       86400,
 	       "How long a connection whose paths are all lost waits for one of them to come back, "
 	       "counted from the peer's last answer. Then it fails."),
 	NUMBER("NCCL_MESH_NEIGHBOURS", MESH_SETTING_SWITCH, neighbours, "on", 0, 1,
-	       "With 'on', a process asks on each mesh NIC which node is at the other end, and "
-	       "answers such questions, when it starts and when a link changes (UDP port 18621). "
-	       "With 'off', it sends and answers none."),
+	       "With 'on', a process asks on each mesh NIC which node is at the other end, when it "
+	       "starts and when a link changes, and answers such questions (UDP port 18621). With "
+	       "'off', it sends and answers none."),
 	TEXT("NCCL_MESH_RELAY", MESH_SETTING_TEXT, relay,
 	     "Between two nodes without a common cable, the nodes in the middle relay. 'job', the "
 	     "default: a process relays for processes of its own job (the same Slurm step, PMIx "
 	     "namespace, torchrun run, or MASTER_ADDR and MASTER_PORT); 'any': for all; 'off': for "
-	     "none, and it uses no relay. On nodes without a rank 'fi_mesh serve --relay' relays.",
+	     "none, and it uses no relay. On nodes without a rank `fi_mesh serve --relay` relays.",
 	     .choices = "job|any|off"),
 	NUMBER("NCCL_MESH_RELAY_MEMORY", MESH_SETTING_BYTES, relay_memory_bytes, "256M", 1 << 20,
 	       1ull << 40,
 	       "Memory in which a process holds what it relays. Each connection through it takes up "
-	       "to 4 MiB, and the less the more of them there are, down to 32 KiB: the "
-	       "default is enough for 2,048. Without that none is opened. On RDMA NICs it counts "
-	       "as locked memory."),
+	       "to 4 MiB. If there are many, each takes less, down to 32 KiB: the default is enough "
+	       "for 2,048, and further ones are refused. On RDMA NICs it counts as locked memory."),
 	TEXT("NCCL_MESH_STATS_DIR", MESH_SETTING_PATH, stats_dir,
 	     "Folder of the counters that `fi_mesh watch` reads, one small file for each process: "
 	     "an absolute path, or 'none' for no counters. Default: /dev/shm/nccl-net-mesh-UID."),
 	TEXT("NCCL_MESH_TUNER", MESH_SETTING_TEXT, tuner,
-	     "Which algorithms NCCL may use, if it is 2.21 or later. 'auto', the default: if "
-	     "NCCL_MESH_PLAN lists a mesh in which each node has a cable to the next one, but not "
-	     "each two nodes have one, no trees; 'ring': only rings; 'off': as NCCL chooses. Must "
-	     "be the same on all nodes.",
+	     "Which algorithms NCCL may use, if it is 2.21 or later. 'auto', the default: no trees "
+	     "if NCCL_MESH_PLAN lists a mesh in which each node is cabled to the next one, but "
+	     "some pairs share no cable; 'ring': only rings; 'off': as NCCL chooses. Must be the "
+	     "same on all nodes.",
 	     .choices = "auto|ring|off"),
 	TEXT("NCCL_MESH_PLAN", MESH_SETTING_PATH, plan,
 	     "File with the cables of the mesh, a line 'NODE[:PORT] NODE[:PORT]' for each as for "

@@ -283,8 +283,8 @@ static void mtu_note(struct mesh_peer *peer, const struct mesh_frame_hello *hell
 		mesh_log(peer->domain->provider == MESH_PROVIDER_VERBS_RXM ? MESH_LOG_WARN
 									   : MESH_LOG_INFO,
 			 __FILE__, __LINE__,
-			 "the MTU of %s is %d bytes, and %d at %s: make them equal (ip link set "
-			 "dev %s mtu %d)%s",
+			 "the MTU of %s is %d bytes, and %d at %s: make them equal (`fi_mesh up`, "
+			 "or ip link set dev %s mtu %d)%s",
 			 peer->domain->nic->netdev, here, there, mesh_peer_text(peer, text),
 			 peer->domain->nic->netdev, there, more);
 }

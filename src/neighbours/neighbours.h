@@ -123,9 +123,8 @@ void mesh_neighbours_doubt(struct mesh_neighbours *neighbours, uint64_t a, uint6
 			   uint64_t for_ms);
 
 /**
- * Writes what our NICs are cabled to, and what is wrong there, into @text of @size bytes:
- * "Neighbours: ab is cabled to node c (ca); ac has no answer". "" if there are no NICs. Returns
- * @text.
+ * Writes what our NICs are cabled to, and what is wrong, into @text: "Neighbours: ab is cabled to
+ * node c (ca); ac has no answer". "" if there are no NICs. Returns @text.
  */
 const char *mesh_asking_words(const struct mesh_asking *asking, char *text, size_t size);
 

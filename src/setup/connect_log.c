@@ -182,7 +182,7 @@ static void no_path_log(const struct mesh_connect *connect, const char *node, co
 		mesh_warn(
 			"node %s cannot connect to node %s: no common subnet, and no route between "
 			"their mesh NICs%s. Here: %s; there: %s. Is there a cable between the two, "
-			"with addresses of one subnet at both ends?%s",
+			"with addresses of one subnet at both ends (`fi_mesh up` sets them)?%s",
 			process->name, node, relays, local, remote,
 			advice_text(connect, advice, sizeof(advice)));
 }
@@ -299,12 +299,13 @@ static const char *shared_subnet_text(const char *name, const struct mesh_endpoi
 			continue;
 		for (k = 0; k < i; k++)
 			if (mesh_addr_same_subnet(&endpoints[i].addr, &endpoints[k].addr))
-				snprintf(text, size,
-					 "%s and %s of node %s share one subnet, so packets for "
-					 "one cable leave over another: give each cable a subnet "
-					 "of its own ('fi_mesh check' says more)",
-					 mesh_addr_text_prefix(&endpoints[k].addr, one),
-					 mesh_addr_text_prefix(&endpoints[i].addr, other), name);
+				snprintf(
+					text, size,
+					"%s and %s of node %s share one subnet, so packets for "
+					"one cable leave over another: give each cable a subnet "
+					"of its own (`fi_mesh up` does; `fi_mesh check` says more)",
+					mesh_addr_text_prefix(&endpoints[k].addr, one),
+					mesh_addr_text_prefix(&endpoints[i].addr, other), name);
 	}
 	return text;
 }
@@ -375,7 +376,7 @@ void mesh_connect_log_relays(const struct mesh_connect *connect, uint64_t now_ms
 			  node, age_ms);
 	else if (mesh_log_limit_pass(&process->limits.dead_links, 1, now_ms, more))
 		mesh_warn("the links to node %s have let nothing through for %llu ms (%s): going "
-			  "over relays. 'fi_mesh check --peer' on both nodes says more%s",
+			  "over relays. `fi_mesh check --peer` on both nodes says more%s",
 			  node, age_ms,
 			  dial->peer->reason[0] ? dial->peer->reason : "TCP has no answer", more);
 }

@@ -388,8 +388,8 @@ static void changes_log(const struct mesh_process *process, const struct mesh_dr
 	for (i = 0; i < now->num; i++) {
 		if (!mesh_drain_marks_have(before, now->netdevs[i]) &&
 		    has_domain(process, now->netdevs[i]))
-			mesh_warn("%s is being drained: connections leave it that have another "
-				  "path. `fi_mesh undrain %s` uses it again",
+			mesh_warn("%s is being drained: connections with another path leave it. "
+				  "`fi_mesh undrain %s` uses it again",
 				  now->netdevs[i], now->netdevs[i]);
 	}
 	for (i = 0; i < before->num; i++) {

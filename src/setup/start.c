@@ -436,8 +436,7 @@ static void relay_await(struct mesh_process *process)
 			nanosleep(&pause, NULL);
 	} while (used && mesh_clock_ms() < until_ms);
 	if (used)
-		mesh_info("relay: connections of other nodes still lead through this process, "
-			  "which ends now");
+		mesh_info("relay: this process ends while it relays connections of other nodes");
 }
 
 /* What an endpoint ends while it is closed belongs to peers and circuits, which are freed next. */

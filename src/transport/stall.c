@@ -163,7 +163,7 @@ static void route_wait_look(struct mesh_comm *comm, uint64_t now_ms)
 	passes = mesh_log_limit_pass(&process->limits.routeless, ROUTE_LINES, now_ms, more);
 	if (has_relays(comm))
 		snprintf(why, sizeof(why),
-			 "no route has led there for %llu s (NCCL_MESH_RECOVERY_TIMEOUT), since "
+			 "no route has reached it for %llu s (NCCL_MESH_RECOVERY_TIMEOUT), since "
 			 "%.300s: are the cables in, and do the relays run?%s",
 			 limit_s, comm->loss ? comm->loss : "its circuit broke", more);
 	else

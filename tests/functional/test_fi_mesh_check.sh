@@ -52,7 +52,7 @@ fixes() {
 	while read -r fix; do
 		note "  do: $fix"
 		on "$1" bash -c "$fix" >/dev/null || fail "the command does not work: $fix"
-	done < <(sed -n 's/^ *do: *//p' <<<"$SAID" | grep -v '^make the source route')
+	done < <(sed -nE '/^ *do: /s/.*(do: *|by hand: )//p' <<<"$SAID" | grep -v '^make the source route')
 }
 
 # --- one NIC ---------------------------------------------------------------------------------
@@ -383,6 +383,7 @@ test_plugin() {
 	silent a plugin
 	EXTRA=()
 	says a plugin fail 'NCCL finds no plugin and silently'
+	grep -q 'do:   fi_mesh enable$' <<<"$SAID" || fail "$SAID"
 	EXTRA=("NCCL_NET_PLUGIN=nothing,mesh" "LD_LIBRARY_PATH=$plain")
 	silent a plugin
 	echo 'no library' >"$plain/libnccl-net-bad.so"

@@ -97,13 +97,13 @@ peer_and_half() {
 
 	typed 1 a check --ms 50 --quiet --peer b
 	has "ab0 and ab1 are on one link, and ab0 answers for both addresses"
-	fix=$(sed -n 's/^ *do: *\(sysctl.*arp_ignore.*\)/\1/p' "$OUT/out" | head -1)
+	fix=$(sed -n 's/^ *do: .*by hand: \(sysctl.*arp_ignore.*\)/\1/p' "$OUT/out" | head -1)
 	on a bash -c "$fix" >/dev/null || fail "the command does not work: $fix"
 	arp_apart b c
 	on a "$MESH_BUILD/fi_mesh" check --ms 50 --peer b >"$OUT/out" 2>&1
 	has "cable ab0 - ba0: ab0 is cabled to node b; the other half of this cable is ab1" \
 		"not ac1: it is cabled to node c (ca1)"
-	lacks "wire|switch|faces node a"
+	lacks "wire|switch|is cabled to node a"
 	ip -n "$(mesh_ns b)" link set ba1 down
 	wait_for "typed 1 a neighbours; grep -q 'of which only one is up there' $OUT/out" 30 ||
 		fail "$(cat "$OUT/out")"

@@ -78,7 +78,7 @@ differences() {
 	ip -n "$(mesh_ns b)" link set ba mtu 1400
 	settled a 'ba.* 1400 '
 	expect 1 "the MTU of ab is 1500, that of ba on node b 1400" \
-		"do: on node b: ip link set ba mtu 1500"
+		"by hand on node b: ip link set ba mtu 1500"
 	ip -n "$(mesh_ns b)" link set ba mtu 1500
 	mesh_carrier a ab down
 	settled a '^ab +no carrier'
@@ -142,7 +142,7 @@ plugin_names() {
 	ended near
 	touch "$FAULTS/far-done"
 	ended far
-	said near WARN "at both ends\\?.* Neighbours: both ends of one cable .*: loop0 and loop1"
+	said near WARN "at both ends .* Neighbours: both ends of one cable .*: loop0 and loop1"
 	said near WARN "xy0 is cabled to node y \\(br0\\), and so is xy1: two cables to one NIC"
 	said near WARN "xm is cabled to node y \\(ym\\), whose MTU is 1400, that of xm is 1500"
 	said near WARN "xs has no answer"

@@ -194,7 +194,7 @@ wrong_subnet() {
 	expect_status 1
 	expect "no direct path to node b" \
 		"ab is cabled to ba of node b, but 10.77.1.1/24 and 10.99.1.2/24 have no subnet" \
-		"do:   give both ends of this cable addresses of one subnet"
+		"do:   \`fi_mesh up\`, or give both ends of this cable addresses of one subnet"
 	end_serving
 	mesh_addresses b ba 10.77.1.2/24,fd77:1::2/64
 	ip -n "$(mesh_ns b)" address del 10.99.1.2/24 dev ba
@@ -239,7 +239,7 @@ black_hole() {
 	expect_status 1
 	expect "a frame of 9000 bytes from ab to ba does not arrive" \
 		"seen: MTU of ab here: 9000, of ba on node b: 1500" \
-		"do:   on node b: ip link set ba mtu 9000"
+		"by hand on node b: ip link set ba mtu 9000"
 	ip -n "$(mesh_ns a)" link set ab mtu 1500
 }
 

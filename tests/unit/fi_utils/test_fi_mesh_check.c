@@ -227,7 +227,7 @@ TEST(mtu)
 	assert_says("mtu", CHECK_WARN, "enp1s0f0np0 has MTU 1500: RoCE then sends packets of 1024");
 	*NIC[0].rdma.device = *NIC[1].rdma.device = '\0';
 	assert_says("mtu", CHECK_WARN, "enp1s0f0np0 has MTU 1500 at 200 Gb/s",
-		    "do:   ip link set enp1s0f0np0 mtu 9000");
+		    "by hand: ip link set enp1s0f0np0 mtu 9000");
 	NIC[0].speed_mbps = NIC[1].speed_mbps = 10000;
 	assert_well("mtu");
 	NIC[1].mtu = 9000;
