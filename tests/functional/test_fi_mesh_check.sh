@@ -52,7 +52,7 @@ fixes() {
 	while read -r fix; do
 		note "  do: $fix"
 		on "$1" bash -c "$fix" >/dev/null || fail "the command does not work: $fix"
-	done < <(sed -nE '/^ *do: /s/.*(do: *|by hand: )//p' <<<"$SAID" | grep -v '^make the source route')
+	done < <(sed -nE '/source route/d; /^ *do: /s/.*(do: *|by hand: )//p' <<<"$SAID")
 }
 
 # --- one NIC ---------------------------------------------------------------------------------

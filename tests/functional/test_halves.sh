@@ -84,8 +84,8 @@ triangle() {
 	RANKS_ENV=(NCCL_DEBUG=INFO)
 	run_ranks "$OUT/log" a b c -- -v --timeout 60 --no-check --sizes 64K ||
 		fail "the job over halves"
-	said log "Neighbours: ab0 is cabled to node b \(ba0\); ab1 is cabled to node b \(ba1\), a half of \
-the same cable as ab0; ac0 is cabled to node c \(ca0\); ac1 is cabled to node c \(ca1\), a half"
+	said log "Neighbours: ab0 is cabled to node b \(ba0\); ab1 is cabled to node b \(ba1\), a \
+half of the same cable as ab0; ac0 is cabled to node c \(ca0\); ac1 is cabled to node c \(ca1\), a"
 	RANKS_ENV=()
 	RANKS=(a b)
 	halves_carry direct a ab0 ab1

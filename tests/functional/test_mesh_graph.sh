@@ -173,6 +173,6 @@ END
 ended connector
 touch "$FAULTS/done"
 ended listener
-said connector WARN "no common subnet.*The cables reach that node over node v, and none there relays"
+said connector WARN "no common subnet.*The cables reach that node over node v, and none there"
 note "no path: $(grep -hEm1 '^WARN' "$FAULTS/connector.log")"
 end_serving v

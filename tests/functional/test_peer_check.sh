@@ -208,7 +208,8 @@ crossed_addresses() {
 	mesh_addresses a ac 10.77.1.1/24
 	check a 10.77.1.2
 	expect_status 1
-	expect "10.77.1.2 cannot be checked over ac" "seen: ac is cabled to node c (ca)" "move the cable"
+	expect "10.77.1.2 cannot be checked over ac" \
+		"seen: ac is cabled to node c (ca)" "move the cable"
 	ip -n "$(mesh_ns a)" address flush dev ab scope global
 	ip -n "$(mesh_ns a)" address flush dev ac scope global
 	mesh_addresses a ab 10.77.1.1/24,fd77:1::1/64
