@@ -115,24 +115,23 @@ static int options_parse(int argc, char **argv, struct options *options)
 	return argument_is_folder(who, options->root) ? -1 : COMMAND_MISUSE;
 }
 
-/* Returns the check's verdict. @list: with --json, what it found is appended. */
-static enum check_verdict check_run(const struct check *check, const struct options *options,
-				    const struct check_context *context, json_t **list)
+/* @list: with --json, what it found is appended. */
+static void check_run(const struct check *check, const struct options *options,
+		      const struct check_context *context, struct check_totals *totals,
+		      json_t **list)
 {
 	struct progress *progress = progress_begin("checking: %s", check->title);
 	struct check_result result = {0};
-	enum check_verdict verdict;
 
 	check->run(context, &result);
 	progress_end(progress);
-	verdict = check_verdict_of(&result);
+	check_totals_add(totals, &result);
 	if (options->json)
 		*list = output_json_append(*list, check_json(check->id, check->title, &result));
 	else
 		check_print(stdout, check->id, &result, options->quiet);
 	check_result_free(&result);
 	fflush(stdout);
-	return verdict;
 }
 
 /* Returns an exit status. */
@@ -146,13 +145,13 @@ static int checks_run(const struct options *options, const struct check_context 
 	for (i = 0; checks[i].id; i++) {
 		if (options->only && !(options->only & 1u << i))
 			continue;
-		totals.counts[check_run(&checks[i], options, context, &list)]++;
+		check_run(&checks[i], options, context, &totals, &list);
 		num++;
 	}
 	status = check_totals_status(&totals);
 	if (!options->json) {
 		if (!options->quiet || status != COMMAND_FINE || totals.counts[CHECK_UNKNOWN])
-			printf("\n%d check%s: %s\n", num, num == 1 ? "" : "s",
+			printf("\n%d check%s; findings: %s\n", num, num == 1 ? "" : "s",
 			       check_totals_text(&totals, text));
 	} else if (output_json_print(who, stdout, check_totals_json(&totals, "checks", list))) {
 		status = COMMAND_PROBLEM;

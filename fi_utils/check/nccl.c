@@ -73,16 +73,9 @@ static void check_old_settings(const struct check_context *context, bool is_rccl
 /* Older ones hang on arm64: a weak compare-exchange loses slots of the proxy (NVIDIA/nccl 2213). */
 #define ARM64_FROM 22903
 
-static const char *own_folder(char *folder)
-{
-	if (!own_plugin_folder(false, folder))
-		strcpy(folder, "/path/to");
-	return folder;
-}
-
 /*
- * How NCCL finds our own file. @nccl, @setting: NULL where it is not known, or not set. Where no path
- * is taken, the name finds it: the files for NCCL and for RCCL are in the same folder.
+ * How NCCL finds our own file. @nccl, @setting: NULL where it is not known, or not set. Where no
+ * path is taken, the name finds it: the files for NCCL and for RCCL are in the same folder.
  */
 static void plugin_fix(const struct nccl_library *nccl, const struct nccl_setting *setting,
 		       bool is_rccl, struct check_result *result)
@@ -90,9 +83,9 @@ static void plugin_fix(const struct nccl_library *nccl, const struct nccl_settin
 	const char *rccl = is_rccl ? " --rccl" : "";
 	char folder[PATH_MAX];
 
-	if (nccl && !nccl_takes_paths(nccl))
+	if (nccl && !nccl_takes_paths(nccl) && own_plugin_folder(false, folder))
 		check_fix(result, "export NCCL_NET_PLUGIN=mesh LD_LIBRARY_PATH=%s:$LD_LIBRARY_PATH",
-			  own_folder(folder));
+			  folder);
 	else if (!setting || (setting->line && own_plugin_is_named(setting->value)))
 		check_fix(result, "fi_mesh enable%s", rccl);
 	else if (setting->line)
@@ -213,8 +206,8 @@ static void other_plugin_say(const struct plugin_probe *probe, int version, cons
 		  probe->path, probe->names[version]);
 	check_seen(result, "dlopen(\"%s\"), as NCCL does; LD_LIBRARY_PATH=%.300s", name,
 		   getenv("LD_LIBRARY_PATH") ? getenv("LD_LIBRARY_PATH") : "");
-	if (own_plugin_is_named(name) && nccl_takes_paths(nccl))
-		check_fix(result, "export NCCL_NET_PLUGIN=%s/" OWN_PLUGIN_FILE, own_folder(folder));
+	if (own_plugin_is_named(name) && nccl_takes_paths(nccl) && own_plugin_folder(false, folder))
+		check_fix(result, "export NCCL_NET_PLUGIN=%s/" OWN_PLUGIN_FILE, folder);
 }
 
 /* With v12 in the plugin and v11 in NCCL it is v11 that counts. True: NCCL's search ends here. */

@@ -181,10 +181,10 @@ static void addrs_judge(const struct mesh_nic *nic, const struct mesh_addr *addr
 			  "%s and %s both have the address %s: either may answer", nic->netdev,
 			  other->netdev, a);
 		check_seen(result, "ip address show");
-		check_fix(
-			result,
-			"`fi_mesh up`, or by hand: ip address del %s dev %s, and give it another one",
-			b, other->netdev);
+		check_fix(result,
+			  "`fi_mesh up`, or by hand: ip address del %s dev %s, and give it "
+			  "another",
+			  b, other->netdev);
 	} else if (relation == MESH_SUBNET_OVERLAPS) {
 		check_say(
 			result, CHECK_WARN,

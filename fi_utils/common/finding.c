@@ -169,6 +169,15 @@ json_t *check_json(const char *id, const char *title, const struct check_result 
 			 check_verdict_text(check_verdict_of(result)), "findings", list);
 }
 
+void check_totals_add(struct check_totals *totals, const struct check_result *result)
+{
+	int i;
+
+	for (i = 0; i < result->num_findings; i++)
+		totals->counts[result->findings[i].verdict]++;
+	totals->counts[CHECK_UNKNOWN] += result->incomplete || !result->num_findings;
+}
+
 int check_totals_status(const struct check_totals *totals)
 {
 	return totals->counts[CHECK_WARN] || totals->counts[CHECK_FAIL] ? COMMAND_PROBLEM

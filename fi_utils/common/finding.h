@@ -49,7 +49,7 @@ const char *check_verdict_text(enum check_verdict verdict);
 
 void check_result_free(struct check_result *result);
 
-/* How many checks, or sections, have which verdict. */
+/* How many findings have which verdict: lines of the text. */
 struct check_totals {
 	int counts[CHECK_FAIL + 1];
 };
@@ -61,6 +61,8 @@ void check_print(FILE *file, const char *id, const struct check_result *result, 
 
 /** {"id", "title", "verdict", "findings": [...]}, or NULL without memory. */
 json_t *check_json(const char *id, const char *title, const struct check_result *result);
+
+void check_totals_add(struct check_totals *totals, const struct check_result *result);
 
 /** COMMAND_PROBLEM if anything warns or fails, else COMMAND_FINE. */
 int check_totals_status(const struct check_totals *totals);

@@ -137,7 +137,7 @@ static void section_end(const struct peer_checker *checker, struct totals *total
 {
 	json_t *section;
 
-	totals->verdicts.counts[check_verdict_of(result)]++;
+	check_totals_add(&totals->verdicts, result);
 	if (checker->options->json) {
 		section = check_json(id, title, result);
 		if (numbers && section)
@@ -397,7 +397,7 @@ static int totals_end(const struct peer_checker *checker, struct totals *totals)
 	} else if (interrupt_happened()) {
 		printf("\ninterrupted: not everything was checked\n");
 	} else if (!options->quiet || status != COMMAND_FINE) {
-		printf("\n%d node%s; paths and links: %s\n", totals->num_seen,
+		printf("\n%d node%s; findings: %s\n", totals->num_seen,
 		       totals->num_seen == 1 ? "" : "s",
 		       check_totals_text(&totals->verdicts, text));
 	}

@@ -105,9 +105,10 @@ static void node_print(struct output_table *table, const struct topo_map *map, i
 
 static void nodes_print(FILE *file, const struct topo_map *map)
 {
-	static const char *const titles[] = {"NODE", "NIC", "ADDRESS", "RATE", "STATE", "LEADS TO"};
+	static const char *const titles[] = {"NODE", "NIC",   "ADDRESS",
+					     "RATE", "STATE", "CABLED TO"};
 	static const char *const live[] = {"NODE",  "NIC",   "ADDRESS",	 "RATE",
-					   "STATE", "SENDS", "RECEIVES", "LEADS TO"};
+					   "STATE", "SENDS", "RECEIVES", "CABLED TO"};
 	bool rates = topo_map_has_rates(map);
 	struct output_table *table = output_table_new(rates ? live : titles, rates ? 8 : 6);
 	int i;

@@ -60,7 +60,7 @@ all_is_well() {
 		"cable ab - ba: ab is cabled to node b" \
 		"cable ac - ca: ac is cabled to node c" \
 		"frames of full size (1500 bytes) pass in both directions" \
-		"of the link's 10 Gbit/s (tcp)" "2 nodes; paths and links:" "0 warn, 0 fail"
+		"of the link's 10 Gbit/s (tcp)" "2 nodes; findings:" "0 warn, 0 fail"
 	MEASURE=(--ms 100)
 	well a --quiet 10.77.1.2,fd77:1::2
 	# On a busy machine the bandwidth cannot be judged ("unknown"), which is no finding.
@@ -91,7 +91,7 @@ link_local_address() {
 	expect "paths to node b (asked at $addr)" \
 		"first choice: cb 10.77.2.2 -> bc 10.77.2.1, tcp" \
 		"not ca: its subnet, 10.77.3.0/24, is not a subnet of node b" \
-		"1 node; paths and links:"
+		"1 node; findings:"
 }
 
 # A name is the one by which a neighbour answers, or else what the resolver says.
@@ -126,7 +126,7 @@ link_local_mesh() {
 	expect "first choice: xy fe80:" "paths to node y (asked at $addr%xy)" \
 		"cable xy - yx: xy is cabled to node y" \
 		"not xz: it is cabled to node z (zx)" "paths to node z (asked at z)" \
-		"cable xz - zx: xz is cabled to node z" "2 nodes; paths and links:" " 0 fail"
+		"cable xz - zx: xz is cabled to node z" "2 nodes; findings:" " 0 fail"
 	! grep -q 'another path' "$WORK/out" || fail "two paths over one cable: $(cat "$WORK/out")"
 	check x "$addr%xz"
 	expect_status 1
@@ -312,7 +312,7 @@ routed() {
 	expect "first choice: uv 10.78.1.1 -> wv 10.78.2.2, tcp (no RDMA at either end); routed" \
 		"no subnet in common; the two have the same number on nodes with equally many" \
 		"10.78.1.1 reaches 10.78.2.2" "frames of full size (1500 bytes) pass" \
-		"1 node; paths and links:"
+		"1 node; findings:"
 	! grep -q "is cabled" "$WORK/out" || fail "a router is no cable: $(cat "$WORK/out")"
 	NCCL_MESH_ROUTED=off check u 10.78.2.2
 	expect_status 1

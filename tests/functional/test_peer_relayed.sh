@@ -88,7 +88,7 @@ one_relay() {
 	((mgmt * 50 < cable)) || fail "the management network carried $mgmt of $cable bytes"
 	check "$C" "${QUICK[@]}"
 	says "node c over relays" "us to node c (half of a round trip of 8 bytes, via=b)" \
-		"of its route (via=b)" "1 node; paths and links:" "0 warn, 0 fail"
+		"of its route (via=b)" "1 node; findings:" "0 warn, 0 fail"
 	note "a line of three, and a direct pair beside it"
 }
 

@@ -107,7 +107,7 @@ def parts_of(text):
 def connection_addresses(node, text):
     """
     The addresses from which ssh reaches the node, and at which, from its $SSH_CONNECTION: None for
-    one that is not set, or is the node's loopback. A host's own name resolves to 127.0.1.1 on Debian.
+    one that is not set, or is the node's loopback. Debian resolves a host's own name to 127.0.1.1.
     """
     words = text.split() + ["", "", ""]
     found = [answer.wanted(node, "$SSH_CONNECTION", answer.address, word)
