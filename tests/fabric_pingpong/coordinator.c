@@ -216,7 +216,6 @@ static void on_result(struct coordinator *c, const struct frame *frame)
 
 static void on_bye(struct coordinator *c, const struct frame *frame)
 {
-	const uint8_t ok = 1;
 	char words[WORDS_MAX];
 
 	if (frame->size) {
@@ -227,12 +226,10 @@ static void on_bye(struct coordinator *c, const struct frame *frame)
 	if (c->state != COORDINATOR_FINISH || ++c->num_reported < c->options->world)
 		return;
 	c->state = COORDINATOR_ENDED;
-	if (report_settle(c->report)) {
-		hub_broadcast(c->hub, FRAME_EXIT, &ok, 1);
-		return;
-	}
-	report_reason(c->report, words, sizeof(words));
-	hub_broadcast(c->hub, FRAME_ABORT, words, strlen(words));
+	if (report_settle(c->report))
+		hub_broadcast(c->hub, FRAME_EXIT, "\1", 1);
+	else
+		end_all(c, report_reason(c->report));
 }
 
 static void on_frame(void *arg, const struct frame *frame)

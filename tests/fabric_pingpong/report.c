@@ -202,30 +202,28 @@ static void print_sizes(const json_t *pairs)
 	}
 }
 
-/* One line for each. */
-static void print_errors(const json_t *report, FILE *file)
+const char *report_reason(const json_t *report)
+{
+	const json_t *pair, *errors = json_object_get(report, "errors");
+	size_t i;
+
+	json_array_foreach(json_object_get(report, "pairs"), i, pair)
+		if (!json_array_size(errors))
+			errors = json_object_get(pair, "errors");
+	return json_array_size(errors) ? json_string_value(json_array_get(errors, 0)) : "not run";
+}
+
+static void print_errors(const json_t *report)
 {
 	const json_t *pair, *error;
 	size_t i, j;
 
 	json_array_foreach(json_object_get(report, "errors"), i, error)
-		fprintf(file, "error: %s\n", json_string_value(error));
+		printf("error: %s\n", json_string_value(error));
 	json_array_foreach(json_object_get(report, "pairs"), i, pair)
 		json_array_foreach(json_object_get(pair, "errors"), j, error)
-			fprintf(file, "pair %d -> %d: %s\n", (int)number_of(pair, "from"),
-				(int)number_of(pair, "to"), json_string_value(error));
-}
-
-void report_reason(const json_t *report, char *text, size_t size)
-{
-	FILE *file = fmemopen(text, size, "w");
-
-	*text = '\0';
-	if (!file)
-		return;
-	print_errors(report, file);
-	fclose(file);
-	text[strcspn(text, "\n")] = '\0';
+			printf("pair %d -> %d: %s\n", (int)number_of(pair, "from"),
+			       (int)number_of(pair, "to"), json_string_value(error));
 }
 
 static void print_text(const json_t *report, const struct options *options)
@@ -233,17 +231,14 @@ static void print_text(const json_t *report, const struct options *options)
 	const json_t *pairs = json_object_get(report, "pairs"), *pair;
 	uint64_t smallest = options->sizes[0], largest = options->sizes[options->num_sizes - 1];
 	char rtt[64] = "half rtt", rate[64] = "bandwidth";
-	/* `fi_mesh up` on a terminal sets COLUMNS: here is a pipe. */
-	bool narrow = isatty(STDOUT_FILENO) || getenv("COLUMNS");
+	bool narrow = isatty(STDOUT_FILENO) || getenv("COLUMNS"); /* `fi_mesh up` sets it */
+	const bool ok = json_is_true(json_object_get(report, "ok"));
 	int room = narrow ? 0 : 45; /* of the path */
 	size_t i;
 
-	if (!json_is_true(json_object_get(report, "ok"))) {
-		print_errors(report, stdout);
-		putchar('\n');
-	}
-	printf("%-16s %-16s %-*s%10s %12s  %s\n", "from", "to", room, narrow ? "" : "path", rtt,
-	       rate, "check");
+	print_errors(report);
+	printf("%s%-16s %-16s %-*s%10s %12s  %s\n", ok ? "" : "\n", "from", "to", room,
+	       narrow ? "" : "path", rtt, rate, "check");
 	format_bytes((long long)smallest, rtt, sizeof(rtt));
 	format_bytes((long long)largest, rate, sizeof(rate));
 	printf("%*s %10s %12s\n", 33 + room, "", rtt, rate);
@@ -252,7 +247,7 @@ static void print_text(const json_t *report, const struct options *options)
 		print_pair(pair, options->check ? "ok" : "samples", narrow);
 	if (options->measure)
 		print_sizes(pairs);
-	printf("\n%s\n", json_is_true(json_object_get(report, "ok")) ? "ok" : "FAILED");
+	printf("\n%s\n", ok ? "ok" : "FAILED");
 }
 
 int report_print(const json_t *report, const struct options *options)

@@ -43,8 +43,8 @@ void report_error(json_t *report, long index, const char *text);
  */
 bool report_settle(json_t *report);
 
-/** The first line that it prints about a failure; "" if nothing failed. */
-void report_reason(const json_t *report, char *text, size_t size);
+/** The first error of a report that is not ok. */
+const char *report_reason(const json_t *report);
 
 /** Prints the settled report on stdout as @options say. Returns 0, or -EIO. */
 int report_print(const json_t *report, const struct options *options);
