@@ -202,12 +202,11 @@ static void left_over_judge(const struct mesh_asking *asking, const struct mesh_
 			  about->node, asking->links[index].about.netdev);
 		return;
 	}
-	check_say(
-		result, CHECK_WARN,
-		"%s and %s are both cabled to %s of node %s: two cables in one bridge, or both NICs "
-		"on one switch, or halves of one port, of which only one is up there",
-		asking->links[index].about.netdev, asking->links[other].about.netdev, about->netdev,
-		about->node);
+	check_say(result, CHECK_WARN,
+		  "%s and %s are both cabled to %s of node %s: two cables in one bridge, or both "
+		  "NICs on one switch, or halves of one port, of which only one is up there",
+		  asking->links[index].about.netdev, asking->links[other].about.netdev,
+		  about->netdev, about->node);
 	check_fix(
 		result,
 		"on node %s: take the ports out of the bridge, so that each cable has a NIC and a "

@@ -266,12 +266,11 @@ static void wrong_cable_say(const struct peer_link *link, const struct mesh_hear
 {
 	char remote[MESH_ADDR_TEXT_MAX];
 
-	check_say(
-		result, CHECK_FAIL,
-		"%s is cabled to %s of node %s, not %s of node %s, which has the address of its subnet "
-		"(%s)",
-		link->nic->netdev, far->about.netdev, far->about.node, link->theirs->netdev,
-		link->peer->name, mesh_addr_text(&link->remote, remote));
+	check_say(result, CHECK_FAIL,
+		  "%s is cabled to %s of node %s, not %s of node %s, which has the address of its "
+		  "subnet (%s)",
+		  link->nic->netdev, far->about.netdev, far->about.node, link->theirs->netdev,
+		  link->peer->name, mesh_addr_text(&link->remote, remote));
 	check_fix(
 		result,
 		"`fi_mesh up`, which takes the cables as they are; or move the cable to the other "

@@ -167,10 +167,9 @@ static void unused_cable_say(const struct peer_checker *checker, const struct pe
 		check_say(result, CHECK_FAIL,
 			  "%s is cabled to %s of node %s, but %s and %s have no subnet in common",
 			  nic->netdev, theirs->netdev, peer->name, local, remote);
-		check_fix(
-			result,
-			"`fi_mesh up`, or give both ends of this cable addresses of one subnet that "
-			"no other cable has");
+		check_fix(result,
+			  "`fi_mesh up`, or give both ends of this cable addresses of one subnet "
+			  "that no other cable has");
 		return;
 	}
 	check_say(result, CHECK_FAIL, "%s and %s of node %s use different providers: %s and %s",

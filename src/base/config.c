@@ -41,9 +41,9 @@ const struct mesh_setting mesh_settings[] = {
 	     "same on all nodes."),
 	TEXT("NCCL_MESH_ROUTED", MESH_SETTING_TEXT, routed,
 	     "Paths between two nodes without a common subnet. 'auto', the default: those on which "
-	     "the kernels' routes go from a mesh NIC of one node to one of the other, and back over "
-	     "the same two NICs; 'management': also any over the management network, if no others "
-	     "exist; 'off': none.",
+	     "the kernels' routes go from a mesh NIC of one node to one of the other, and back "
+	     "over the same two NICs; 'management': also any over the management network, if no "
+	     "others exist; 'off': none.",
 	     .choices = "auto|management|off"),
 	TEXT("NCCL_MESH_RAILS", MESH_SETTING_LIST, rails,
 	     "Which NICs belong together on a routed fabric: a comma list of rails, each of them "
@@ -90,9 +90,10 @@ const struct mesh_setting mesh_settings[] = {
 	     .choices = "job|any|off"),
 	NUMBER("NCCL_MESH_RELAY_MEMORY", MESH_SETTING_BYTES, relay_memory_bytes, "256M", 1 << 20,
 	       1ull << 40,
-	       "Memory in which a process holds what it relays. Each connection through it takes up "
-	       "to 4 MiB. If there are many, each takes less, down to 32 KiB: the default is enough "
-	       "for 2,048, and further ones are refused. On RDMA NICs it counts as locked memory."),
+	       "Memory in which a process holds what it relays. Each connection through it takes "
+	       "up to 4 MiB. If there are many, each takes less, down to 32 KiB: the default is "
+	       "enough for 2,048, and further ones are refused. On RDMA NICs it counts as locked "
+	       "memory."),
 	TEXT("NCCL_MESH_STATS_DIR", MESH_SETTING_PATH, stats_dir,
 	     "Folder of the counters that `fi_mesh watch` reads, one small file for each process: "
 	     "an absolute path, or 'none' for no counters. Default: /dev/shm/nccl-net-mesh-UID."),

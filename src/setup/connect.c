@@ -159,11 +159,10 @@ static int handle_read(const struct mesh_process *process, const void *bytes,
 			  process->name, *node ? "node " : "a node whose version has no name in it",
 			  node, mesh_handle_protocol(bytes), mesh_version(), MESH_PROTOCOL_VERSION);
 	} else if (ret) {
-		mesh_warn(
-			"node %s got a handle that is not this plugin's: does every rank load "
-			"libnccl-net-mesh.so (`fi_mesh enable` on its node)? NCCL falls back to another network silently if "
-			"the plugin cannot be loaded (NCCL_DEBUG=INFO on each rank shows it)",
-			process->name);
+		mesh_warn("node %s got a handle that is not this plugin's: does every rank load "
+			  "libnccl-net-mesh.so (`fi_mesh enable` on its node)? If not, NCCL "
+			  "silently uses another network (NCCL_DEBUG=INFO on each rank shows it)",
+			  process->name);
 	}
 	return ret;
 }

@@ -205,7 +205,7 @@ void mesh_connect_log_no_path(const struct mesh_connect *connect)
 	relays_text(connect, relays);
 	if (connect->unopened)
 		mesh_warn("node %s cannot connect to node %s: libfabric cannot open %s, which "
-			  "reaches that node%s. An earlier line has the cause",
+			  "reaches it%s. An earlier line has the cause",
 			  process->name, node, process->nics[connect->unopened - 1]->netdev,
 			  relays);
 	else
@@ -250,7 +250,7 @@ static void why_fill(const struct mesh_peer *peer, const struct mesh_nic *nic, c
 		snprintf(why, MESH_PEER_REASON_MAX, "%.200s",
 			 peer->reason[0] ? peer->reason : "it does not answer our request");
 	else if (!nic)
-		snprintf(why, MESH_PEER_REASON_MAX, "no link or route reaches that node");
+		snprintf(why, MESH_PEER_REASON_MAX, "no link or route reaches it");
 	else if (mesh_carrier_is_up(nic))
 		snprintf(why, MESH_PEER_REASON_MAX,
 			 "libfabric has not opened %s: is this node short of CPU time or memory?",

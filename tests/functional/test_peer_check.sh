@@ -90,8 +90,7 @@ link_local_address() {
 	well c "$addr"
 	expect "paths to node b (asked at $addr)" \
 		"first choice: cb 10.77.2.2 -> bc 10.77.2.1, tcp" \
-		"not ca: its subnet, 10.77.3.0/24, is not a subnet of node b" \
-		"1 node; findings:"
+		"not ca: its subnet, 10.77.3.0/24, is not a subnet of node b" "1 node; findings:"
 }
 
 # A name is the one by which a neighbour answers, or else what the resolver says.
@@ -208,8 +207,7 @@ crossed_addresses() {
 	mesh_addresses a ac 10.77.1.1/24
 	check a 10.77.1.2
 	expect_status 1
-	expect "10.77.1.2 cannot be checked over ac" \
-		"seen: ac is cabled to node c (ca)" "move the cable"
+	expect "10.77.1.2 cannot be checked over ac" "ac is cabled to node c (ca)" "move the cable"
 	ip -n "$(mesh_ns a)" address flush dev ab scope global
 	ip -n "$(mesh_ns a)" address flush dev ac scope global
 	mesh_addresses a ab 10.77.1.1/24,fd77:1::1/64

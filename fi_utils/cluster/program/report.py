@@ -10,7 +10,7 @@ from wires import cable_text, port_text, speed_text
 
 
 def row_text(row, widths, columns):
-    """As fi_utils/common/table.c: what does not fit continues on indented lines, also in columns."""
+    """As fi_utils/common/table.c: what does not fit continues on indented lines, in columns too."""
     text, used = "", 0
     for i, (cell, width) in enumerate(zip(row, widths)):
         if i and width > columns - used:

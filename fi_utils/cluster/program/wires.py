@@ -104,8 +104,8 @@ def port_faults(nodes, heard, strangers, wires):
                 continue
             text = port_text(port)
             if not nic.up:
-                yield Fault("off", "fail", "%s is switched off" % text,
-                            "`fi_mesh up`, or by hand on %s: ip link set dev %s up" % (name, nic.name))
+                yield Fault("off", "fail", "%s is switched off" % text, "`fi_mesh up`, or by hand "
+                            "on %s: ip link set dev %s up" % (name, nic.name))
             elif not nic.carrier:
                 yield Fault("down", "fail", "%s has no link: nothing is plugged in, or the other "
                             "end is off" % text, "reseat the cable at both ends")
@@ -123,8 +123,8 @@ def port_faults(nodes, heard, strangers, wires):
                             "`fi_mesh up` without --dry-run, unless IPv6 is switched off there; "
                             "or name the cables: --cables FILE")
             else:
-                yield Fault("silent", "fail", "%s has a link, and no node answers there: it is cabled "
-                            "to another machine, or a firewall drops ICMPv6" % text,
+                yield Fault("silent", "fail", "%s has a link, and no node answers there: it is "
+                            "cabled to another machine, or a firewall drops ICMPv6" % text,
                             "follow the cable; or name the cables: --cables FILE")
 
 
@@ -153,8 +153,8 @@ def cable_faults(nodes, wires):
         if not nodes[other[0]].nics[other[1]].link_local():
             yield Fault("half", "fail", "%s has no link-local IPv6 address, and %s has one" %
                         (port_text(other), port_text(hears)),
-                        "`fi_mesh up`, or by hand on %s: sysctl net.ipv6.conf.%s.addr_gen_mode=0; ip "
-                        "link set dev %s down and up again" % (other[0], other[1], other[1]))
+                        "`fi_mesh up`, or by hand on %s: sysctl net.ipv6.conf.%s.addr_gen_mode=0; "
+                        "ip link set dev %s down and up again" % (other[0], other[1], other[1]))
             continue
         yield Fault("half", "fail", "%s - %s is half-connected: %s gets answers, %s gets none" %
                     (port_text(hears), port_text(other), port_text(hears), port_text(other)),

@@ -69,12 +69,10 @@ TEST(differences)
 	judged(CHECK_PASS, "ab0 is cabled to ba0 of node b");
 	heard->about.mtu = 1500;
 	judged(CHECK_WARN, "the MTU of ab0 is 9000, that of ba0 on node b 1500");
-	assert_string_equal(result.findings[1].fix,
-			    "`fi_mesh up`, or by hand on node b: ip link set ba0 mtu 9000");
+	assert_has(result.findings[1].fix, "by hand on node b: ip link set ba0 mtu 9000");
 	heard->about.mtu = 9100;
 	judged(CHECK_WARN, "the MTU of ab0 is 9000, that of ba0 on node b 9100");
-	assert_string_equal(result.findings[1].fix,
-			    "`fi_mesh up`, or by hand: ip link set ab0 mtu 9100");
+	assert_has(result.findings[1].fix, "by hand: ip link set ab0 mtu 9100");
 	heard->about.mtu = 9000;
 	heard->about.speed_mbps = 25000;
 	judged(CHECK_WARN, "ab0 has 100 Gb/s, ba0 on node b 25 Gb/s");

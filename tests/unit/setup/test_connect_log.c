@@ -124,13 +124,10 @@ static const struct {
 	 UNOPENED | RELAY,
 	 TIMEOUT,
 	 {"node a cannot connect to node c",
-	  "libfabric cannot open lo, which reaches that node; no neighbour relays: node b: ",
+	  "libfabric cannot open lo, which reaches it; no neighbour relays: node b: ",
 	  "!no common subnet"}},
 	/* The same before the deadline, without relays. */
-	{"unopened alone",
-	 UNOPENED,
-	 NO_PATH,
-	 {"libfabric cannot open lo, which reaches that node."}},
+	{"unopened alone", UNOPENED, NO_PATH, {"libfabric cannot open lo, which reaches it."}},
 	{"opening",
 	 0,
 	 TIMEOUT,
@@ -144,8 +141,7 @@ static const struct {
 	 RELAY | UNOPENED,
 	 SLOW,
 	 {"still connecting to node c",
-	  "(no link or route reaches that node; no neighbour relays: node b: ",
-	  "); giving up in 55 s"}},
+	  "(no link or route reaches it; no neighbour relays: node b: ", "); giving up in 55 s"}},
 };
 
 /* One line, with all that it should say, and nothing about a NIC or a cable that is well. */
