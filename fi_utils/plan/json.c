@@ -7,7 +7,6 @@
 #include "plan/make.h"
 #include "plan/plan.h"
 #include "plan/rank_order.h"
-#include "plan/relays.h"
 #include "plan/shape.h"
 
 /* Version of the document; a reader refuses a higher one. */

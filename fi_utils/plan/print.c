@@ -13,7 +13,6 @@
 #include "plan/plan.h"
 #include "plan/print.h"
 #include "plan/rank_order.h"
-#include "plan/relays.h"
 #include "plan/shape.h"
 #include "plan/topology.h"
 

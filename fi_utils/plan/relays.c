@@ -8,7 +8,7 @@
 #include "nic/graph.h"
 
 #include "common/relay_choice.h"
-#include "plan/relays.h"
+#include "plan/make.h"
 
 #define NODES PLAN_RELAYS_NODES_MAX
 /* Any figure: only the number of cables matters. */

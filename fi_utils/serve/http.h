@@ -62,8 +62,6 @@ int serve_page_get(struct serve_page *page, const char *path, struct serve_docum
  * has chosen every part of the request.
  */
 
-struct serve_page;
-
 /* What is served. */
 struct serve_site {
 	struct serve_page *page;   /* owned by the caller */

@@ -14,9 +14,7 @@
 #include "common/subnet.h"
 #include "peer/search.h"
 #include "peer/self.h"
-#include "topo/ask.h"
 #include "topo/map.h"
-#include "watch/rates.h"
 #include "watch/sample.h"
 
 #define WHO "fi_mesh topo"

@@ -13,7 +13,6 @@
 #include "common/output.h"
 #include "common/progress.h"
 #include "plan/cable_list.h"
-#include "topo/ask.h"
 #include "topo/map.h"
 #include "topo/path.h"
 #include "topo/print.h"

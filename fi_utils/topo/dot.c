@@ -6,7 +6,7 @@
 #include "topo/map.h"
 #include "topo/path.h"
 #include "topo/print.h"
-#include "watch/rates.h"
+#include "watch/sample.h"
 
 /* Up to this many paths are listed below the drawing: 5 nodes have 10. */
 #define LISTED_PATHS_MAX 10

@@ -12,7 +12,6 @@
 #include "plan/cable_list.h"
 #include "plan/shape.h"
 #include "plan/topology.h"
-#include "topo/ask.h"
 #include "topo/map.h"
 
 /* Higher rates are refused, so that sums and products fit into an int. */

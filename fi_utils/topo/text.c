@@ -10,7 +10,7 @@
 #include "topo/map.h"
 #include "topo/path.h"
 #include "topo/print.h"
-#include "watch/rates.h"
+#include "watch/sample.h"
 
 /* Paths of all pairs are listed up to so many: 16 nodes have 120. */
 #define LISTED_PATHS_MAX 120

@@ -15,7 +15,6 @@
 #include "common/stats_folders.h"
 #include "common/table.h"
 #include "watch/print.h"
-#include "watch/rates.h"
 #include "watch/sample.h"
 
 #define COUNT(titles) (int)(sizeof(titles) / sizeof((titles)[0]))

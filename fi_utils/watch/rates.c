@@ -3,7 +3,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "watch/rates.h"
 #include "watch/sample.h"
 
 const struct watch_nic *watch_nic_find(const struct watch_sample *sample,

@@ -4,7 +4,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "topo/ask.h"
 #include "topo/map.h"
 #include "topo/path.h"
 #include "topo/print.h"

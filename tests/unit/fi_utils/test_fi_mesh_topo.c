@@ -4,7 +4,6 @@
 #include "plan/make.h"
 #include "plan/plan.h"
 #include "plan/shape.h"
-#include "topo/ask.h"
 #include "topo/map.h"
 #include "topo/path.h"
 #include "topo/print.h"

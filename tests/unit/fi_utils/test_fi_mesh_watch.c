@@ -3,7 +3,6 @@
 #include "commands.h"
 #include "common/output.h"
 #include "watch/print.h"
-#include "watch/rates.h"
 #include "watch/sample.h"
 
 #include "printed.h"

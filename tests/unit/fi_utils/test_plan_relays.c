@@ -2,7 +2,7 @@
 /* test_plan_relays.c - routes of pairs without a cable, and what the cables leave each pair. */
 #include <math.h>
 
-#include "plan/relays.h"
+#include "plan/make.h"
 
 #include "unit.h"
 

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* test_topo_refused.c - documents that `fi_mesh topo` does not read, and what it says of them. */
-#include "topo/ask.h"
 #include "topo/map.h"
 #include "topo/print.h"
 
