@@ -8,7 +8,7 @@
 # prints what is missing.
 set -u
 
-BUILD=(gcc libc6-dev pkg-config scons python3 libfabric-dev libnl-3-dev libnl-route-3-dev
+BUILD=(gcc libc6-dev pkg-config scons python3 libfabric-dev libnl-3-dev
 	libjansson-dev libmicrohttpd-dev)
 BUILD_DNF=(gcc glibc-devel pkgconf-pkg-config python3-scons python3 libfabric-devel libnl3-devel
 	jansson-devel libmicrohttpd-devel)
@@ -95,7 +95,7 @@ report_other() {
 	for name in gcc pkg-config scons python3; do
 		command -v "$name" >/dev/null || missing+=("$name")
 	done
-	for name in libfabric libnl-3.0 libnl-route-3.0 jansson; do
+	for name in libfabric libnl-3.0 jansson; do
 		pkg-config --exists "$name" 2>/dev/null || missing+=("$name (development files)")
 	done
 	if [[ $what != build ]]; then

@@ -8,7 +8,7 @@
 ARM64_TRIPLET=aarch64-linux-gnu
 ARM64_ROOT=$PWD/build/arm64/root
 ARM64_SUITE=bookworm
-ARM64_PACKAGES=(libcmocka-dev libfabric-dev libjansson-dev libmicrohttpd-dev libnl-route-3-dev)
+ARM64_PACKAGES=(libcmocka-dev libfabric-dev libjansson-dev libmicrohttpd-dev libnl-3-dev)
 
 arm64_packages_fetch() {
 	mkdir -p "$DEBIAN_STATE" "$1/partial" || return
