@@ -279,7 +279,8 @@ class PlanTest(unittest.TestCase):
                            ("networkd", "/etc/systemd/network/60-mesh-%s.network")):
             node = FakeNode("a", [nic("p0"), nic("p2")])
             node.tool, node.left_out = tool, {"p1"}
-            node.files = [path % "p1", path % "p2", path % "bonded", plan.SYSCTL]
+            node.own_ports = {"p1", "p2", "bonded"}
+            node.files = [path % "p1", path % "p2", path % "bonded", path % "mine", plan.SYSCTL]
             planned = argparse.Namespace(
                 nodes=mesh(node), mtu=9000, halves={}, cables=[],
                 files={tool: {"a": {path % "p0": ("", 0o600)}}},

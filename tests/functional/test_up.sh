@@ -141,7 +141,13 @@ up_works() {
 }
 
 down_works() {
+	local made_again
+
+	made_again=$(node_etc a)/netplan/40-cx7.yaml
+	echo "# made again" >"$made_again"
 	mesh_command down 0 down --yes "${NODES[@]}"
+	[[ $(cat "$made_again") == "# made again" ]] || fail "a file that was made again is lost"
+	mv "$made_again.before-mesh" "$made_again" || fail "the file that it replaces is lost"
 	as_before down
 	[[ ! -e $(node_lib a)/nccl-net-mesh ]] || fail "down leaves its own files"
 	mesh_command down_again 0 down --yes "${NODES[@]}"

@@ -247,7 +247,8 @@ def transaction_failed(command, transaction):
         print("fi_mesh %s: the change stays on %s: repeat the command" %
               (command.name, ", ".join(node.name for node in transaction.kept)), file=sys.stderr)
     else:
-        print("fi_mesh %s: the change was reverted on all nodes" % command.name,
+        print("fi_mesh %s: the change was reverted on all nodes%s" % (command.name, ", but see "
+              "above" if any("; but " in problem for problem in transaction.problems) else ""),
               file=sys.stderr)
     if not transaction.unreachable:
         return
@@ -337,11 +338,11 @@ def nodes_look(command):
     look.look_at_all(command.nodes)
     if command.name == "check" or command.options.dry_run:
         return
-    undone = [node for node, was in zip(command.nodes, on_all(command.nodes, look.leftover_undo))
-              if was]
-    for node in undone:
-        command.say("%s: an unfinished change is reverted" % node.name)
-    if undone:
+    undone = on_all(command.nodes, look.leftover_undo)
+    for node, words in zip(command.nodes, undone):
+        if words:
+            command.say("%s: an unfinished change is %s" % (node.name, shorten(words)))
+    if any(undone):
         look.look_at_all(command.nodes)
 
 

@@ -33,8 +33,8 @@ S=%s
 """, STATE)
 
 # Takes back a change whose guard ended with the machine.
-LEFTOVER = script("S=%s\n[ ! -e $S/pending ] || { sh $S/node.sh leftover && echo undone; }\n",
-                  STATE)
+LEFTOVER = script("S=%s\n[ ! -e $S/pending ] || { said=$(sh $S/node.sh leftover) && "
+                  "echo \"reverted$said\"; } || { echo \"$said\"; exit 1; }\n", STATE)
 
 MAC = re.compile("[0-9a-f]{2}(:[0-9a-f]{2}){5}")
 
@@ -204,12 +204,13 @@ def look_at_all(nodes):
 
 def leftover_undo(node):
     """
-    Takes back a change whose guard ended with the machine. True if there was one.
+    Takes back a change whose guard ended with the machine. Returns what it says of that; "": there
+    was none.
     """
     done = node.run(LEFTOVER, as_root=True, note="(looks for a change that was not finished)")
     if done.status == 1 and "not finished" in done.out:
         raise Failure("%s: %s" % (node.name, done.complaint()))
-    return "undone" in done.out
+    return done.out.strip()
 
 
 def own_files(node):

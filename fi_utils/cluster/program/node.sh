@@ -9,7 +9,8 @@
 # $S/next      what a change wants: tool, ports, want (lines PORT MTU ADDRESS), drop (lines PORT
 #              ADDRESS), write and remove (paths), tree/ (content)
 # $S/before    what the change found: tree/, absent and folders (paths that did not exist), runtime
-# $S/original  the same, from before the first change, until `down`; files: all paths that we wrote
+# $S/original  the same, from before the first change, until `down`; files: all paths that changed,
+#              removed: those of them that are gone since; made again they are not ours
 S=${FI_MESH_STATE:-/var/lib/nccl-net-mesh/up}
 
 say() { echo "$*"; }
@@ -196,7 +197,7 @@ before_save() {
 			[ ! -e "$file" ] || sysctl_lines "$file"
 		done
 	done >>"$S/before/sysctl"
-	cp "$S/next/tool" "$S/before/tool"
+	cp "$S/next/tool" "$S/before/tool" && sync # before a file goes
 }
 
 files_install() {
@@ -264,14 +265,17 @@ change_keep() {
 		"$S/original/absent" "$S/original/folders"
 	paths_of | while read -r path; do
 		! grep -qxF "$path" "$S/files" || continue
-		echo "$path" >>"$S/files"
 		if grep -qxF "$path" "$S/before/absent"; then
 			echo "$path" >>"$S/original/absent"
 		else
-			mkdir -p "$S/original/tree$(dirname "$path")"
-			cp -a "$S/before/tree$path" "$S/original/tree$path"
+			mkdir -p "$S/original/tree$(dirname "$path")" &&
+				cp -a "$S/before/tree$path" "$S/original/tree$path" || exit 1
 		fi
-	done
+		echo "$path" >>"$S/files"
+	done || return 1
+	cat "$S/original/removed" "$S/next/remove" 2>/dev/null |
+		grep -vxF -f "$S/next/write" >"$S/removed"
+	mv "$S/removed" "$S/original/removed"
 	[ ! -e "$S/before/folders" ] || cat "$S/before/folders" >>"$S/original/folders"
 	for file in runtime connections sysctl; do
 		while read -r line; do
@@ -280,7 +284,7 @@ change_keep() {
 				echo "$line" >>"$S/original/$file"
 		done <"$S/before/$file"
 	done
-	cp "$S/next/tool" "$S/original/tool"
+	cp "$S/next/tool" "$S/original/tool" && sync
 }
 
 finish() { rm -rf "$S/pending" "$S/next" "$S/before" "$S/confirmed" "$S/cancelled" "$S/kind" \
@@ -299,17 +303,20 @@ work() {
 					say restored >"$S/result"
 					rm -rf "$S"
 					rmdir "$(dirname "$S")" 2>/dev/null
-				else
-					change_keep
+				elif change_keep; then
 					say kept >"$S/result"
 					finish
+				else
+					say "$S cannot be written" >"$S/reason"
+					break
 				fi
 				return
 			fi
 			sleep 0.5
 			left=$((left - 1))
 		done
-		[ -e "$S/cancelled" ] || say "not confirmed within $1 s" >"$S/reason"
+		[ -e "$S/cancelled" ] || [ -s "$S/reason" ] ||
+			say "not confirmed within $1 s" >"$S/reason"
 	fi
 	change_undo
 	say "reverted: $(cat "$S/reason" 2>/dev/null)$(sed 's/^/; but /' "$S/differs")" >"$S/result"
@@ -328,6 +335,7 @@ leftover_undo() {
 		return 1
 	fi
 	[ ! -e "$S/before/runtime" ] || change_undo >/dev/null 2>&1
+	sed 's/^/; but /' "$S/differs" 2>/dev/null
 	finish
 }
 
@@ -337,12 +345,15 @@ down_prepare() {
 	: >"$S/next/write"
 	: >"$S/next/remove"
 	while read -r path; do
+		to=$path
+		! grep -sqxF "$path" "$S/original/removed" || [ ! -e "$path" ] ||
+			to=$path.before-mesh
 		if grep -qxF "$path" "$S/original/absent"; then
-			echo "$path" >>"$S/next/remove"
+			[ "$to" != "$path" ] || echo "$path" >>"$S/next/remove"
 		else
 			mkdir -p "$S/next/tree$(dirname "$path")"
-			cp -a "$S/original/tree$path" "$S/next/tree$path"
-			echo "$path" >>"$S/next/write"
+			cp -a "$S/original/tree$path" "$S/next/tree$to"
+			echo "$to" >>"$S/next/write"
 		fi
 	done <"$S/files"
 	cut -d' ' -f1 "$S/original/runtime" | tr '\n' ' ' >"$S/next/ports"

@@ -225,7 +225,7 @@ def is_stale(node, path):
     those of ports that --ports leaves out. What several ports need stays until `down`, and so does
     a file that `up` once removed and somebody made again.
     """
-    return bool(port_of(path)) and port_of(path) not in node.left_out
+    return port_of(path) in node.own_ports - node.left_out
 
 
 def shares_wire(plan, node):
@@ -335,7 +335,7 @@ def foreign_find(change):
     """Finds the other files that name the change's NICs, and which of them go."""
     found = paths_print(change, script(FOREIGN, change.ports()),
                         "(looks for other files that name these NICs)")
-    found -= {path for path in change.paths() + change.node.files if port_of(path)}
+    found -= set(change.paths())
     netplan = sorted(path for path in found - set(change.node.files)
                      if path.startswith("/etc/netplan/"))
     ports = [port_of(path) for path in change.write if port_of(path)]

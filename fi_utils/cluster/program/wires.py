@@ -153,8 +153,8 @@ def cable_faults(nodes, wires):
         if not nodes[other[0]].nics[other[1]].link_local():
             yield Fault("half", "fail", "%s has no link-local IPv6 address, and %s has one" %
                         (port_text(other), port_text(hears)),
-                        "`fi_mesh up`, or by hand on %s: sysctl net.ipv6.conf.%s.addr_gen_mode=0; "
-                        "ip link set dev %s down and up again" % (other[0], other[1], other[1]))
+                        "`fi_mesh up` without --dry-run, unless IPv6 is switched off there: on %s: "
+                        "sysctl net.ipv6.conf.%s.{disable_ipv6,addr_gen_mode}" % other)
             continue
         yield Fault("half", "fail", "%s - %s is half-connected: %s gets answers, %s gets none" %
                     (port_text(hears), port_text(other), port_text(hears), port_text(other)),
