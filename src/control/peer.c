@@ -300,16 +300,16 @@ struct mesh_peer *mesh_peer_of_process(const struct mesh_peer *peer, struct mesh
 	return other;
 }
 
-bool mesh_peer_flow_is_shared(const struct mesh_peer *peer)
+struct mesh_peer *mesh_peer_flow_other(const struct mesh_peer *peer)
 {
 	struct mesh_peer *other = NULL;
 
 	while ((other = mesh_peer_of_process(peer, other))) {
 		if (other != peer && other->state == MESH_PEER_UP && other->remote &&
-		    other->remote->flow == peer->remote->flow)
-			return true;
+		    peer->remote && other->remote->flow == peer->remote->flow)
+			break;
 	}
-	return false;
+	return other;
 }
 
 bool mesh_process_is_known(const struct mesh_process *process, uint64_t process_id)

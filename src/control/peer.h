@@ -355,9 +355,9 @@ void mesh_peer_process_set(struct mesh_peer *peer, uint64_t process_id);
 MESH_HOLDS(process)
 struct mesh_peer *mesh_peer_of_process(const struct mesh_peer *peer, struct mesh_peer *previous);
 
-/** True if another peer that is up, as of the link's other direction, has the peer's flow. */
+/** Another peer that is up, as of the link's other direction, and has the peer's flow; or NULL. */
 MESH_HOLDS(process)
-bool mesh_peer_flow_is_shared(const struct mesh_peer *peer);
+struct mesh_peer *mesh_peer_flow_other(const struct mesh_peer *peer);
 
 /** True if a comm of ours has, or had, a path to the process, which has not ended. */
 MESH_HOLDS(process)

@@ -197,7 +197,16 @@ static bool peer_is_cut_off(const struct mesh_peer *peer)
 	if (peer->domain->provider == MESH_PROVIDER_VERBS_RXM)
 		return !peer->over && mesh_peer_users_say(peer, MESH_USER_IS_QUIET, false);
 	return mesh_peer_users_say(peer, MESH_USER_IS_OPEN, true) ||
-	       (!peer->over && !mesh_peer_flow_is_shared(peer));
+	       (!peer->over && !mesh_peer_flow_other(peer));
+}
+
+void mesh_peer_flow_lose(const struct mesh_peer *peer, const char *why)
+{
+	struct mesh_peer *other;
+
+	mesh_process_assert_locked(peer->process);
+	while ((other = mesh_peer_flow_other(peer)))
+		mesh_link_lose(other, why, 0);
 }
 
 void mesh_peer_bury(struct mesh_peer *peer)
@@ -208,6 +217,7 @@ void mesh_peer_bury(struct mesh_peer *peer)
 	peer->fenced = MESH_FENCED_BURIED;
 	if (peer_is_cut_off(peer)) {
 		/* First, so that no thread posts to it and connects it again. */
+		mesh_peer_flow_lose(peer, peer->reason);
 		mesh_peer_greeting_drop(peer);
 		mesh_peer_fence(peer);
 	}

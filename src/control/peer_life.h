@@ -243,6 +243,13 @@ void mesh_peer_process_ended(struct mesh_peer *peer, const char *why);
 MESH_HOLDS(process)
 void mesh_peer_bury(struct mesh_peer *peer);
 
+/**
+ * Before a fence of @peer: loses the links of other peers whose connections are the same ones, so
+ * that what they have in flight is sent again. @why: for the log
+ */
+MESH_HOLDS(process)
+void mesh_peer_flow_lose(const struct mesh_peer *peer, const char *why);
+
 /** The peer is lost, and was not up: if it is outgoing its dials try again soon. */
 MESH_HOLDS(process)
 void mesh_peer_retry(struct mesh_peer *peer, const char *reason);

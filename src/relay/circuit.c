@@ -402,6 +402,9 @@ void mesh_circuit_ending_expired(struct mesh_timer *timer, uint64_t now_ms)
 	struct mesh_engine *engine = &circuit->relay->process->engine;
 
 	mesh_process_assert_locked(circuit->relay->process);
+	if (mesh_circuit_side_is_lost(&circuit->up) && circuit->up.state != MESH_SIDE_FENCED &&
+	    circuit->up.peer->fenced == MESH_FENCED_FAILED && mesh_peer_fence(circuit->up.peer))
+		side_set(&circuit->up, MESH_SIDE_FENCED); /* there was no descriptor for it */
 	if (circuit->state == MESH_CIRCUIT_WHOLE)
 		losses_look(circuit, now_ms);
 	if (circuit->state == MESH_CIRCUIT_BROKEN) {

@@ -57,7 +57,7 @@ struct mesh_setup {
 	/* Owned; NULL: NCCL_MESH_NEIGHBOURS=off, or the engine does not run. */
 	struct mesh_neighbours *neighbours MESH_GUARDED_BY(process);
 	uint64_t searched_ms MESH_GUARDED_BY(process); /* when one last searched for routes */
-	bool ring_judged MESH_GUARDED_BY(process);     /* rank_ring.h: the order is known */
+	bool ring_judged MESH_GUARDED_BY(process);     /* rank_ring.c: the order is known */
 };
 
 /** One mesh_net_open(): NCCL's ctx. What belongs to it carries a pointer to it. */
@@ -78,7 +78,7 @@ extern const struct mesh_peer_events mesh_setup_events;
 
 /**
  * Starts the engine and listens on the control port, once. Domains are opened when they are needed
- * (openings.h). process->lock held.
+ * (openings.c). process->lock held.
  *
  * Returns 0 or a negative errno (logged).
  */

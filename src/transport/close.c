@@ -357,7 +357,7 @@ static bool closing_set(struct mesh_comm *comm, bool *aborts)
  */
 static void cut_off(struct mesh_comm *comm)
 {
-	uint64_t begin_ms = mesh_clock_ms();
+	struct patience patience = patience_begin(MESH_LINK_FRAME_MS);
 	int turn;
 
 	mesh_process_lock(comm->process);
@@ -371,7 +371,7 @@ static void cut_off(struct mesh_comm *comm)
 	mesh_comm_fail(comm, -ECANCELED, true, NULL); /* unless it has failed */
 	mesh_comm_unlock(comm);
 	mesh_process_unlock(comm->process);
-	for (turn = 0; !mesh_comm_fence_step(comm, begin_ms); turn++) {
+	for (turn = 0; !mesh_comm_fence_step(comm, patience_is_over(comm, &patience)); turn++) {
 		comm_poll(comm);
 		pause_take(turn);
 	}

@@ -365,6 +365,10 @@ struct mesh_comm {
 	struct mesh_registration *busy MESH_GUARDED_BY(comm); /* an MR of it is being made */
 	/* -EINPROGRESS: registration.c has a thread for them; else what it ended with. */
 	int move_error MESH_GUARDED_BY(comm);
+	/* The NIC that it was for, the path, and when: until that path has moved; NULL: none. */
+	const struct mesh_domain *moved MESH_GUARDED_BY(comm);
+	uint64_t moved_ms MESH_GUARDED_BY(comm);
+	int moved_path MESH_GUARDED_BY(comm);
 	union {
 		struct mesh_send_side send;
 		struct mesh_receive_side receive;

@@ -401,17 +401,21 @@ static void fenced_note(const struct mesh_peer *peer)
 MESH_HOLDS(process)
 static bool path_fence(struct mesh_path *path)
 {
+	static const char why[] = "a connection with it that ends is cut off here";
 	struct mesh_peer *peer = path->peer;
 
-	if (peer->state == MESH_PEER_UP) {
-		mesh_link_lose(peer, "a connection with it that ends is cut off here", 0);
-		mesh_endpoint_spend(peer->domain);
+	if (peer->fenced != MESH_FENCED) {
+		if (peer->state == MESH_PEER_UP || peer->cut == MESH_PEER_CUT_CLOSE)
+			mesh_endpoint_spend(peer->domain);
+		if (peer->state == MESH_PEER_UP)
+			mesh_link_lose(peer, why, 0);
+		mesh_peer_flow_lose(peer, why);
+		if (peer->cut == MESH_PEER_CUT_CLOSE)
+			peer->cut = MESH_PEER_CUT_WRITE;
+		mesh_peer_bury(peer);
+		if (!mesh_peer_fence(peer))
+			return peer->fenced == MESH_FENCED_FAILED; /* a WARN says so */
 	}
-	if (peer->cut == MESH_PEER_CUT_CLOSE)
-		peer->cut = MESH_PEER_CUT_WRITE;
-	mesh_peer_bury(peer);
-	if (peer->fenced != MESH_FENCED && !mesh_peer_fence(peer))
-		return peer->fenced == MESH_FENCED_FAILED; /* a WARN says so */
 	mesh_domain_lock(peer->domain);
 	mesh_path_abandon(path); /* what was not known to be written before */
 	mesh_domain_unlock(peer->domain);
@@ -421,10 +425,9 @@ static bool path_fence(struct mesh_path *path)
 
 /* Returns false until nothing more can be done to have the path at rest. */
 MESH_HOLDS(process)
-static bool path_rest(struct mesh_path *path, uint64_t begin_ms)
+static bool path_rest(struct mesh_path *path, bool late)
 {
 	struct mesh_comm *comm = path->comm;
-	uint64_t now_ms = mesh_clock_ms();
 	bool rests;
 
 	mesh_comm_lock(comm);
@@ -432,23 +435,23 @@ static bool path_rest(struct mesh_path *path, uint64_t begin_ms)
 	mesh_comm_unlock(comm);
 	if (rests)
 		return true;
-	if (!mesh_path_has_relay(path) || path->peer->state != MESH_PEER_UP ||
-	    mesh_relay_is_silent(&path->question, comm->process, now_ms) ||
-	    mesh_clock_elapsed_ms(begin_ms, now_ms) >= MESH_LINK_FRAME_MS)
+	if (!mesh_path_has_relay(path) || path->peer->state != MESH_PEER_UP || late ||
+	    mesh_relay_is_silent(&path->question, comm->process, mesh_clock_ms()))
 		return path_fence(path);
 	circuit_leave(path);
 	return false;
 }
 
-bool mesh_comm_fence_step(struct mesh_comm *comm, uint64_t begin_ms)
+bool mesh_comm_fence_step(struct mesh_comm *comm, bool late)
 {
 	bool done = true;
 	int i;
 
-	mesh_process_lock(comm->process);
-	for (i = 0; i < comm->num_paths; i++)
-		done &= path_rest(&comm->paths[i], begin_ms);
-	mesh_process_unlock(comm->process);
+	for (i = 0; i < comm->num_paths; i++) {
+		mesh_process_lock(comm->process); /* a fence on tcp may take a moment */
+		done &= path_rest(&comm->paths[i], late);
+		mesh_process_unlock(comm->process);
+	}
 	return done;
 }
 

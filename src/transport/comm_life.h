@@ -112,11 +112,13 @@ MESH_HOLDS(comm)
 bool mesh_paths_are_at_rest(const struct mesh_comm *comm);
 
 /**
- * Brings the paths of a comm that ends to rest: circuits are left, and fenced if that takes longer
- * than MESH_LINK_FRAME_MS; the links of the others are lost, and fenced. Other comms there go on as
- * after any loss. To be called until it returns true, from @begin_ms on. No lock held.
+ * Brings the paths of a comm that ends to rest: circuits are left, and fenced if that takes too
+ * long; the links of the others are lost, and fenced. Other comms there go on as after any loss. To
+ * be called until it returns true. No lock held.
+ *
+ * @late: nothing has moved on it for MESH_LINK_FRAME_MS
  */
-bool mesh_comm_fence_step(struct mesh_comm *comm, uint64_t begin_ms);
+bool mesh_comm_fence_step(struct mesh_comm *comm, bool late);
 
 /**
  * Writes of a sender that have not completed after that may never complete. They keep the comm

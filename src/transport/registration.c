@@ -4,7 +4,9 @@
 #include <sched.h>
 #include <stdlib.h>
 
+#include "base/clock.h"
 #include "base/log.h"
+#include "base/retry.h"
 #include "base/threads.h"
 #include "control/process.h"
 #include "fabric/mr.h"
@@ -221,6 +223,9 @@ static void move_main(void *arg)
 	free(arg);
 	mesh_comm_lock(move.comm);
 	move.comm->move_error = ret;
+	move.comm->moved = move.domain;
+	move.comm->moved_path = move.path;
+	move.comm->moved_ms = mesh_clock_ms();
 	mesh_comm_unlock(move.comm); /* from now on it may be freed */
 	atomic_store(&process->routeless, true);
 	mesh_engine_wake(&process->engine);
@@ -260,21 +265,35 @@ static int thread_begin(const struct move *move)
 	return ret;
 }
 
+/*
+ * True if the path has memory on another NIC since a moment ago, which no life of it has used: the
+ * attempts over two routes take turns, and each would undo what the one before has made.
+ */
+MESH_HOLDS(comm)
+static bool other_is_ready(const struct move *move)
+{
+	const struct mesh_comm *comm = move->comm;
+
+	return comm->moved && comm->moved != move->domain && comm->moved_path == move->path &&
+	       mesh_clock_elapsed_ms(comm->moved_ms, mesh_clock_ms()) < 4 * MESH_RETRY_MIN_MS;
+}
+
 /* Returns 0: it is done; -EAGAIN: a thread does it; or another negative errno. */
 MESH_HOLDS(process)
 static int move_begin(const struct move *move)
 {
 	struct mesh_comm *comm = move->comm;
-	bool due, pins;
+	bool due, pins, waits;
 
 	mesh_comm_lock(comm);
 	due = due_find(move);
 	pins = move_pins(move);
-	if (due && pins)
+	waits = other_is_ready(move);
+	if (due && pins && !waits)
 		comm->move_error = -EINPROGRESS;
 	mesh_comm_unlock(comm);
 	if (due && pins)
-		return thread_begin(move);
+		return waits ? -EAGAIN : thread_begin(move);
 	return due ? move_do(move) : 0;
 }
 
@@ -311,6 +330,8 @@ int mesh_registrations_check(struct mesh_comm *comm, int path)
 		ret = -EAGAIN;
 	else if (path == comm->num_paths)
 		atomic_store(&comm->num_paths, path + 1);
+	if (!ret && path == comm->moved_path)
+		comm->moved = NULL;
 	mesh_comm_unlock(comm);
 	return ret;
 }

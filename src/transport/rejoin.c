@@ -558,7 +558,7 @@ void mesh_rejoin_peer_up(struct mesh_peer *peer)
 				  mesh_peer_text(peer, text), peer->domain->nic->netdev,
 				  mesh_addr_text(&peer->domain->nic->source, local));
 		mesh_domain_lock(peer->domain);
-		if (!mesh_peer_flow_is_shared(peer))
+		if (!mesh_peer_flow_other(peer))
 			mesh_flow_restart(peer->domain, peer->remote->flow);
 		mesh_domain_unlock(peer->domain);
 	}
