@@ -340,10 +340,14 @@ static bool path_waits(struct mesh_peer_user *user)
 	return mesh_path_is_waited_for(mesh_path_of_user(user));
 }
 
+/* A comm that has failed asks for nothing, but NCCL still has its memory. */
 MESH_HOLDS(process)
 static bool path_is_open(struct mesh_peer_user *user)
 {
-	return mesh_path_is(mesh_path_of_user(user), MESH_PATH_SUSPECT);
+	const struct mesh_path *path = mesh_path_of_user(user);
+
+	return mesh_path_is(path, MESH_PATH_SUSPECT) ||
+	       (path->comm->error && !path->comm->sending && mesh_path_is(path, MESH_PATH_UP));
 }
 
 MESH_HOLDS(process)
