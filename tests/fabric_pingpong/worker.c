@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* worker.c - runs batches of sessions: one pair, or all of this rank's pairs at once. */
 #include <errno.h>
-#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -91,6 +90,7 @@ static void *progress_main(void *arg)
 {
 	struct batch *batch = arg;
 	struct activity *activity = batch->worker->activity;
+	uint64_t progress_ns = now_ns();
 	bool progress;
 
 	activity_thread_is(ACTIVITY_PROGRESS);
@@ -103,12 +103,14 @@ static void *progress_main(void *arg)
 		for (size_t i = 0; i < batch->num_sessions; i++)
 			if (batch->sessions[i].state == SESSION_DATA)
 				progress |= session_data_pass(&batch->sessions[i]);
-		if (progress)
+		if (progress) {
 			activity_progress(activity);
-		else if (only_waiting(batch))
+			progress_ns = now_ns();
+		} else if (only_waiting(batch)) {
 			mailbox_sleep(batch->worker->inbox, WAIT_MS);
-		else
-			sched_yield();
+		} else {
+			poll_pause(progress_ns);
+		}
 	}
 	return NULL;
 }
@@ -176,6 +178,7 @@ static void move_data(struct batch *batch)
 static void set_up(struct batch *batch)
 {
 	struct activity *activity = batch->worker->activity;
+	uint64_t begin_ns = now_ns();
 	bool progress;
 
 	for (size_t i = 0; i < batch->num_sessions; i++)
@@ -191,7 +194,7 @@ static void set_up(struct batch *batch)
 		if (progress)
 			activity_progress(activity);
 		else
-			sched_yield();
+			poll_pause(begin_ns);
 	}
 }
 

@@ -19,17 +19,16 @@
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <inttypes.h>
-#include <sched.h>
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <nccl/net_abi.h>
 
+#include "pause.h"
 #include "rank.h"
 
 #define CHANNELS_MAX 16
@@ -75,14 +74,6 @@ static struct {
 	uint64_t messages, bytes, visits; /* received; visits: messages of guests */
 } us;
 
-static uint64_t clock_ms(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
-}
-
 __attribute__((format(printf, 5, 6))) static void log_line(enum nccl_level level,
 							   unsigned long flags, const char *file,
 							   int line, const char *format, ...)
@@ -122,7 +113,7 @@ static void handle_take(struct channel *c, uint64_t deadline_ms)
 	while (!file_read(name, c->handle, sizeof(c->handle))) {
 		if (clock_ms() > deadline_ms)
 			die("the other rank does not start");
-		sched_yield();
+		pause_us(NAP_US);
 	}
 }
 
@@ -426,7 +417,7 @@ static void channels_open(void)
 		while (!channel_connects(&us.channels[i])) {
 			if (clock_ms() > deadline_ms)
 				die("channel %d does not connect", i);
-			sched_yield();
+			pause_us(NAP_US);
 		}
 		channel_begin(&us.channels[i]);
 	}
@@ -508,7 +499,7 @@ static bool guest_is_done(void)
 
 static void stream(uint64_t seconds)
 {
-	uint64_t began_ms = clock_ms(), shown_ms = 0, now_ms;
+	uint64_t began_ms = clock_ms(), moved_ms = began_ms, shown_ms = 0, now_ms;
 	bool stop = false, moved, done = false;
 
 	while (!done) {
@@ -527,10 +518,10 @@ static void stream(uint64_t seconds)
 			moved |= channel_turn(&us.channels[i], stop);
 			done &= channel_is_done(&us.channels[i]);
 		}
-		if (!moved && us.rank == GUEST)
-			usleep(1000); /* the others need the cores */
-		else if (!moved)
-			sched_yield();
+		if (moved)
+			moved_ms = now_ms;
+		else
+			poll_pause(moved_ms);
 	}
 	progress_write();
 }

@@ -32,6 +32,8 @@ MESH_MTU=${MESH_MTU:-1500}
 RANKS_TIMEOUT=${RANKS_TIMEOUT:-300}
 # Variables for every rank: RANKS_ENV=(NCCL_DEBUG=INFO).
 RANKS_ENV=()
+# Programs that poll do not take a core each (tests/driver/clock.h).
+export TEST_NAP_US=200
 # The core that each rank is bound to: RANKS_PIN=(0 1). Empty: wherever the kernel puts it.
 RANKS_PIN=()
 

@@ -3,7 +3,6 @@
 # test_cable_joins.sh - one of two cables has no carrier when the connections are made. When it has
 # one, they use it, too, in both directions, while messages of all sizes stream; and it is lost and
 # comes back like any other. Every byte is checked.
-# alone: it measures what shaped cables carry
 # seconds: 30
 . "$(dirname "${BASH_SOURCE[0]}")/cables.sh"
 

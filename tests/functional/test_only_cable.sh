@@ -5,7 +5,6 @@
 # connections go on through the third node, and soon after the cable's return over it; so do those
 # that are made while nothing comes through, by a relay or by the third node's kernel. Every byte is
 # checked.
-# alone: it measures what shaped cables carry
 # seconds: 55
 . "$(dirname "${BASH_SOURCE[0]}")/relays.sh"
 

@@ -5,7 +5,6 @@
 # use both again soon after. Every byte is checked.
 #
 # RETURNS=20 makes it a long run (4 minutes), which ends with the medians.
-# alone: it measures what shaped cables carry
 # seconds: 40
 . "$(dirname "${BASH_SOURCE[0]}")/cables.sh"
 

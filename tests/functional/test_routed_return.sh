@@ -4,7 +4,6 @@
 # the router, where neither node sees it, and works again: the connections go on over the other
 # rail, and use both again. Every byte is checked. Each rail has two connections, as a long line
 # has, which are lost and come back with one message.
-# alone: it measures what shaped cables carry
 # seconds: 40
 . "$(dirname "${BASH_SOURCE[0]}")/cables.sh"
 

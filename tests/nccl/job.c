@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* job.c - making communicators and waiting for them. */
 #include <errno.h>
-#include <sched.h>
 #include <stdio.h>
 
 #include <tests/driver/clock.h>
@@ -34,7 +33,7 @@ int job_communicator(struct job *job, ncclComm_t *comm)
 
 int job_wait(const struct job *job, ncclComm_t comm, void *stream)
 {
-	uint64_t deadline_ns = now_ns() + job->timeout_s * NS_PER_S;
+	uint64_t begin_ns = now_ns(), deadline_ns = begin_ns + job->timeout_s * NS_PER_S;
 	ncclResult_t asynchronous = ncclSuccess;
 	int done;
 
@@ -51,6 +50,6 @@ int job_wait(const struct job *job, ncclComm_t comm, void *stream)
 				job->ranks.rank, job->timeout_s);
 			return -ETIMEDOUT;
 		}
-		sched_yield();
+		poll_pause(begin_ns);
 	}
 }

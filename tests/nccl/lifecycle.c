@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* lifecycle.c - the life of communicators, without operations. */
 #include <errno.h>
-#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -316,7 +315,7 @@ static double await_error(const struct job *job, ncclComm_t comm)
 			return waited;
 		if (errors_are_dropped(job) && waited > DROPPED_AFTER_S)
 			return waited;
-		sched_yield();
+		poll_pause(begin_ns);
 	}
 	fprintf(stderr, "nccl_collectives: rank %d: rank %d is dead, but no error for %u s\n",
 		job->ranks.rank, job->victim, job->bound_s);

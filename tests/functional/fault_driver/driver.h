@@ -20,6 +20,8 @@
 
 #include <nccl/net_abi.h>
 
+#include "../pause.h"
+
 /* How a command ended: 0, one of NCCL's results (above 0), or one of these. */
 #define OUTCOME_OK 0
 #define OUTCOME_LATE (-1)  /* neither success nor an error in time */
@@ -72,21 +74,6 @@ struct driver {
 	int num_strangers;
 	struct calls calls;
 };
-
-static inline uint64_t clock_ms(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
-}
-
-static inline void pause_us(unsigned int us)
-{
-	const struct timespec pause = {.tv_sec = us / 1000000, .tv_nsec = us % 1000000 * 1000};
-
-	nanosleep(&pause, NULL);
-}
 
 /* Reports which check failed. */
 __attribute__((format(printf, 1, 2))) static inline int wrong(const char *format, ...)

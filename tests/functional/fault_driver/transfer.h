@@ -13,23 +13,8 @@
 /* Messages that transfer keeps in flight: NCCL_STEPS. */
 #define DEPTH_MAX 8
 
-/*
- * NCCL's thread polls without a pause. Here it does so for as long as an undelayed message takes,
- * and then yields: the processes of several tests share two CPUs.
- */
-#define SPIN_MS 1
-#define NAP_US 200
 /* Between two messages of a bystander. */
 #define STREAM_GAP_US 5000
-
-/* For polling loops: @since is when the wait began, from clock_ms(). */
-static inline void poll_pause(uint64_t since)
-{
-	if (clock_ms() - since < SPIN_MS)
-		sched_yield();
-	else
-		pause_us(NAP_US);
-}
 
 /* ---- buffers --------------------------------------------------------------------------- */
 
