@@ -11,7 +11,7 @@ set -u
 TOP=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
 TREE=$(mktemp -d)
 TESTS="" # the process of a test.sh in the background, and its group
-unset MESH_BUILD TEST_AGAIN
+unset MESH_BUILD TEST_AGAIN TEST_LONG TEST_SKIP
 # Nothing ever writes to this descriptor: reading it with a limit is a pause.
 exec {NEVER}<> <(:)
 
@@ -234,7 +234,7 @@ job_make() {
 test_alone_is_alone() {
 	PATH=$TREE/bin:$PATH ends_with 0 "$TREE/test.sh" functional vm
 	says '^3 passed, 0 failed, 0 skipped$'
-	rm "$TREE"/{job,shared}
+	rm "$TREE"/{job,shared,runs.test_shared.sh}
 }
 
 # As a terminal's Ctrl-C, to the whole group of test.sh, of which the job is not one.
@@ -244,7 +244,9 @@ test_interrupt_ends_the_job() {
 	PATH=$TREE/bin:$PATH "$TREE/test.sh" functional vm >"$TREE/out" 2>&1 &
 	set +m
 	TESTS=$!
-	wait_for '[[ -s $TREE/job ]]' || fail "the job does not begin"
+	# A signal between fork and exec of what runs the tests is lost.
+	wait_for '[[ -s $TREE/job && -s $TREE/runs.test_shared.sh ]]' ||
+		fail "the job or the test does not begin"
 	kill -INT -- "-$TESTS"
 	wait "$TESTS" && fail "test.sh passes though it was interrupted"
 	wait_for '! kill -0 "$(cat "$TREE/job")" 2>/dev/null' || fail "the job is left"
