@@ -15,7 +15,7 @@
 # NCCL_SRC       an NCCL source tree: include/nccl is compared with its headers
 # LIBFABRIC_PREFIX  where another libfabric is installed, to test with instead of Debian 13's
 # TEST_TIMEOUT   seconds that one functional test may take
-# TEST_JOBS      functional tests at a time (default: three times as many as there are cores)
+# TEST_JOBS      functional tests at a time (default: four times as many as there are cores)
 # TEST_AGAIN     tests of each run that may fail once and are then run by themselves (default 3; see
 #                tests/again.sh); they are printed as FLAKY
 # Logs are in build/log. Ends with 'N passed, N failed, N skipped', where a step counts its tests

@@ -37,9 +37,12 @@ addresses_are_checked() {
 	note "the page is off by default, and on one address of the management network only"
 }
 
+# On a cable that is slow enough for them to leave the cores to others.
 ranks_start() {
 	local rank=0 node
 
+	mesh_shape a ab 100mbit
+	mesh_shape b ba 100mbit
 	for node in a b; do
 		mesh_spawn $node "$OUT/rank$rank" env RANK=$rank WORLD_SIZE=2 \
 			MASTER_ADDR="$(mesh_mgmt_addr a)" MASTER_PORT=29500 \
