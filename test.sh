@@ -217,11 +217,12 @@ step_soak() {
 # A score to compare with that of other revisions (tests/mutants).
 step_mutants() { build CC=gcc && tests/mutants; }
 
-# Our own instructions for each message, against tests/bench/cost.json.
+# Our own instructions for each message, against tests/bench/cost.json; what a start costs as the
+# mesh grows.
 step_cost() {
 	build CC=gcc || return
 	[[ ! ${MESH_AHEAD:-} ]] || flock "$MESH_AHEAD" true
-	tests/bench/cost.py check
+	tests/bench/cost.py check && tests/bench/growth.py check
 }
 
 # Over RDMA devices.

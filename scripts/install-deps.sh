@@ -20,8 +20,8 @@ DEMO=(iproute2 procps)
 # lacks the key of Debian's archive, which a second libfabric comes from, too.
 VM=(bc bison busybox debian-archive-keyring flex ibverbs-providers make xz-utils)
 TEST=(libcmocka-dev mmdebstrap rpm rpmlint g++ clang clang-format shellcheck codespell cppcheck
-	binutils git iputils-ping valgrind mandoc netplan.io gir1.2-nm-1.0 python3-gi python3-yaml
-	nftables iptables ethtool libfabric-bin openssh-client openssh-server slurm-wlm
+	binutils git iputils-ping strace valgrind mandoc netplan.io gir1.2-nm-1.0 python3-gi
+	python3-yaml nftables iptables ethtool libfabric-bin openssh-client openssh-server slurm-wlm
 	graphviz systemd-container)
 # arm64, emulated; its libraries come from Debian's archive on any system.
 [[ $(uname -m) != x86_64 ]] || TEST+=(gcc-aarch64-linux-gnu libc6-dev-arm64-cross

@@ -72,7 +72,9 @@ class Mesh:
         # libfabric leaves out an interface that is not operational yet; that can take a second.
         deadline = time.monotonic() + LINK_LIMIT_S
         show = ["ip", "-n", self.prefix + node, "link", "show", "dev", nic]
-        while b"state UP" not in subprocess.run(show, stdout=subprocess.PIPE).stdout:
+        # ip reads all namespaces and complains of one that disappears.
+        while b"state UP" not in subprocess.run(show, stdout=subprocess.PIPE,
+                                                stderr=subprocess.DEVNULL).stdout:
             if time.monotonic() > deadline:
                 raise RuntimeError("%s of node %s does not come up" % (nic, node))
             time.sleep(0.02)
