@@ -12,8 +12,7 @@
 #include "play.h"
 #include "said.h"
 
-#define STREAMS_PER_PAIR 4
-#define STREAMS_MAX (PLAY_PAIRS_MAX * STREAMS_PER_PAIR)
+#define STREAMS_MAX (PLAY_PAIRS_MAX * PLAY_STREAMS_MAX)
 /* Between two looks of NCCL's threads, while there is something to do and while there is not. */
 #define BUSY_NS (20 * WORLD_US)
 #define IDLE_NS (1 * WORLD_MS)
@@ -30,7 +29,7 @@
 /* Without a fault, a process says an INFO at most so often: for each end of a stream, and so on. */
 #define QUIET_LINES 32
 
-struct play play = {.gap_ns = 8 * WORLD_S};
+struct play play = {.gap_ns = 8 * WORLD_S, .pair_streams = 4};
 static struct stream streams[STREAMS_MAX];
 static int num_streams;
 
@@ -187,7 +186,7 @@ static void stream_judge(const struct stream *stream, const struct pair *pair)
 /* What has come to its end makes place for the next one. */
 static void stream_renew(struct stream *stream, int place)
 {
-	const struct pair *pair = &play.pairs[place / STREAMS_PER_PAIR];
+	const struct pair *pair = &play.pairs[place / play.pair_streams];
 	struct rank *a = &play.ranks[pair->a], *b = &play.ranks[pair->b];
 	/* Without a comm, or with messages that end somewhere, nobody has to learn of anything. */
 	bool is_over =
@@ -215,7 +214,7 @@ bool play_turn(void)
 
 	for (int i = 0; i < num_streams; i++) {
 		busy |= stream_turn(&streams[i]);
-		stream_judge(&streams[i], &play.pairs[i / STREAMS_PER_PAIR]);
+		stream_judge(&streams[i], &play.pairs[i / play.pair_streams]);
 		stream_renew(&streams[i], i);
 		runs |= streams[i].state != STREAM_CLOSED;
 	}
@@ -306,6 +305,8 @@ static const struct cabling {
 	{"line", 3, {"ab", "bc"}, {"ac", "ab"}},
 	{"ring", 4, {"ab", "bc", "cd", "da"}, {"ac", "bd"}},
 	{"diamond", 4, {"ab", "bc", "ad", "dc"}, {"ac"}},
+	{"square", 4, {"ab", "bc", "cd", "da"}, {"ab", "cd", "ac", "bd"}},
+	{"pentagon", 5, {"ab", "bc", "cd", "de", "ea"}, {"ab", "cd", "ac", "be"}},
 	{"full", 4, {"ab", "ac", "ad", "bc", "bd", "cd"}, {"ab", "cd", "ac", "bd"}},
 	{"chain", 4, {"ab", "bc", "cd"}, {"ad", "ac"}},
 	{"detour", 5, {"ab", "bc", "ad", "de", "ec"}, {"ac"}},
@@ -335,7 +336,7 @@ static void cabling_make(const struct cabling *cabling)
 		play.pairs[play.num_pairs].b = cabling->pairs[play.num_pairs][1] - 'a';
 	}
 	play_look();
-	num_streams = play.num_pairs * STREAMS_PER_PAIR;
+	num_streams = play.num_pairs * play.pair_streams;
 	for (int i = 0; i < num_streams; i++)
 		streams[i].state = STREAM_CLOSED;
 }
@@ -372,7 +373,7 @@ static void quiet_check(void)
 	uint64_t bytes = 0;
 
 	for (int i = 0; i < num_streams; i++) {
-		if (!pair_has_cable(&play.pairs[i / STREAMS_PER_PAIR]))
+		if (!pair_has_cable(&play.pairs[i / play.pair_streams]))
 			bytes += streams[i].bytes;
 	}
 	if (statistics_relayed_bytes != bytes)

@@ -8,6 +8,7 @@
 #define PLAY_RANKS_MAX 5
 #define PLAY_CABLES_MAX 6
 #define PLAY_PAIRS_MAX 4
+#define PLAY_STREAMS_MAX 16
 
 /* Two ranks with streams. */
 struct pair {
@@ -22,7 +23,8 @@ struct play {
 	int num_ranks;
 	struct pair pairs[PLAY_PAIRS_MAX];
 	int num_pairs;
-	uint64_t gap_ns; /* a stream fails the test if it stalls longer while its pair is well */
+	int pair_streams; /* of each pair: 1, or half of them each way */
+	uint64_t gap_ns;  /* a stream fails the test if it stalls longer while its pair is well */
 	uint64_t longest_ns; /* the longest such stall so far */
 	char plugin[4096];
 	int num_streams; /* begun so far */
