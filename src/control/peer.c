@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* peer.c - what a peer is: its state, its name, its users, its fence, and how it is found. */
 #include <assert.h>
+#include <errno.h>
 #include <stdio.h>
-#include <stdlib.h>
 
 #include "base/clock.h"
 #include "base/log.h"
@@ -11,14 +11,9 @@
 #include "control/process.h"
 #include "fabric/endpoint.h"
 #include "fabric/fence.h"
+#include "fabric/provider_sockets.h"
 #include "fabric/remote.h"
 #include "wire/stats.h"
-
-/*
- * Of a fence, which other links wait for: on tcp for what is unread, on verbs for a peer that has
- * closed its end of the connection.
- */
-#define REPORTED_MS 100
 
 static const struct {
 	const char *name;
@@ -149,33 +144,27 @@ void mesh_peer_sink_end(struct mesh_peer *peer)
 MESH_HOLDS(process)
 static void refusal_begin(struct mesh_peer *peer)
 {
-	peer->fence = calloc(1, sizeof(*peer->fence));
-	if (!peer->fence)
-		return;
-	*peer->fence = (struct mesh_fence){
-		.domain = peer->domain,
-		.remote = peer->remote,
-		.limit_ms = REPORTED_MS,
-	};
-	mesh_fence_begin(peer->fence);
-	mesh_peer_check(peer);
+	peer->fence = mesh_fence_begin(peer->domain, peer->remote);
+	if (peer->fence)
+		mesh_peer_check(peer);
 }
 
 /* Returns false while the write may still be refused. */
 MESH_HOLDS(process)
 static bool refusal_step(struct mesh_peer *peer)
 {
-	if (mesh_fence_step(peer->fence))
+	int result = mesh_fence_step(peer->fence);
+
+	if (result == -EAGAIN)
 		return false;
+	peer->fence = NULL;
 	/*
 	 * The other end closes its endpoint before it asks what has arrived. If nobody asks, it is
 	 * enough that there is no connection.
 	 */
 	peer->cut = MESH_PEER_CUT_CLOSE;
-	if (peer->fence->result > 0 || (!peer->fence->result && !mesh_peer_is_resumed(peer)))
+	if (result > 0 || (!result && !mesh_peer_is_resumed(peer)))
 		peer->cut = MESH_PEER_CUT_DONE;
-	free(peer->fence);
-	peer->fence = NULL;
 	return true;
 }
 
@@ -210,22 +199,15 @@ static bool verbs_fence(struct mesh_peer *peer)
 MESH_HOLDS(process)
 static bool fence_step(struct mesh_peer *peer)
 {
-	struct mesh_fence fence = {.domain = peer->domain, .remote = peer->remote};
-	char text[MESH_PEER_TEXT_MAX];
-
 	mesh_process_assert_locked(peer->process);
 	if (!peer->remote)
 		return true;
 	if (peer->domain->provider == MESH_PROVIDER_VERBS_RXM)
 		return verbs_fence(peer);
-	mesh_remote_unread_take(peer->domain, peer->remote, REPORTED_MS);
-	mesh_remotes_fence(&fence, 1);
-	if (fence.result < 0) {
-		peer->fenced = MESH_FENCED_FAILED;
-		return false;
-	}
-	mesh_fence_drain(&fence, mesh_peer_text(peer, text));
-	return true;
+	if (!mesh_sockets_fence(peer->domain, peer->remote))
+		return true;
+	peer->fenced = MESH_FENCED_FAILED;
+	return false;
 }
 
 bool mesh_peer_is_fencing(const struct mesh_peer *peer)

@@ -341,7 +341,6 @@ void mesh_peer_free(struct mesh_peer *peer)
 	mesh_engine_unwatch(&peer->process->engine, &peer->watch);
 	if (peer->fence)
 		mesh_fence_abandon(peer->fence); /* it goes on without the peer */
-	free(peer->fence);
 	mesh_remote_close(peer->domain, peer->remote);
 	LIST_REMOVE(peer, entry);
 	free(peer->out);

@@ -38,11 +38,11 @@
 #include "wire/protocol.h"
 
 struct mesh_buffer;
+struct mesh_fence;
 struct mesh_flow;
 struct mesh_mr;
 struct mesh_remote;
 struct mesh_sink;
-struct mesh_verbs_fence;
 struct mesh_waiter;
 
 TAILQ_HEAD(mesh_buffer_list, mesh_buffer);
@@ -194,8 +194,8 @@ struct mesh_domain {
 	struct mesh_sink *sinks[MESH_COMM_IDS] MESH_GUARDED_BY(domain);
 	uint32_t next_sink MESH_GUARDED_BY(domain);
 	/* Fences that the connector is to post; fences without a caller. Both under lock. */
-	LIST_HEAD(, mesh_verbs_fence) fences;
-	LIST_HEAD(, mesh_verbs_fence) abandoned;
+	LIST_HEAD(, mesh_fence) fences;
+	LIST_HEAD(, mesh_fence) abandoned;
 };
 
 MESH_LOCK_FUNCTIONS(mrs, mesh_domain, mrs_lock)

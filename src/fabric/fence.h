@@ -1,45 +1,39 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* fence.h - makes sure that no late write of a peer lands in memory that NCCL has back. */
+/*
+ * fence.h - on verbs: makes sure that no late write of a peer lands in memory that NCCL has back.
+ * On tcp mesh_sockets_fence() does (provider_sockets.h).
+ */
 #ifndef MESH_FABRIC_FENCE_H
 #define MESH_FABRIC_FENCE_H
 
-#include "fabric/provider_sockets.h"
 #include "fabric/remote.h"
 
-struct mesh_verbs_fence;
+/*
+ * The longest wait of a fence, which other links wait for: on tcp for what is unread, on verbs,
+ * once the write is being posted, for a peer that has closed its end of the connection.
+ */
+#define MESH_FENCE_MS 100
 
-/* One remote to be cut off, and the state of its fence. */
-struct mesh_fence {
-	struct mesh_domain *domain;
-	struct mesh_remote *remote;
-	struct mesh_verbs_fence *verbs; /* NULL, or in progress */
-	struct mesh_found_sockets cut;	/* on tcp: what was disconnected */
-	uint64_t limit_ms;		/* on verbs: once it has its turn; 0: as usual */
-	/* Connections that ended; or a negative errno: on verbs the caller closes the endpoint. */
-	int result;
-};
+/* A fence in progress. */
+struct mesh_fence;
 
 /**
- * Makes sure that no operation of these remotes can read or write this process's memory afterwards;
- * for remotes that did not stop by themselves. Closing a registration is not enough: libfabric's
- * tcp checks the key only when a write begins, and continues to write, and on verbs the same key
- * may become valid again. So the fence ends the provider's own connections to that endpoint; the
- * provider opens new ones on demand, or over our next endpoint (mesh_endpoint_spend()).
+ * Begins to end the connection with the remote: no operation of it can read or write this process's
+ * memory afterwards. Closing a registration is not enough (fence.c). The provider opens a new
+ * connection on demand, or over our next endpoint (mesh_endpoint_spend()). Takes domain->lock.
  *
- * @fences: @count of them, domain and remote set, the rest zero; they run concurrently
- *
- * Takes domain->lock. On verbs it waits, up to 2.5 s for all of them, and longer while the endpoint
- * is being closed. It logs how each has ended, unless the caller is to close the endpoint.
+ * Returns NULL if memory is short.
  */
-void mesh_remotes_fence(struct mesh_fence *fences, int count);
+struct mesh_fence *mesh_fence_begin(struct mesh_domain *domain, struct mesh_remote *remote);
 
 /**
- * The same for one remote, in steps: begins, on tcp also ends. For a caller that must not wait.
- * mesh_fence_step() is to be called until it returns false, with some time in between: true while
- * the fence is in progress. Both take domain->lock.
+ * To be called with some time in between, until it does not return -EAGAIN: then the fence is over,
+ * and freed. Takes domain->lock.
+ *
+ * Returns 1 if the connection has ended, 0 if there seems to be none; another negative errno if it
+ * goes on: the caller closes the endpoint.
  */
-void mesh_fence_begin(struct mesh_fence *fence);
-bool mesh_fence_step(struct mesh_fence *fence);
+int mesh_fence_step(struct mesh_fence *fence);
 
 /** Ends a fence that is in progress without a result: its remote is freed. Takes domain->lock. */
 void mesh_fence_abandon(struct mesh_fence *fence);
@@ -52,21 +46,5 @@ void mesh_fences_post(struct mesh_domain *domain);
  * completion queue are closed.
  */
 void mesh_fences_free(struct mesh_domain *domain);
-
-/**
- * Before a fence on tcp: polls until the provider has read what the kernel had of the remote when
- * this is called, for @limit_ms at most. The sender's kernel knows that ours has it, so its process
- * may have ended in order, and cannot send it again. No lock of the domain held.
- */
-void mesh_remote_unread_take(struct mesh_domain *domain, struct mesh_remote *remote,
-			     uint64_t limit_ms);
-
-/**
- * After a fence on tcp: polls until the provider has nothing left of the connections that were cut,
- * for 0.5 s at most; a WARN reports that it has. A thread that holds the poll may add 2.5 s.
- *
- * @who: the peer, for that line
- */
-void mesh_fence_drain(const struct mesh_fence *fence, const char *who);
 
 #endif

@@ -3,10 +3,12 @@
  * provider_sockets.c - the TCP sockets that libfabric's tcp providers do not expose: operations on
  * them, and facts about them, for which libfabric has no call.
  */
+#include <ctype.h>
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -17,6 +19,9 @@
 #include "base/descriptors.h"
 #include "base/log.h"
 #include "base/memory.h"
+#include "fabric/endpoint.h"
+#include "fabric/fence.h"
+#include "fabric/poll.h"
 #include "fabric/provider_sockets.h"
 #include "system/tcp_look.h"
 
@@ -31,42 +36,48 @@
 #define STREAM_END 2
 /* Bytes of one read of the folder. */
 #define LIST_BYTES 4096
+/* Polls after a fence: the provider closes what was cut, and accepts what still waits. */
+#define DRAIN_POLLS 8
+/*
+ * The longest wait until the provider has closed what was cut: rxm looks every 10 ms for
+ * connections that have ended, and hands out one completion in each poll
+ * (FI_OFI_RXM_CM_PROGRESS_INTERVAL, FI_OFI_RXM_COMP_PER_PROGRESS): 33 ms have been measured.
+ */
+#define DRAIN_MS 500
 
 /* ---- the sockets of this process ------------------------------------------------------------ */
 
+struct mesh_socket_entry {
+	int fd; /* its owner may close it at any time */
+	uint64_t cookie;
+	/* Without a scope. No peer: family NONE. */
+	struct mesh_addr local, peer;
+	uint16_t local_port, peer_port;
+	uint64_t received; /* bytes, ever, when unread_find() found it */
+};
+
 /*
- * What a look at all sockets needs. It is kept open, so that a fence works in a process that has
- * run out of descriptors. The lock is held only within this file, and inside of all others.
+ * What lists them. It is kept open, so that a fence works in a process that has run out of
+ * descriptors. The lock is held only within this file, and inside of all others.
  */
 static struct {
 	pthread_mutex_t lock;
 	int users;
 	int folder; /* /proc/self/fd */
-	int copy;   /* becomes a duplicate of each socket in turn; else of the folder */
 } scan = {.lock = PTHREAD_MUTEX_INITIALIZER};
-
-static int scan_open(void)
-{
-	const int flags = O_RDONLY | O_DIRECTORY | O_CLOEXEC;
-
-	scan.folder = mesh_descriptor_hide(open("/proc/self/fd", flags));
-	if (scan.folder < 0)
-		return -errno;
-	scan.copy = mesh_descriptor_hide(fcntl(scan.folder, F_DUPFD_CLOEXEC, 0));
-	if (scan.copy >= 0)
-		return 0;
-	mesh_descriptor_close(scan.folder);
-	return -errno;
-}
 
 int mesh_sockets_reserve(void)
 {
+	const int flags = O_RDONLY | O_DIRECTORY | O_CLOEXEC;
 	int ret = 0;
 
 	pthread_mutex_lock(&scan.lock);
 	if (!scan.users)
-		ret = scan_open();
-	scan.users += !ret;
+		scan.folder = mesh_descriptor_hide(open("/proc/self/fd", flags));
+	if (scan.folder < 0)
+		ret = -errno;
+	else
+		scan.users++;
 	pthread_mutex_unlock(&scan.lock);
 	return ret;
 }
@@ -74,129 +85,75 @@ int mesh_sockets_reserve(void)
 void mesh_sockets_release(void)
 {
 	pthread_mutex_lock(&scan.lock);
-	if (!--scan.users) {
-		mesh_descriptor_close(scan.copy);
+	if (!--scan.users)
 		mesh_descriptor_close(scan.folder);
-	}
 	pthread_mutex_unlock(&scan.lock);
 }
 
-static bool entry_is_socket(const char *name)
+/* False if it is no socket with an IP address, or its owner closes it meanwhile. */
+static bool entry_read(int fd, struct mesh_socket_entry *entry)
 {
-	static const char prefix[] = "socket:";
-	char target[sizeof(prefix) - 1];
+	struct sockaddr_storage name;
+	struct sockaddr *named = (struct sockaddr *)&name;
+	socklen_t len = sizeof(name);
 
-	return readlinkat(scan.folder, name, target, sizeof(target)) == (ssize_t)sizeof(target) &&
-	       !memcmp(target, prefix, sizeof(target));
+	*entry = (struct mesh_socket_entry){.fd = fd, .cookie = mesh_socket_cookie(fd)};
+	if (!entry->cookie || getsockname(fd, named, &len) ||
+	    mesh_addr_from_sockaddr(named, len, &entry->local, &entry->local_port))
+		return false;
+	/*
+	 * Unlike getpeername(), the option also works before the connection is made; it wants the
+	 * very length, which is that of our own name.
+	 */
+	if (!getpeername(fd, named, &len) || !getsockopt(fd, SOL_SOCKET, SO_PEERNAME, named, &len))
+		mesh_addr_from_sockaddr(named, len, &entry->peer, &entry->peer_port);
+	return mesh_socket_cookie(fd) == entry->cookie;
 }
 
-/*
- * Returns 1 if @look returned true for the descriptor, 0 if not, or a negative errno. It duplicates
- * sockets only: closing any duplicate of a file releases the process's POSIX locks on that file.
- */
-static int entry_visit(const char *name, bool (*look)(void *arg, int number, int copy), void *arg)
+static int entry_add(struct mesh_socket_table *table, const char *name)
 {
-	int number = atoi(name);
+	struct mesh_socket_entry *entries, entry;
 
-	if (number == scan.copy || !entry_is_socket(name))
+	if (!isdigit((unsigned char)name[0]) || !entry_read(atoi(name), &entry))
 		return 0;
-	if (dup3(number, scan.copy, O_CLOEXEC) >= 0)
-		return look(arg, number, scan.copy);
-	/* Also EBADF if the limit of open files has sunk below our own; or it was closed. */
-	return fcntl(number, F_GETFD) < 0 ? 0 : -EMFILE;
+	entries = mesh_array_room(table->entries, table->num, sizeof(*entries));
+	if (!entries)
+		return -ENOMEM;
+	table->entries = entries;
+	table->entries[table->num++] = entry;
+	return 0;
 }
 
-static int folder_visit(bool (*look)(void *arg, int number, int copy), void *arg)
+static int folder_read(struct mesh_socket_table *table)
 {
 	_Alignas(struct dirent64) char list[LIST_BYTES];
-	int count = 0, error = 0, ret;
 	const struct dirent64 *entry;
 	ssize_t size, i;
+	int ret = 0;
 
 	if (lseek(scan.folder, 0, SEEK_SET) < 0)
 		return -errno;
-	while ((size = getdents64(scan.folder, list, sizeof(list))) > 0) {
-		for (i = 0; i < size; i += entry->d_reclen) {
+	while (!ret && (size = getdents64(scan.folder, list, sizeof(list)))) {
+		if (size < 0)
+			return -errno;
+		for (i = 0; i < size && !ret; i += entry->d_reclen) {
 			entry = (const struct dirent64 *)(const void *)(list + i);
-			ret = entry_visit(entry->d_name, look, arg);
-			if (ret < 0)
-				error = ret;
-			else
-				count += ret;
+			ret = entry_add(table, entry->d_name);
 		}
 	}
-	if (size < 0)
-		return -errno;
-	return error ? error : count;
+	return ret;
 }
 
-/*
- * Calls @look for every socket of the process, each time with its number and with a duplicate, so
- * that @look examines and changes the same socket even if its owner closes it meanwhile. It needs
- * no further descriptor, and no memory. Threads wait for each other; @look visits nothing.
- *
- * Returns how often @look returned true, or a negative errno if it could not visit all sockets.
- */
-static int sockets_visit(bool (*look)(void *arg, int number, int copy), void *arg)
+/* Lists all sockets in @table, which is empty. It needs no descriptor. 0 or a negative errno. */
+static int table_read(struct mesh_socket_table *table)
 {
 	int ret = -EBADF;
 
 	pthread_mutex_lock(&scan.lock);
-	if (scan.users) {
-		ret = folder_visit(look, arg);
-		dup3(scan.folder, scan.copy, O_CLOEXEC); /* a copy would keep its socket open */
-	}
+	if (scan.users)
+		ret = folder_read(table);
 	pthread_mutex_unlock(&scan.lock);
 	return ret;
-}
-
-/* The local address of a socket, or that of its peer; false if it has none. */
-static bool socket_name(int fd, bool peer, struct mesh_addr *address, uint16_t *port)
-{
-	struct sockaddr_storage name;
-	socklen_t len = sizeof(name);
-	int ret;
-
-	ret = peer ? getpeername(fd, (struct sockaddr *)&name, &len)
-		   : getsockname(fd, (struct sockaddr *)&name, &len);
-	return !ret && !mesh_addr_from_sockaddr((struct sockaddr *)&name, len, address, port);
-}
-
-/* The same for the other end of a TCP socket, also while the connection is being made. */
-static bool socket_destination(int fd, struct mesh_addr *address, uint16_t *port)
-{
-	struct sockaddr_storage name;
-	socklen_t len = sizeof(name);
-
-	if (socket_name(fd, true, address, port))
-		return true;
-	/*
-	 * Unlike getpeername(), this also works before the connection is made; it wants the very
-	 * length, which is that of our own name.
-	 */
-	return !getsockname(fd, (struct sockaddr *)&name, &len) &&
-	       !getsockopt(fd, SOL_SOCKET, SO_PEERNAME, &name, &len) &&
-	       !mesh_addr_from_sockaddr((struct sockaddr *)&name, len, address, port);
-}
-
-/* ---- the table ------------------------------------------------------------------------------ */
-
-static bool connection_note(void *arg, int number, int copy)
-{
-	struct mesh_socket_table *table = arg;
-	struct mesh_socket_entry *entries, found = {.fd = number};
-
-	/* The peer first: most sockets of a host process have none. */
-	if (!socket_name(copy, true, &found.peer, &found.peer_port) ||
-	    !socket_name(copy, false, &found.local, &found.local_port))
-		return false;
-	entries = mesh_array_room(table->entries, table->num, sizeof(*entries));
-	if (!entries)
-		return false;
-	found.cookie = mesh_socket_cookie(copy);
-	table->entries = entries;
-	table->entries[table->num++] = found;
-	return true;
 }
 
 static void table_renew(struct mesh_socket_table *table, uint64_t now_ms)
@@ -204,7 +161,7 @@ static void table_renew(struct mesh_socket_table *table, uint64_t now_ms)
 	if (table->taken_ms && mesh_clock_elapsed_ms(table->taken_ms, now_ms) < MESH_SOCKETS_MS)
 		return;
 	mesh_socket_table_free(table);
-	sockets_visit(connection_note, table);
+	table_read(table);
 	table->taken_ms = now_ms;
 }
 
@@ -214,14 +171,7 @@ void mesh_socket_table_free(struct mesh_socket_table *table)
 	*table = (struct mesh_socket_table){.entries = NULL};
 }
 
-/* ---- cutting off one peer ------------------------------------------------------------------- */
-
-/* One pass over all sockets of the process. */
-struct visit {
-	struct mesh_domain *domain;
-	const struct mesh_remote *remote;
-	struct mesh_found_sockets *found;
-};
+/* ---- those of one remote -------------------------------------------------------------------- */
 
 /* True for a socket that is bound to the domain's NIC. */
 static bool entry_is_local(const struct mesh_domain *domain, const struct mesh_socket_entry *entry)
@@ -274,123 +224,179 @@ static bool entry_is_remotes(const struct mesh_domain *domain, const struct mesh
 }
 
 /*
- * Also for one that the provider is making: what waits for it is sent otherwise as soon as the link
- * works again.
+ * Lists the remote's in @table, which is empty, also those that the provider is making: what waits
+ * for one of them is sent otherwise as soon as the link works again. 0 or a negative errno.
  */
 MESH_HOLDS(transmit)
-static bool socket_is_remotes(const struct visit *visit, int fd)
+static int remotes_list(const struct mesh_domain *domain, const struct mesh_remote *remote,
+			struct mesh_socket_table *table)
 {
-	struct mesh_socket_entry entry = {.fd = fd};
+	int ret = table_read(table);
+	size_t i, num = 0;
 
-	return socket_name(fd, false, &entry.local, &entry.local_port) &&
-	       socket_destination(fd, &entry.peer, &entry.peer_port) &&
-	       entry_is_remotes(visit->domain, visit->remote, &entry);
+	for (i = 0; i < table->num; i++) {
+		if (entry_is_remotes(domain, remote, &table->entries[i]))
+			table->entries[num++] = table->entries[i];
+	}
+	table->num = num;
+	return ret;
 }
 
-static void socket_note(struct mesh_found_sockets *found, int number, int fd, uint64_t received)
+/* ---- the fence of one remote ---------------------------------------------------------------- */
+
+/* Those that hold bytes which the provider has not read. */
+static void unread_list(struct mesh_domain *domain, struct mesh_remote *remote,
+			struct mesh_socket_table *unread)
 {
-	if (found->num < MESH_FOUND_SOCKETS_MAX)
-		found->sockets[found->num] =
-			(struct mesh_remote_socket){number, mesh_socket_cookie(fd), received};
-	found->num++;
+	struct mesh_socket_entry *entry;
+	size_t i, num = 0;
+	uint32_t bytes;
+
+	mesh_transmit_lock(domain);
+	remotes_list(domain, remote, unread);
+	mesh_transmit_unlock(domain);
+	for (i = 0; i < unread->num; i++) {
+		entry = &unread->entries[i];
+		if (mesh_tcp_received(entry->fd, &entry->received, &bytes) && bytes)
+			unread->entries[num++] = *entry;
+	}
+	unread->num = num;
+}
+
+/* By its owner, who may have used the number again. */
+static bool entry_is_closed(const struct mesh_socket_entry *entry)
+{
+	return mesh_socket_cookie(entry->fd) != entry->cookie;
+}
+
+/* True if somebody has read what had come over the connection then, or closed it. */
+static bool entry_is_read(const struct mesh_socket_entry *entry)
+{
+	uint64_t received;
+	uint32_t unread;
+
+	if (!mesh_tcp_received(entry->fd, &received, &unread) || !unread)
+		return true;
+	if (received >= entry->received + STREAM_END + unread)
+		return true;
+	return entry_is_closed(entry); /* last: it may happen meanwhile */
+}
+
+static bool all_are(const struct mesh_socket_table *table,
+		    bool (*is)(const struct mesh_socket_entry *entry))
+{
+	size_t i;
+
+	for (i = 0; i < table->num && is(&table->entries[i]); i++)
+		continue;
+	return i == table->num;
+}
+
+static void unread_await(struct mesh_domain *domain, struct mesh_remote *remote)
+{
+	uint64_t begin_ms = mesh_clock_ms();
+	struct mesh_socket_table unread = {.num = 0};
+
+	unread_list(domain, remote, &unread);
+	while (!all_are(&unread, entry_is_read) &&
+	       mesh_clock_elapsed_ms(begin_ms, mesh_clock_ms()) < MESH_FENCE_MS) {
+		if (!mesh_domain_poll(domain))
+			sched_yield(); /* another thread polls for us */
+	}
+	mesh_socket_table_free(&unread);
 }
 
 /*
  * The disconnect empties the socket's queue at once, under the kernel's lock; the shutdown wakes
- * the provider, which then closes the connection.
+ * the provider, which then closes the connection. Until then the number is this socket's: the
+ * provider only closes one while it polls or posts, which needs one of the two locks.
  */
-MESH_HOLDS(transmit)
-static bool socket_cut(void *arg, int number, int fd)
+static int sockets_cut(struct mesh_domain *domain, struct mesh_remote *remote,
+		       struct mesh_socket_table *cut)
 {
 	struct sockaddr unspecified = {.sa_family = AF_UNSPEC};
-	const struct visit *visit = arg;
+	size_t i;
 	int ret;
 
-	if (!socket_is_remotes(visit, fd))
-		return false;
-	socket_note(visit->found, number, fd, 0);
-	ret = connect(fd, &unspecified, sizeof(unspecified));
-	shutdown(fd, SHUT_RDWR); /* fails with ENOTCONN, but wakes the provider */
-	return !ret;
-}
-
-int mesh_sockets_fence(struct mesh_domain *domain, struct mesh_remote *remote,
-		       struct mesh_found_sockets *cut)
-{
-	struct visit visit = {.domain = domain, .remote = remote, .found = cut};
-	int count;
-
-	cut->num = 0;
 	mesh_domain_lock(domain);
 	mesh_transmit_lock(domain);
-	count = sockets_visit(socket_cut, &visit);
+	ret = remotes_list(domain, remote, cut);
+	for (i = 0; i < cut->num; i++) {
+		if (entry_is_closed(&cut->entries[i]))
+			continue;
+		connect(cut->entries[i].fd, &unspecified, sizeof(unspecified));
+		shutdown(cut->entries[i].fd, SHUT_RDWR); /* fails with ENOTCONN, but wakes it */
+	}
 	mesh_transmit_unlock(domain);
 	mesh_domain_unlock(domain);
-	return count;
+	return ret;
 }
 
-bool mesh_cut_sockets_are_closed(const struct mesh_found_sockets *cut)
+/* All comms with a peer may try to cut it, and a relay again and again. */
+static void failure_warn(struct mesh_domain *domain, struct mesh_flow *flow, const char *theirs,
+			 int error)
 {
-	int i;
+	char more[MESH_LOG_LIMIT_TEXT_MAX];
 
-	if (cut->num > MESH_FOUND_SOCKETS_MAX)
-		return false;
-	for (i = 0; i < cut->num; i++) {
-		if (mesh_socket_cookie(cut->sockets[i].fd) == cut->sockets[i].cookie)
-			return false;
+	mesh_domain_lock(domain);
+	if (!mesh_log_limit_pass(&flow->uncut, 1, mesh_clock_ms(), more))
+		theirs = NULL;
+	mesh_domain_unlock(domain);
+	if (theirs)
+		mesh_warn("cannot cut the connection with %s: %s; what NCCL has over it fails, "
+			  "because a late message may reach memory that is in use for something "
+			  "else%s",
+			  theirs, strerror(-error), more);
+}
+
+static void cut_await(struct mesh_domain *domain, const struct mesh_socket_table *cut,
+		      const char *theirs)
+{
+	/* Another thread may be in a poll that began before the fence: one more. */
+	uint64_t until = atomic_load(&domain->polls) + DRAIN_POLLS + 1;
+	uint64_t begin_ms = mesh_clock_ms();
+	bool closed = false, polled;
+
+	while (!closed || atomic_load(&domain->polls) < until) {
+		polled = mesh_domain_poll(domain);
+		if (!polled)
+			sched_yield(); /* that thread polls for us */
+		closed = closed || all_are(cut, entry_is_closed);
+		/* If this thread has the poll, a few more turns are the end of it. */
+		if ((closed && polled) || mesh_clock_elapsed_ms(begin_ms, mesh_clock_ms()) <
+						  (closed ? DRAIN_MS + MESH_ANSWER_MS : DRAIN_MS))
+			continue;
+		mesh_warn("%s: the provider %s the connection with %s that was cut; a late message "
+			  "may reach memory that is in use for something else",
+			  domain->nic->netdev,
+			  closed ? "could not be polled for what had arrived over"
+				 : "has not closed",
+			  theirs);
+		return;
 	}
-	return true;
 }
 
-/* ---- what they hold ------------------------------------------------------------------------- */
-
-MESH_HOLDS(transmit)
-static bool socket_unread(void *arg, int number, int fd)
+int mesh_sockets_fence(struct mesh_domain *domain, struct mesh_remote *remote)
 {
-	const struct visit *visit = arg;
-	uint64_t received;
-	uint32_t unread;
+	struct mesh_socket_table cut = {.num = 0};
+	char theirs[MESH_ADDR_TEXT_MAX];
+	int ret;
 
-	if (socket_is_remotes(visit, fd) && mesh_tcp_received(fd, &received, &unread) && unread)
-		socket_note(visit->found, number, fd, received);
-	return false;
-}
-
-void mesh_sockets_unread(struct mesh_domain *domain, struct mesh_remote *remote,
-			 struct mesh_found_sockets *unread)
-{
-	struct visit visit = {.domain = domain, .remote = remote, .found = unread};
-
-	unread->num = 0;
-	mesh_transmit_lock(domain);
-	sockets_visit(socket_unread, &visit);
-	mesh_transmit_unlock(domain);
-}
-
-/* True if somebody has read what had come over the connection then, or closed it. */
-static bool socket_is_read(const struct mesh_remote_socket *socket)
-{
-	uint64_t received;
-	uint32_t unread;
-
-	if (!mesh_tcp_received(socket->fd, &received, &unread) || !unread)
-		return true;
-	if (received >= socket->received + STREAM_END + unread)
-		return true;
-	/* Last: the provider may close it meanwhile, and the number may be used again. */
-	return mesh_socket_cookie(socket->fd) != socket->cookie;
-}
-
-bool mesh_unread_is_read(const struct mesh_found_sockets *unread)
-{
-	int i;
-
-	for (i = 0; i < unread->num && i < MESH_FOUND_SOCKETS_MAX; i++) {
-		if (!socket_is_read(&unread->sockets[i]))
-			return false;
+	mesh_addr_text(&remote->flow->address, theirs);
+	unread_await(domain, remote);
+	ret = sockets_cut(domain, remote, &cut);
+	if (ret) {
+		failure_warn(domain, remote->flow, theirs, ret);
+	} else {
+		mesh_info("cut %zu connection%s with %s, so that nothing late arrives", cut.num,
+			  cut.num == 1 ? "" : "s", theirs);
+		cut_await(domain, &cut, theirs);
 	}
-	return true;
+	mesh_socket_table_free(&cut);
+	return ret;
 }
+
+/* ---- facts about them ----------------------------------------------------------------------- */
 
 uint16_t mesh_remote_dialled_port(struct mesh_socket_table *table, const struct mesh_domain *domain,
 				  const struct mesh_remote *remote, uint64_t now_ms)
@@ -415,8 +421,6 @@ void mesh_remote_dialled_from(struct mesh_domain *domain, struct mesh_remote *re
 	remote->dialled_from = port;
 	mesh_transmit_unlock(domain);
 }
-
-/* ---- reading their state -------------------------------------------------------------------- */
 
 void mesh_remote_sockets_find(struct mesh_socket_table *table, struct mesh_domain *domain,
 			      const struct mesh_remote *remote, struct mesh_remote_sockets *sockets,
@@ -454,28 +458,33 @@ int mesh_remote_sockets_look(const struct mesh_remote_sockets *sockets, struct m
 
 /* ---- limiting the handshake ----------------------------------------------------------------- */
 
-static bool listener_limit(void *arg, int number, int fd)
+/* Returns false if that is not the provider's listening socket. */
+static bool listener_limit(const struct mesh_domain *domain, const struct mesh_socket_entry *entry)
 {
-	const struct mesh_domain *domain = arg;
-	struct timeval limit = {.tv_usec = HANDSHAKE_LIMIT_US};
-	struct mesh_socket_entry entry = {.fd = fd};
+	const struct timeval limit = {.tv_usec = HANDSHAKE_LIMIT_US};
 	socklen_t len = sizeof(int);
 	int listening = 0;
 
-	(void)number;
-	if (getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &listening, &len) || !listening ||
-	    !socket_name(fd, false, &entry.local, &entry.local_port) ||
-	    !entry_is_local(domain, &entry) || entry.local_port != domain->port)
+	if (!entry_is_local(domain, entry) || entry->local_port != domain->port ||
+	    getsockopt(entry->fd, SOL_SOCKET, SO_ACCEPTCONN, &listening, &len) || !listening)
 		return false;
 	/* On Linux accepted connections inherit the limit. */
-	return !setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof(limit));
+	return !setsockopt(entry->fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof(limit));
 }
 
 void mesh_handshakes_limit(struct mesh_domain *domain)
 {
+	struct mesh_socket_table table = {.num = 0};
+	bool limited = false;
+	size_t i;
+
 	if (domain->provider == MESH_PROVIDER_VERBS_RXM)
 		return;
-	if (sockets_visit(listener_limit, domain) < 1)
+	table_read(&table);
+	for (i = 0; i < table.num; i++)
+		limited |= listener_limit(domain, &table.entries[i]);
+	mesh_socket_table_free(&table);
+	if (!limited)
 		mesh_info("%s: cannot find the provider's listening socket; an unknown client of "
 			  "port %u can block traffic",
 			  domain->nic->netdev, domain->port);

@@ -9,17 +9,12 @@
 #include "fabric/remote.h"
 #include "system/tcp_look.h"
 
-/* A TCP connection of this process; others than the provider open some, too. */
-struct mesh_socket_entry {
-	int fd; /* its owner may close it at any time */
-	uint64_t cookie;
-	struct mesh_addr local, peer; /* without a scope */
-	uint16_t local_port, peer_port;
-};
+/* A socket of this process; others than the provider open some, too. */
+struct mesh_socket_entry;
 
 /*
- * All of them; what could not be visited is missing. To make it takes a millisecond for each
- * thousand of descriptors, so it is made again only when it is this old. Zeros: empty.
+ * All of them. To make it takes a millisecond for each thousand of descriptors, so it is made again
+ * only when it is this old; but for a fence. Zeros: empty.
  */
 #define MESH_SOCKETS_MS 250
 struct mesh_socket_table {
@@ -29,7 +24,7 @@ struct mesh_socket_table {
 };
 
 /**
- * Opens the two descriptors that the functions below need, unless another user has; each user calls
+ * Opens the descriptor that the functions below need, unless another user has; each user calls
  * mesh_sockets_release() at its end.
  *
  * Returns 0, or a negative errno: there is no descriptor, or no /proc.
@@ -45,7 +40,6 @@ void mesh_socket_table_free(struct mesh_socket_table *table);
 struct mesh_remote_socket {
 	int fd; /* owned by the provider, which may close it at any time */
 	uint64_t cookie;
-	uint64_t received; /* bytes, ever, when mesh_sockets_unread() found it */
 };
 
 struct mesh_remote_sockets {
@@ -53,41 +47,21 @@ struct mesh_remote_sockets {
 	struct mesh_remote_socket sockets[MESH_REMOTE_SOCKETS_MAX];
 };
 
-/*
- * What one fence may have to cut: also connections of other processes at the remote's address that
- * have not said which ports they use.
- */
-#define MESH_FOUND_SOCKETS_MAX 64
-
-struct mesh_found_sockets {
-	int num; /* also those that there was no room for */
-	struct mesh_remote_socket sockets[MESH_FOUND_SOCKETS_MAX];
-};
-
 /**
- * Finds those of the provider's connections with the remote that hold bytes which the provider has
- * not read. Takes domain->transmit_lock.
- */
-void mesh_sockets_unread(struct mesh_domain *domain, struct mesh_remote *remote,
-			 struct mesh_found_sockets *unread);
-
-/** True if the provider has read from them what was there then, or closed them. */
-bool mesh_unread_is_read(const struct mesh_found_sockets *unread);
-
-/**
- * The fence of one remote on tcp: disconnects the provider's sockets with the remote. Takes
- * domain->lock. Returns their number, or a negative errno.
+ * The fence of one remote on tcp: no operation of it can read or write this process's memory
+ * afterwards. Closing a registration is not enough: the provider checks the key only when a write
+ * begins, and continues to write. So this disconnects the provider's sockets with the remote; the
+ * provider opens new ones on demand.
  *
- * @cut: those sockets; the provider may hold bytes that it has read from them before
+ * Before that it polls until the provider has read what the kernel has of the remote, for
+ * MESH_FENCE_MS at most: the sender's kernel knows that ours has it, so its process may have ended
+ * in order, and cannot send it again. After that it polls until the provider has nothing left of
+ * what was cut, for 0.5 s at most; a WARN reports that it has. A thread that holds the poll may add
+ * 2.5 s. No lock of the domain held.
+ *
+ * Returns 0; a negative errno, after a WARN, if nothing could be cut.
  */
-int mesh_sockets_fence(struct mesh_domain *domain, struct mesh_remote *remote,
-		       struct mesh_found_sockets *cut);
-
-/**
- * True if the provider has closed all of these: it writes nothing more that came from them. Never
- * true if there are more than can be looked at.
- */
-bool mesh_cut_sockets_are_closed(const struct mesh_found_sockets *cut);
+int mesh_sockets_fence(struct mesh_domain *domain, struct mesh_remote *remote);
 
 /**
  * The local TCP port of the connection that the provider opened to the remote; 0 if @table has

@@ -14,6 +14,8 @@
  * Prints "late write: arrived" or "late write: refused" (receiver), "late write: STATUS" (sender).
  * Exit status 0 if what HOW promises has come true.
  */
+#include <unistd.h>
+
 #include "fabric/fence.h"
 #include "verbs_pair.h"
 
@@ -50,10 +52,10 @@ static int sender(void)
 
 static void take_back(const char *how, struct mesh_mr **mr)
 {
-	struct mesh_fence fence = {.domain = domain, .remote = remote};
+	struct mesh_fence *fence = strcmp(how, "fence") ? NULL : mesh_fence_begin(domain, remote);
 
-	if (!strcmp(how, "fence"))
-		mesh_remotes_fence(&fence, 1);
+	while (fence && mesh_fence_step(fence) == -EAGAIN)
+		usleep(500);
 	if (strcmp(how, "close") && strcmp(how, "cached"))
 		return;
 	mesh_mr_close(*mr);

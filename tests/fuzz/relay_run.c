@@ -111,26 +111,32 @@ static void domain_posts_end(struct fake_posts *posts, const struct mesh_domain 
 }
 
 /* What is in flight there fails: the provider has nothing left of it. */
-void __wrap_mesh_remotes_fence(struct mesh_fence *fences, int count)
+int __wrap_mesh_sockets_fence(struct mesh_domain *domain, struct mesh_remote *remote)
 {
-	for (int i = 0; i < count; i++) {
-		check(fences[i].remote);
-		domain_posts_end(&fake.sends, fences[i].domain);
-		domain_posts_end(&fake.writes, fences[i].domain);
-		fences[i].result = 1;
-	}
+	check(remote);
+	domain_posts_end(&fake.sends, domain);
+	domain_posts_end(&fake.writes, domain);
+	return 0;
 }
 
-/* On verbs a fence takes steps; this one ends in the first. */
-void __wrap_mesh_fence_begin(struct mesh_fence *fence)
+/* On verbs a fence takes steps; this one ends in the first, and is its domain. */
+struct mesh_fence *__wrap_mesh_fence_begin(struct mesh_domain *domain, struct mesh_remote *remote)
 {
-	check(fence->domain->provider == MESH_PROVIDER_VERBS_RXM);
+	check(remote && domain->provider == MESH_PROVIDER_VERBS_RXM);
+	return (struct mesh_fence *)domain;
 }
 
-bool __wrap_mesh_fence_step(struct mesh_fence *fence)
+int __wrap_mesh_fence_step(struct mesh_fence *fence)
 {
-	__wrap_mesh_remotes_fence(fence, 1);
-	return false;
+	struct mesh_domain *domain = (struct mesh_domain *)fence;
+
+	domain_posts_end(&fake.sends, domain);
+	domain_posts_end(&fake.writes, domain);
+	return 1;
+}
+
+void __wrap_mesh_fence_abandon(struct mesh_fence *fence)
+{
 }
 
 /* The end of the endpoint ends all that is in flight; another one is there at once. */

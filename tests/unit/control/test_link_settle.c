@@ -23,11 +23,11 @@ static struct {
 static struct mesh_peer *before = &fixture.peers[1], again;
 static int fences;
 
-void __real_mesh_remotes_fence(struct mesh_fence *fences, int num_fences);
-void __wrap_mesh_remotes_fence(struct mesh_fence *list, int num_fences)
+int __real_mesh_sockets_fence(struct mesh_domain *domain, struct mesh_remote *remote);
+int __wrap_mesh_sockets_fence(struct mesh_domain *domain, struct mesh_remote *remote)
 {
 	fences++;
-	__real_mesh_remotes_fence(list, num_fences);
+	return __real_mesh_sockets_fence(domain, remote);
 }
 
 static bool yes(struct mesh_peer_user *user)

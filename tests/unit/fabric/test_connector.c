@@ -218,8 +218,10 @@ static bool is_connecting(struct mesh_remote *peer)
 
 static void fence_await(struct mesh_fence *fence, int result)
 {
-	AWAIT(!mesh_fence_step(fence));
-	assert_int_equal(fence->result, result);
+	int ret;
+
+	AWAIT((ret = mesh_fence_step(fence)) != -EAGAIN);
+	assert_int_equal(ret, result);
 }
 
 /* Each takes long, and wants to be tried again: they take turns, and a fence need not wait. */
@@ -227,14 +229,14 @@ TEST(turns)
 {
 	struct mesh_remote *first = stranger_open(1), *second = stranger_open(2);
 	struct mesh_remote *third = stranger_open(3), *cut = fake_remote_open(domain, 4);
-	struct mesh_fence fence = {.domain = domain, .remote = cut};
+	struct mesh_fence *fence;
 
 	fake.writes_end_with = 10;
 	fake_fail(FAKE_SEND, 0, 3, -FI_EAGAIN);
 	send_inside(third);
 	message_send(second);
 	message_send(first);
-	mesh_fence_begin(&fence);
+	fence = mesh_fence_begin(domain, cut);
 	let_one_go();
 	assert_false(is_connecting(first) || is_connecting(second)); /* the fence is inside */
 	let_one_go();
@@ -248,7 +250,7 @@ TEST(turns)
 	assert_true(is_connecting(first));
 	let_go();
 	assert_true(third->flow->connected);
-	fence_await(&fence, 1);
+	fence_await(fence, 1);
 	AWAIT(is_settled(first));
 	AWAIT(is_settled(second));
 }
@@ -290,41 +292,31 @@ TEST(write_connects)
 }
 
 /* A fence waits for its turn, longer than it would for the provider, or for the peer. */
-static void fence_waits(uint64_t limit_ms)
+TEST(fence_waits)
 {
 	struct mesh_remote *peer = stranger_open(1), *other = fake_remote_open(domain, 2);
-	struct mesh_fence fence = {.domain = domain, .remote = other, .limit_ms = limit_ms};
 	uint64_t begin_ms = mesh_clock_ms();
+	struct mesh_fence *fence;
 
 	fake.writes_end_with = 10; /* a refusal of the peer's NIC */
 	send_inside(peer);
-	mesh_fence_begin(&fence);
-	while (mesh_clock_ms() < begin_ms + 700) /* more than STEP_MS */
-		assert_true(mesh_fence_step(&fence));
+	fence = mesh_fence_begin(domain, other);
+	while (mesh_clock_ms() < begin_ms + 700) /* more than MESH_FENCE_MS */
+		assert_int_equal(mesh_fence_step(fence), -EAGAIN);
 	assert_int_equal(fake.on[FAKE_WRITE].calls, 0);
 	let_go();
 	assert_int_equal(fake.on[FAKE_WRITE].calls, 1);
-	fence_await(&fence, 1);
+	fence_await(fence, 1);
 	assert_false(other->flow->connected);
 }
 
-TEST(fence_waits)
-{
-	fence_waits(0);
-}
-
-TEST(short_fence_waits)
-{
-	fence_waits(500);
-}
-
 /* The fence's write is inside. */
-static struct mesh_fence fence_inside(struct mesh_remote *peer, uint64_t limit_ms)
+static struct mesh_fence *fence_inside(struct mesh_remote *peer)
 {
-	struct mesh_fence fence = {.domain = domain, .remote = peer, .limit_ms = limit_ms};
+	struct mesh_fence *fence;
 
 	gate.closed = true;
-	mesh_fence_begin(&fence);
+	fence = mesh_fence_begin(domain, peer);
 	sem_await(&gate.entered);
 	return fence;
 }
@@ -333,22 +325,22 @@ static struct mesh_fence fence_inside(struct mesh_remote *peer, uint64_t limit_m
 TEST(fence_connects)
 {
 	struct mesh_remote *peer = stranger_open(1), *other = fake_remote_open(domain, 2);
-	struct mesh_fence fence = fence_inside(peer, 0);
+	struct mesh_fence *fence = fence_inside(peer);
 
 	fake.writes_end_with = 10;
-	assert_true(mesh_fence_step(&fence));
+	assert_int_equal(mesh_fence_step(fence), -EAGAIN);
 	assert_false(mesh_domain_poll(domain));
 	message_send(other);
 	assert_int_equal(fake.sends.num, 0);
 	let_go();
-	fence_await(&fence, 1);
+	fence_await(fence, 1);
 	assert_int_equal(fake.sends.num, 1);
 }
 
 /* It takes longer than the caller waits, who closes the peer: it ends by itself. */
-static void fence_outlasts(struct mesh_fence fence, struct mesh_remote *peer)
+static void fence_outlasts(struct mesh_fence *fence, struct mesh_remote *peer)
 {
-	fence_await(&fence, -ETIMEDOUT);
+	fence_await(fence, -ETIMEDOUT);
 	mesh_remote_close(domain, peer);
 	peer = fake_remote_open(domain, 3); /* would free the closed one */
 	let_go();
@@ -359,7 +351,7 @@ TEST(fence_outlasts)
 {
 	struct mesh_remote *peer = stranger_open(1);
 
-	fence_outlasts(fence_inside(peer, 50), peer);
+	fence_outlasts(fence_inside(peer), peer);
 	assert_false(LIST_EMPTY(&domain->abandoned));
 	fake_complete_error(fake.writes.posts[0].context, FI_EIO);
 	poll_once();
@@ -371,7 +363,7 @@ TEST(failed_fence_outlasts)
 	struct mesh_remote *peer = stranger_open(1);
 
 	fake_fail(FAKE_WRITE, 0, 1, -FI_EHOSTUNREACH);
-	fence_outlasts(fence_inside(peer, 50), peer);
+	fence_outlasts(fence_inside(peer), peer);
 	assert_true(LIST_EMPTY(&domain->abandoned));
 }
 

@@ -235,11 +235,9 @@ TEST(spent)
 TEST(fence_is_over)
 {
 	struct mesh_remote *peer = fake_remote_open(domain, 1);
-	struct mesh_fence fence = {.domain = domain, .remote = peer};
 
 	endpoint_renew();
-	mesh_remotes_fence(&fence, 1);
-	assert_int_equal(fence.result, 0);
+	assert_int_equal(mesh_fence_step(mesh_fence_begin(domain, peer)), 0);
 	assert_int_equal(fake.on[FAKE_WRITE].calls, 0);
 }
 

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* test_provider_sockets.c - which sockets of the provider a fence on tcp cuts, and its report. */
+#include <pthread.h>
 #include <sys/eventfd.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 
 #include "fabric/domain.h"
-#include "fabric/fence.h"
 #include "fabric/provider_sockets.h"
 
 #include "domain_fixture.h"
@@ -51,25 +51,14 @@ static void descriptors_take(int left)
 		close(fds[--num_fds]);
 }
 
-static struct mesh_fence fence_run(void)
+static int fence(void)
 {
-	struct mesh_fence one = {.domain = domain, .remote = remote};
-
-	mesh_remotes_fence(&one, 1);
-	return one;
-}
-
-static struct mesh_found_sockets fence(void)
-{
-	return fence_run().cut;
+	return mesh_sockets_fence(domain, remote);
 }
 
 TEST(nothing_to_cut)
 {
-	struct mesh_found_sockets cut;
-
-	cut = fence();
-	assert_true(mesh_cut_sockets_are_closed(&cut));
+	assert_int_equal(fence(), 0);
 	assert_int_equal(log_captured_lines(MESH_LOG_WARN), 0);
 	assert_true(log_captured(MESH_LOG_INFO, "cut 0 connections with 10.7.0.2"));
 }
@@ -105,32 +94,51 @@ static int connecting(void)
 	return -1;
 }
 
+static int error_take(int fd)
+{
+	int error = 0;
+	socklen_t len = sizeof(error);
+
+	assert_int_equal(getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &len), 0);
+	return error;
+}
+
+/* Their owner: closes those that were cut, from the last one on, with the lock of its polls. */
+static void *close_main(void *arg)
+{
+	const struct timespec pause = {.tv_nsec = 1000000};
+
+	while (num_fds) {
+		while (!error_take(fds[num_fds - 1]))
+			nanosleep(&pause, NULL);
+		mesh_domain_lock(domain);
+		close(fds[--num_fds]);
+		mesh_domain_unlock(domain);
+	}
+	return NULL;
+}
+
 /* What waits for a connection that is being made is dropped, too. */
 TEST(connection_being_made)
 {
-	socklen_t len = sizeof(int);
-	struct mesh_found_sockets cut;
-	int making = -1, error = 0;
+	int making = -1;
 
 	if (!silent_network() || (making = connecting()) < 0)
 		skip();
-	cut = fence();
+	assert_int_equal(fence(), 0);
 	assert_true(log_captured(MESH_LOG_INFO, "cut 1 connection with 10.7.0.2"));
-	assert_int_equal(getsockopt(making, SOL_SOCKET, SO_ERROR, &error, &len), 0);
-	assert_int_equal(error, ECONNRESET);
-	/* Until its owner closes it, also if the number is used again. */
-	assert_false(mesh_cut_sockets_are_closed(&cut));
-	close(making);
-	assert_true(mesh_cut_sockets_are_closed(&cut));
-	assert_int_equal(socket(AF_INET, SOCK_STREAM, 0), making);
-	assert_true(mesh_cut_sockets_are_closed(&cut));
+	assert_int_equal(error_take(making), ECONNRESET);
+	/* Its owner has not closed it. */
+	assert_int_equal(log_captured_lines(MESH_LOG_WARN), 1);
+	assert_true(log_captured(MESH_LOG_WARN, "has not closed the connection with 10.7.0.2"));
 	close(making);
 }
 
 /* All that was cut is waited for, however much it is. */
 TEST(many_connections)
 {
-	struct mesh_found_sockets cut;
+	pthread_t owner;
+	int left;
 
 	if (!silent_network())
 		skip();
@@ -139,61 +147,49 @@ TEST(many_connections)
 		if (fds[num_fds] < 0)
 			skip();
 	}
-	cut = fence();
-	assert_int_equal(cut.num, 6);
-	while (num_fds) {
-		assert_false(mesh_cut_sockets_are_closed(&cut));
-		close(fds[--num_fds]);
-	}
-	assert_true(mesh_cut_sockets_are_closed(&cut));
-	cut.num = MESH_FOUND_SOCKETS_MAX + 1; /* one that there was no room for */
-	assert_false(mesh_cut_sockets_are_closed(&cut));
+	assert_int_equal(pthread_create(&owner, NULL, close_main, NULL), 0);
+	assert_int_equal(fence(), 0);
+	mesh_domain_lock(domain);
+	left = num_fds;
+	mesh_domain_unlock(domain);
+	assert_int_equal(left, 0);
+	pthread_join(owner, NULL);
+	assert_true(log_captured(MESH_LOG_INFO, "cut 6 connections"));
+	assert_int_equal(log_captured_lines(MESH_LOG_WARN), 0);
 }
 
 /* ---- without descriptors --------------------------------------------------------------------- */
 
 /* A fence needs none that it does not have. */
-static void fence_without_descriptors(int left)
+static void fence_without_descriptors(int making)
 {
-	int making = -1, i, error = 0;
-	socklen_t len = sizeof(error);
-	struct mesh_fence one;
-
-	if (!silent_network() || (making = connecting()) < 0)
-		skip();
-	for (i = 0; i < 2; i++) {
-		descriptors_take(left);
-		one = fence_run();
-		assert_int_equal(one.result, !i); /* the second finds nothing to cut */
-	}
-	assert_int_equal(log_captured_lines(MESH_LOG_WARN), 0);
-	assert_int_equal(getsockopt(making, SOL_SOCKET, SO_ERROR, &error, &len), 0);
-	assert_int_equal(error, ECONNRESET);
-	/* No duplicate of it is kept: the number is free, and nobody has the connection. */
+	assert_int_equal(fence(), 0);
+	assert_true(log_captured(MESH_LOG_INFO, "cut 1 connection with 10.7.0.2"));
+	assert_int_equal(error_take(making), ECONNRESET);
 	close(making);
-	assert_true(mesh_cut_sockets_are_closed(&one.cut));
 }
 
 TEST(no_descriptor)
 {
-	fence_without_descriptors(0);
+	int making = -1;
+
+	if (!silent_network() || (making = connecting()) < 0)
+		skip();
+	descriptors_take(0);
+	fence_without_descriptors(making);
 }
 
-TEST(one_descriptor)
-{
-	fence_without_descriptors(1);
-}
-
-/* The program lowers its limit below what was reserved: nothing can be looked at. */
+/* The program lowers its limit below what is open. */
 TEST(limit_lowered)
 {
 	struct rlimit none = before;
+	int making = -1;
 
+	if (!silent_network() || (making = connecting()) < 0)
+		skip();
 	none.rlim_cur = 0;
 	assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
-	assert_true(fence_run().result < 0);
-	assert_int_equal(log_captured_lines(MESH_LOG_WARN), 1);
-	assert_true(log_captured(MESH_LOG_WARN, "cannot cut the connection with 10.7.0.2"));
+	fence_without_descriptors(making);
 }
 
 /* Without descriptors to reserve, a NIC is not used at all. */
@@ -204,7 +200,7 @@ TEST(nothing_to_reserve)
 	struct mesh_domain *none = NULL;
 
 	domain_close();
-	descriptors_take(1);
+	descriptors_take(0);
 	assert_int_equal(mesh_domain_open(&options, &none), -EMFILE);
 	assert_null(none);
 	assert_true(log_captured(MESH_LOG_WARN, "ulimit -n"));

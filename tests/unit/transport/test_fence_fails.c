@@ -12,22 +12,22 @@
 
 #define ROOM ((size_t)1 << 20)
 
-int __real_dup3(int fd, int copy, int flags);
+ssize_t __real_getdents64(int fd, void *list, size_t size);
 
-static bool visits_fail;
+static bool lists_fail;
 
-/* What a look at each of the process's sockets needs. */
-int __wrap_dup3(int fd, int copy, int flags)
+/* What lists the process's sockets. */
+ssize_t __wrap_getdents64(int fd, void *list, size_t size)
 {
-	if (!visits_fail)
-		return __real_dup3(fd, copy, flags);
+	if (!lists_fail)
+		return __real_getdents64(fd, list, size);
 	errno = EMFILE;
 	return -1;
 }
 
 static void setup(void)
 {
-	visits_fail = false;
+	lists_fail = false;
 	fixture_setup();
 }
 
@@ -80,7 +80,7 @@ TEST(link_lost)
 
 	for (int i = 0; i < 3; i++)
 		comms[i] = receiver_open();
-	visits_fail = true;
+	lists_fail = true;
 	second_lose();
 	for (int i = 0; i < 3; i++)
 		assert_fails(comms[i]);
@@ -98,7 +98,7 @@ TEST(question)
 
 	second_lose();
 	assert_int_equal(*comm_inside(comm).error, 0);
-	visits_fail = true;
+	lists_fail = true;
 	question_comes(comm);
 	assert_fails(comm);
 	assert_int_not_equal(comm->paths[1].state, MESH_PATH_DOWN);
@@ -111,13 +111,13 @@ TEST(link_settles)
 	struct mesh_peer *back = &fixture.peers[0];
 
 	second_lose();
-	visits_fail = true;
+	lists_fail = true;
 	process_take();
 	fixture_peer_enter(&fixture.peers[0], 77, 4321);
 	fixture_peer_enter(&fixture.peers[1], 77, 4321);
 	back->domain = fixture.domains[1];
 	assert_false(mesh_link_settle(back));
-	visits_fail = false;
+	lists_fail = false;
 	back->domain = fixture.domains[0];
 	process_release();
 	assert_fails(comm);
@@ -129,7 +129,7 @@ TEST(relayed)
 	struct mesh_comm *comm = receiver_open();
 
 	comm->paths[1].has_relay = true;
-	visits_fail = true;
+	lists_fail = true;
 	second_lose();
 	assert_fails(comm);
 }
