@@ -304,23 +304,6 @@ static int control_look(const struct mesh_link *link, struct mesh_tcp_look *look
 	return num;
 }
 
-/* Of the provider's. */
-MESH_HOLDS(process)
-static int data_look(struct mesh_link *link, struct mesh_tcp_look *looks, uint64_t now_ms)
-{
-	int num = mesh_remote_sockets_look(&link->provider_sockets, looks);
-	bool whole = num && num == link->provider_sockets.num;
-
-	/* If a socket was closed, or none was found, in the next list of them. */
-	if (link->searched_ms && now_ms < link->searched_ms + (whole ? 5 : 1) * MESH_LINK_QUIET_MS)
-		return num;
-	/* The remotes of all peers of the link have the same endpoint name. */
-	mesh_remote_sockets_find(&link->process->sockets, link->domain,
-				 LIST_FIRST(&link->peers)->remote, &link->provider_sockets, now_ms);
-	link->searched_ms = now_ms;
-	return mesh_remote_sockets_look(&link->provider_sockets, looks);
-}
-
 /* Reads the state of all TCP connections with the process over this link. */
 MESH_HOLDS(process)
 static void link_look(struct mesh_link *link, uint64_t now_ms)
@@ -332,7 +315,9 @@ static void link_look(struct mesh_link *link, uint64_t now_ms)
 		link->drained_ms = now_ms;
 		return;
 	}
-	num += data_look(link, &looks[num], now_ms);
+	/* The remotes of all peers of the link have the same endpoint name. */
+	num += mesh_remote_sockets_look(&link->process->sockets, link->domain,
+					LIST_FIRST(&link->peers)->remote, &looks[num], now_ms);
 	hear(link, looks, num, now_ms);
 	sockets_learn(link, looks, num, now_ms);
 	drained_learn(link, now_ms);

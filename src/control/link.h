@@ -59,9 +59,7 @@ struct mesh_link {
 	struct mesh_link_socket sockets[MESH_LINK_SOCKETS];
 	int num_sockets;
 	uint64_t mark_ms;
-	uint64_t drained_ms; /* all that the sockets held at this time is acknowledged */
-	struct mesh_remote_sockets provider_sockets;
-	uint64_t searched_ms;	   /* last search for them; 0: none */
+	uint64_t drained_ms;	   /* all that the sockets held at this time is acknowledged */
 	uint64_t writes_until_ms;  /* a sender waits for RDMA writes until then */
 	enum mesh_refusal verdict; /* it is dead: mesh_peer_tick() loses it; 0: it is not */
 	/* Since when these are seen to be silent for too long, and domain->polls then; 0: not. */

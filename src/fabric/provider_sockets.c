@@ -216,11 +216,12 @@ MESH_HOLDS(transmit)
 static bool entry_is_remotes(const struct mesh_domain *domain, const struct mesh_remote *remote,
 			     const struct mesh_socket_entry *entry)
 {
-	if (!entry_joins(domain, remote->flow, entry))
-		return false;
-	return entry->peer_port == remote->flow->port ||
-	       (entry->local_port == domain->port &&
-		!port_is_anothers(domain, remote, entry->peer_port));
+	bool dialled = entry->peer_port == remote->flow->port;
+
+	if (!dialled && entry->local_port != domain->port)
+		return false; /* as most are: links read them often */
+	return entry_joins(domain, remote->flow, entry) &&
+	       (dialled || !port_is_anothers(domain, remote, entry->peer_port));
 }
 
 /*
@@ -422,37 +423,26 @@ void mesh_remote_dialled_from(struct mesh_domain *domain, struct mesh_remote *re
 	mesh_transmit_unlock(domain);
 }
 
-void mesh_remote_sockets_find(struct mesh_socket_table *table, struct mesh_domain *domain,
-			      const struct mesh_remote *remote, struct mesh_remote_sockets *sockets,
-			      uint64_t now_ms)
+int mesh_remote_sockets_look(struct mesh_socket_table *table, struct mesh_domain *domain,
+			     const struct mesh_remote *remote, struct mesh_tcp_look *looks,
+			     uint64_t now_ms)
 {
 	const struct mesh_socket_entry *entry;
+	int num = 0;
 
-	sockets->num = 0;
 	if (domain->provider == MESH_PROVIDER_VERBS_RXM)
-		return;
+		return 0;
 	table_renew(table, now_ms);
 	mesh_transmit_lock(domain);
 	for (entry = table->entries; entry < table->entries + table->num; entry++) {
-		if (sockets->num < MESH_REMOTE_SOCKETS_MAX &&
-		    entry_is_remotes(domain, remote, entry))
-			sockets->sockets[sockets->num++] = (struct mesh_remote_socket){
-				.fd = entry->fd, .cookie = entry->cookie};
-	}
-	mesh_transmit_unlock(domain);
-}
-
-int mesh_remote_sockets_look(const struct mesh_remote_sockets *sockets, struct mesh_tcp_look *looks)
-{
-	int i, num = 0;
-
-	for (i = 0; i < sockets->num; i++) {
+		if (num == MESH_REMOTE_SOCKETS_MAX || !entry_is_remotes(domain, remote, entry))
+			continue;
 		looks[num].data = true;
 		/* The provider may have closed it, and the number may have been reused. */
-		if (!mesh_tcp_look(sockets->sockets[i].fd, &looks[num]) &&
-		    looks[num].cookie == sockets->sockets[i].cookie)
+		if (!mesh_tcp_look(entry->fd, &looks[num]) && looks[num].cookie == entry->cookie)
 			num++;
 	}
+	mesh_transmit_unlock(domain);
 	return num;
 }
 

@@ -37,16 +37,6 @@ void mesh_socket_table_free(struct mesh_socket_table *table);
 /* One connection opened by each side, and the remains of two earlier ones. */
 #define MESH_REMOTE_SOCKETS_MAX 4
 
-struct mesh_remote_socket {
-	int fd; /* owned by the provider, which may close it at any time */
-	uint64_t cookie;
-};
-
-struct mesh_remote_sockets {
-	int num;
-	struct mesh_remote_socket sockets[MESH_REMOTE_SOCKETS_MAX];
-};
-
 /**
  * The fence of one remote on tcp: no operation of it can read or write this process's memory
  * afterwards. Closing a registration is not enough: the provider checks the key only when a write
@@ -78,18 +68,13 @@ void mesh_remote_dialled_from(struct mesh_domain *domain, struct mesh_remote *re
 void mesh_handshakes_limit(struct mesh_domain *domain);
 
 /**
- * Finds the provider's connections with @remote in @table; none on verbs. Takes
- * domain->transmit_lock.
+ * Reads the state of the provider's connections with @remote that are in @table and still open; on
+ * verbs there are none. Takes domain->transmit_lock.
+ *
+ * Returns the number of @looks written, at most MESH_REMOTE_SOCKETS_MAX.
  */
-void mesh_remote_sockets_find(struct mesh_socket_table *table, struct mesh_domain *domain,
-			      const struct mesh_remote *remote, struct mesh_remote_sockets *sockets,
-			      uint64_t now_ms);
-
-/**
- * Reads the state of those sockets that are still open and unchanged. Returns the number of @looks
- * written, at most MESH_REMOTE_SOCKETS_MAX.
- */
-int mesh_remote_sockets_look(const struct mesh_remote_sockets *sockets,
-			     struct mesh_tcp_look *looks);
+int mesh_remote_sockets_look(struct mesh_socket_table *table, struct mesh_domain *domain,
+			     const struct mesh_remote *remote, struct mesh_tcp_look *looks,
+			     uint64_t now_ms);
 
 #endif
