@@ -128,7 +128,6 @@ struct mesh_domain {
 	size_t name_len;
 	_Atomic(uint16_t) port;		 /* of the endpoint's name, host order */
 	size_t segment_max;		 /* bytes of the largest RMA write */
-	size_t segment_bytes;		 /* of a usual large one; 0 if unknown */
 	size_t inject_max;		 /* bytes of the largest message that needs no buffer */
 	struct mesh_log_limit breakages; /* lines about failed operations; under lock */
 	struct mesh_log_limit receives;	 /* and about those that cannot be posted; under lock */
@@ -209,7 +208,6 @@ struct mesh_domain_options {
 	enum mesh_provider_id provider; /* to use; NONE: the best */
 	size_t payload_max;		/* bytes of the largest message payload */
 	struct mesh_port_range ports;	/* of the endpoint, where its provider listens on TCP */
-	size_t segment_bytes;		/* of a large RMA write (a window holds several), or 0 */
 	/* Why it could not be opened last, which is not logged again; NULL: each failure is. */
 	struct mesh_log_last *failure;
 };

@@ -441,9 +441,6 @@ static void limits_set(struct mesh_domain *domain)
 	if (domain->provider != MESH_PROVIDER_VERBS_RXM)
 		domain->delivery_flag = FI_DELIVERY_COMPLETE;
 	domain->segment_max = domain->info->ep_attr->max_msg_size;
-	if (domain->provider != MESH_PROVIDER_VERBS_RXM &&
-	    (!domain->segment_bytes || domain->segment_bytes > MESH_COPY_SEGMENT))
-		domain->segment_bytes = MESH_COPY_SEGMENT;
 	domain->inject_max = domain->info->tx_attr->inject_size;
 	if (domain->provider == MESH_PROVIDER_VERBS_RXM)
 		domain->mr_flags = FI_MR_NOCACHE;
@@ -486,7 +483,6 @@ static void domain_init(struct mesh_domain *domain, const struct mesh_domain_opt
 	domain->dev = options->dev;
 	domain->lane = options->lane;
 	domain->payload_max = options->payload_max;
-	domain->segment_bytes = options->segment_bytes;
 	domain->failure = options->failure;
 }
 

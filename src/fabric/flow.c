@@ -22,12 +22,12 @@
 #define EVEN_NS 20000ull
 
 /*
- * The window of verbs, bytes: several segments, so that the link stays busy between two polls. On
- * tcp it is smaller, because all bytes pass through the processor's cache (docs/performance.md).
+ * The bounds of the window. That of verbs holds several segments, so that the link stays busy
+ * between two polls. On tcp it is smaller, because all bytes pass through the processor's cache
+ * (docs/performance.md).
  */
-#define VERBS_WINDOW_MIN ((size_t)16 << 20)
-#define VERBS_WINDOW_MAX ((size_t)32 << 20)
-#define VERBS_SEGMENTS 4
+static const struct mesh_pace_bounds verbs_bounds = {.least = 16 << 20, .most = 32 << 20};
+static const struct mesh_pace_bounds tcp_bounds = {MESH_PACE_WINDOW_MIN, MESH_PACE_WINDOW_MIN};
 
 /* ---- the pace ------------------------------------------------------------------------------- */
 
@@ -265,21 +265,6 @@ int mesh_pace_choose_for_message(const struct mesh_pace *const *paces, int count
 
 /* ---- the flow ------------------------------------------------------------------------------- */
 
-static struct mesh_pace_bounds window_bounds(const struct mesh_domain *domain)
-{
-	struct mesh_pace_bounds bounds = {MESH_PACE_WINDOW_MIN, MESH_PACE_WINDOW_MIN};
-
-	if (domain->provider != MESH_PROVIDER_VERBS_RXM)
-		return bounds;
-	bounds.most = VERBS_WINDOW_MAX;
-	bounds.least = VERBS_WINDOW_MIN;
-	if (domain->segment_bytes > VERBS_WINDOW_MAX / VERBS_SEGMENTS)
-		bounds.least = VERBS_WINDOW_MAX;
-	else if (domain->segment_bytes > VERBS_WINDOW_MIN / VERBS_SEGMENTS)
-		bounds.least = domain->segment_bytes * VERBS_SEGMENTS;
-	return bounds;
-}
-
 /*
  * Equal addresses are inserted once, for the flow that they share: libfabric counts the uses of an
  * entry, but ofi_rxm's own table does not give back what was counted there more than once.
@@ -303,7 +288,7 @@ static int address_insert(struct mesh_domain *domain, struct mesh_flow *flow)
 
 int mesh_flow_get(struct mesh_domain *domain, const void *name, struct mesh_flow **flow)
 {
-	struct mesh_pace_bounds bounds = window_bounds(domain);
+	bool verbs = domain->provider == MESH_PROVIDER_VERBS_RXM;
 	struct mesh_flow *found;
 	int ret;
 
@@ -321,7 +306,7 @@ int mesh_flow_get(struct mesh_domain *domain, const void *name, struct mesh_flow
 		free(found);
 		return ret;
 	}
-	mesh_pace_init(&found->pace, domain->nic->speed_mbps, &bounds);
+	mesh_pace_init(&found->pace, domain->nic->speed_mbps, verbs ? &verbs_bounds : &tcp_bounds);
 	LIST_INSERT_HEAD(&domain->flows, found, entry);
 	domain->num_flows++;
 found:

@@ -130,7 +130,6 @@ static void opening_start(struct mesh_process *process, int index)
 							 : MESH_PROVIDER_TCP;
 		opening->options.payload_max =
 			mesh_process_eager_limit(process, opening->options.provider);
-		opening->options.segment_bytes = process->config.segment_bytes;
 		opening->options.failure = &process->failures[index];
 		mesh_port_range_parse(process->config.ports, &opening->options.ports);
 		if (opening->options.payload_max < least)

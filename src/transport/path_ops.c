@@ -128,7 +128,8 @@ static void domain_learn(struct mesh_path *path, struct mesh_domain *domain)
 		path->inject_max = MESH_PATH_INJECT_MAX;
 	path->payload_max = domain->payload_max;
 	path->segment_max = domain->segment_max;
-	path->segment_bytes = domain->segment_bytes ? domain->segment_bytes : SIZE_MAX;
+	path->segment_bytes = domain->provider == MESH_PROVIDER_VERBS_RXM ? SIZE_MAX
+									  : MESH_COPY_SEGMENT;
 	path->immediate_bits = domain->immediate_bits;
 	path->is_acknowledged = !domain->delivery_flag;
 	path->domain = domain;
