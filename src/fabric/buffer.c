@@ -113,23 +113,6 @@ void mesh_sink_written(struct mesh_domain *domain, uint64_t immediate)
 
 /* ---- buffers --------------------------------------------------------------------------------- */
 
-struct mesh_buffer *mesh_buffer_take(struct mesh_domain *domain, struct mesh_flow *flow)
-{
-	struct mesh_buffer *buffer = NULL;
-
-	mesh_transmit_lock(domain);
-	if (flow->num_buffers < domain->num_free_buffers)
-		buffer = TAILQ_FIRST(&domain->free_buffers);
-	if (buffer) {
-		TAILQ_REMOVE(&domain->free_buffers, buffer, entry);
-		domain->num_free_buffers--;
-		flow->num_buffers++;
-		buffer->flow = flow;
-	}
-	mesh_transmit_unlock(domain);
-	return buffer;
-}
-
 void mesh_buffer_put(struct mesh_buffer *buffer)
 {
 	struct mesh_domain *domain = buffer->domain;

@@ -32,12 +32,6 @@ static inline struct mesh_buffer *mesh_buffer_of_op(struct mesh_op *op)
 	return mesh_container_of(op, struct mesh_buffer, op);
 }
 
-/**
- * Takes a free buffer, counted with @flow; NULL if there is none, or if the flow holds as many as
- * are left: a stalled remote may hold at most half of the free buffers.
- */
-struct mesh_buffer *mesh_buffer_take(struct mesh_domain *domain, struct mesh_flow *flow);
-
 /** Frees a buffer that was not sent. */
 void mesh_buffer_put(struct mesh_buffer *buffer);
 

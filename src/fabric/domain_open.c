@@ -561,22 +561,15 @@ static void endpoint_end(struct mesh_domain *domain)
 	fid_close(&domain->endpoint->fid);
 }
 
-MESH_NOT_ANALYSED
 void mesh_domain_close(struct mesh_domain *domain)
 {
-	struct mesh_remote *remote;
-
 	if (!domain)
 		return;
 	connector_stop(domain);
 	strangers_log(domain);
 	endpoint_end(domain);
 	mesh_buffers_close(domain);
-	while ((remote = LIST_FIRST(&domain->remotes))) {
-		LIST_REMOVE(remote, entry);
-		free(remote);
-	}
-	mesh_flows_close(domain);
+	mesh_remotes_free(domain);
 	mesh_readiness_close(domain);
 	if (domain->cq)
 		fid_close(&domain->cq->fid);

@@ -1,15 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* flow.c - per-destination flow control: window, rate, waiters; shared by all comms. */
-#include <errno.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <rdma/fi_domain.h>
-#include <rdma/fi_errno.h>
-
 #include "base/clock.h"
 #include "fabric/flow.h"
-#include "nic/addr.h"
 
 /* If the NIC's speed is unknown: 10 Gbit/s, in megabits a second. */
 #define SPEED_GUESS_MBPS 10000
@@ -20,14 +12,6 @@
 #define MEMORY_NS (20 * MESH_NS_PER_MS)
 /* Differences below this, plus an eighth of the time, are ignored. */
 #define EVEN_NS 20000ull
-
-/*
- * The bounds of the window. That of verbs holds several segments, so that the link stays busy
- * between two polls. On tcp it is smaller, because all bytes pass through the processor's cache
- * (docs/performance.md).
- */
-static const struct mesh_pace_bounds verbs_bounds = {.least = 16 << 20, .most = 32 << 20};
-static const struct mesh_pace_bounds tcp_bounds = {MESH_PACE_WINDOW_MIN, MESH_PACE_WINDOW_MIN};
 
 /* ---- the pace ------------------------------------------------------------------------------- */
 
@@ -264,77 +248,6 @@ int mesh_pace_choose_for_message(const struct mesh_pace *const *paces, int count
 }
 
 /* ---- the flow ------------------------------------------------------------------------------- */
-
-/*
- * Equal addresses are inserted once, for the flow that they share: libfabric counts the uses of an
- * entry, but ofi_rxm's own table does not give back what was counted there more than once.
- */
-MESH_HOLDS(transmit)
-static int address_insert(struct mesh_domain *domain, struct mesh_flow *flow)
-{
-	char more[MESH_LOG_LIMIT_TEXT_MAX];
-	int ret = mesh_addr_from_sockaddr((const struct sockaddr *)flow->name, domain->name_len,
-					  &flow->address, &flow->port);
-
-	if (!ret)
-		ret = fi_av_insert(domain->av, flow->name, 1, &flow->fi_addr, 0, NULL);
-	if (ret == 1)
-		return 0;
-	if (mesh_log_limit_pass(&domain->bad_names, 1, mesh_clock_ms(), more))
-		mesh_warn("%s: libfabric rejects a peer's endpoint name: %s%s", domain->nic->netdev,
-			  ret < 0 ? fi_strerror(-ret) : "no such address", more);
-	return ret < 0 ? ret : -EINVAL;
-}
-
-int mesh_flow_get(struct mesh_domain *domain, const void *name, struct mesh_flow **flow)
-{
-	bool verbs = domain->provider == MESH_PROVIDER_VERBS_RXM;
-	struct mesh_flow *found;
-	int ret;
-
-	mesh_transmit_assert_locked(domain);
-	LIST_FOREACH(found, &domain->flows, entry) {
-		if (!memcmp(found->name, name, domain->name_len))
-			goto found;
-	}
-	found = calloc(1, sizeof(*found));
-	if (!found)
-		return -ENOMEM;
-	memcpy(found->name, name, domain->name_len);
-	ret = address_insert(domain, found);
-	if (ret) {
-		free(found);
-		return ret;
-	}
-	mesh_pace_init(&found->pace, domain->nic->speed_mbps, verbs ? &verbs_bounds : &tcp_bounds);
-	LIST_INSERT_HEAD(&domain->flows, found, entry);
-	domain->num_flows++;
-found:
-	found->users++;
-	*flow = found;
-	return 0;
-}
-
-void mesh_flow_put(struct mesh_domain *domain, struct mesh_flow *flow)
-{
-	mesh_transmit_assert_locked(domain);
-	if (--flow->users)
-		return;
-	fi_av_remove(domain->av, &flow->fi_addr, 1, 0);
-	LIST_REMOVE(flow, entry);
-	domain->num_flows--;
-	free(flow);
-}
-
-void mesh_flows_close(struct mesh_domain *domain)
-{
-	struct mesh_flow *flow;
-
-	while ((flow = LIST_FIRST(&domain->flows))) {
-		LIST_REMOVE(flow, entry);
-		free(flow);
-	}
-}
 
 /*
  * Notes that the provider has copied @size bytes since this poll began, on tcp. A completion and a

@@ -145,28 +145,6 @@ struct mesh_waiter {
 	void (*resume)(struct mesh_waiter *waiter); /* domain->lock held, transmit_lock not */
 };
 
-/**
- * Finds the flow to the endpoint of this name (domain->name_len bytes), or begins it, and counts
- * one user more. transmit_lock held. Returns 0 or a negative errno.
- */
-MESH_HOLDS(transmit)
-int mesh_flow_get(struct mesh_domain *domain, const void *name, struct mesh_flow **flow);
-
-/** True while something of it may complete: its remotes are kept until then. transmit_lock held. */
-static inline bool mesh_flow_is_busy(const struct mesh_flow *flow)
-{
-	return flow->num_buffers || mesh_pace_in_flight(&flow->pace);
-}
-
-/**
- * Counts one user less; after the last one frees the flow, and removes its address. transmit_lock
- * held.
- */
-MESH_HOLDS(transmit)
-void mesh_flow_put(struct mesh_domain *domain, struct mesh_flow *flow);
-/** Frees the remaining flows of the domain. */
-void mesh_flows_close(struct mesh_domain *domain);
-
 /** Queues @waiter for the next poll. Idempotent. Any lock except transmit_lock may be held. */
 void mesh_domain_wait(struct mesh_domain *domain, struct mesh_waiter *waiter);
 

@@ -2,7 +2,9 @@
 /* remote.c - the endpoints of peers, and the messages and RMA writes that are sent to them. */
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
+#include <rdma/fi_domain.h>
 #include <rdma/fi_endpoint.h>
 #include <rdma/fi_errno.h>
 #include <rdma/fi_rma.h>
@@ -13,13 +15,90 @@
 #include "fabric/remote.h"
 
 /*
+ * The bounds of the window. That of verbs holds several segments, so that the link stays busy
+ * between two polls. On tcp it is smaller, because all bytes pass through the processor's cache
+ * (docs/performance.md).
+ */
+static const struct mesh_pace_bounds verbs_bounds = {.least = 16 << 20, .most = 32 << 20};
+static const struct mesh_pace_bounds tcp_bounds = {MESH_PACE_WINDOW_MIN, MESH_PACE_WINDOW_MIN};
+
+/* ---- an endpoint, and the flow there -------------------------------------------------------- */
+
+/*
+ * Equal addresses are inserted once, for the flow that they share: libfabric counts the uses of an
+ * entry, but ofi_rxm's own table does not give back what was counted there more than once.
+ */
+MESH_HOLDS(transmit)
+static int address_insert(struct mesh_domain *domain, struct mesh_flow *flow)
+{
+	char more[MESH_LOG_LIMIT_TEXT_MAX];
+	int ret = mesh_addr_from_sockaddr((const struct sockaddr *)flow->name, domain->name_len,
+					  &flow->address, &flow->port);
+
+	if (!ret)
+		ret = fi_av_insert(domain->av, flow->name, 1, &flow->fi_addr, 0, NULL);
+	if (ret == 1)
+		return 0;
+	if (mesh_log_limit_pass(&domain->bad_names, 1, mesh_clock_ms(), more))
+		mesh_warn("%s: libfabric rejects a peer's endpoint name: %s%s", domain->nic->netdev,
+			  ret < 0 ? fi_strerror(-ret) : "no such address", more);
+	return ret < 0 ? ret : -EINVAL;
+}
+
+/* Finds the flow to the endpoint of this name (domain->name_len bytes), or begins it. */
+MESH_HOLDS(transmit)
+static int flow_get(struct mesh_domain *domain, const void *name, struct mesh_flow **flow)
+{
+	bool verbs = domain->provider == MESH_PROVIDER_VERBS_RXM;
+	struct mesh_flow *found;
+	int ret;
+
+	mesh_transmit_assert_locked(domain);
+	LIST_FOREACH(found, &domain->flows, entry) {
+		if (!memcmp(found->name, name, domain->name_len))
+			goto found;
+	}
+	found = calloc(1, sizeof(*found));
+	if (!found)
+		return -ENOMEM;
+	memcpy(found->name, name, domain->name_len);
+	ret = address_insert(domain, found);
+	if (ret) {
+		free(found);
+		return ret;
+	}
+	mesh_pace_init(&found->pace, domain->nic->speed_mbps, verbs ? &verbs_bounds : &tcp_bounds);
+	LIST_INSERT_HEAD(&domain->flows, found, entry);
+	domain->num_flows++;
+found:
+	found->users++;
+	*flow = found;
+	return 0;
+}
+
+/* After its last remote frees the flow, and removes its address. */
+MESH_HOLDS(transmit)
+static void flow_put(struct mesh_domain *domain, struct mesh_flow *flow)
+{
+	mesh_transmit_assert_locked(domain);
+	if (--flow->users)
+		return;
+	fi_av_remove(domain->av, &flow->fi_addr, 1, 0);
+	LIST_REMOVE(flow, entry);
+	domain->num_flows--;
+	free(flow);
+}
+
+/*
  * True if something still points to the remote: the connector, or an operation, which the NIC may
  * report long after a fence has timed out.
  */
 MESH_HOLDS(transmit)
 static bool remote_is_used(const struct mesh_domain *domain, const struct mesh_remote *remote)
 {
-	return domain->at_work == remote || mesh_flow_is_busy(remote->flow);
+	const struct mesh_flow *flow = remote->flow;
+
+	return domain->at_work == remote || flow->num_buffers || mesh_pace_in_flight(&flow->pace);
 }
 
 /* Frees closed remotes that nothing uses. */
@@ -35,7 +114,7 @@ static void remotes_reap(struct mesh_domain *domain)
 			continue;
 		LIST_REMOVE(remote, ended);
 		LIST_REMOVE(remote, entry);
-		mesh_flow_put(domain, remote->flow);
+		flow_put(domain, remote->flow);
 		free(remote);
 	}
 }
@@ -56,7 +135,7 @@ int mesh_remote_open(struct mesh_domain *domain, const void *name, size_t name_l
 	mesh_transmit_lock(domain);
 	opened->generation = atomic_load_explicit(&domain->generation, memory_order_relaxed);
 	remotes_reap(domain);
-	ret = mesh_flow_get(domain, name, &opened->flow);
+	ret = flow_get(domain, name, &opened->flow);
 	if (!ret) {
 		opened->fi_addr = opened->flow->fi_addr;
 		LIST_INSERT_HEAD(&domain->remotes, opened, entry);
@@ -82,6 +161,24 @@ void mesh_remote_close(struct mesh_domain *domain, struct mesh_remote *remote)
 	remotes_reap(domain);
 	mesh_transmit_unlock(domain);
 }
+
+MESH_NOT_ANALYSED
+void mesh_remotes_free(struct mesh_domain *domain)
+{
+	struct mesh_remote *remote;
+	struct mesh_flow *flow;
+
+	while ((remote = LIST_FIRST(&domain->remotes))) {
+		LIST_REMOVE(remote, entry);
+		free(remote);
+	}
+	while ((flow = LIST_FIRST(&domain->flows))) {
+		LIST_REMOVE(flow, entry);
+		free(flow);
+	}
+}
+
+/* ---- messages and writes -------------------------------------------------------------------- */
 
 /* Puts a message into its remote's backlog. */
 MESH_HOLDS(transmit)
@@ -142,10 +239,20 @@ void mesh_remote_lose(struct mesh_domain *domain, struct mesh_remote *remote)
 
 struct mesh_buffer *mesh_remote_buffer_get(struct mesh_domain *domain, struct mesh_remote *remote)
 {
-	struct mesh_buffer *buffer = mesh_buffer_take(domain, remote->flow);
+	struct mesh_flow *flow = remote->flow;
+	struct mesh_buffer *buffer = NULL;
 
-	if (buffer)
+	mesh_transmit_lock(domain);
+	if (flow->num_buffers < domain->num_free_buffers)
+		buffer = TAILQ_FIRST(&domain->free_buffers);
+	if (buffer) {
+		TAILQ_REMOVE(&domain->free_buffers, buffer, entry);
+		domain->num_free_buffers--;
+		flow->num_buffers++;
 		buffer->remote = remote;
+		buffer->flow = flow;
+	}
+	mesh_transmit_unlock(domain);
 	return buffer;
 }
 

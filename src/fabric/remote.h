@@ -54,6 +54,9 @@ int mesh_remote_open(struct mesh_domain *domain, const void *name, size_t name_l
  */
 void mesh_remote_close(struct mesh_domain *domain, struct mesh_remote *remote);
 
+/** Frees those that are left, and their flows: the domain is being closed. */
+void mesh_remotes_free(struct mesh_domain *domain);
+
 /**
  * Marks the remote as lost: its backlog fails with -ECONNRESET (now, in this thread; the caller
  * holds domain->lock), and so do later messages to it.
