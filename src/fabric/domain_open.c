@@ -284,13 +284,13 @@ static void endpoint_shut(struct mesh_domain *domain)
 	uint64_t started_ms = mesh_clock_ms();
 
 	mesh_domain_lock(domain);
-	mesh_domain_drain(domain);
+	mesh_domain_drain(domain, true);
 	mesh_domain_unlock(domain);
 	if (domain->endpoint)
 		fid_close(&domain->endpoint->fid);
 	mesh_domain_lock(domain);
 	domain->endpoint = NULL;
-	mesh_domain_drain(domain);
+	mesh_domain_drain(domain, true);
 	operations_end(domain);
 	mesh_receives_take_back(domain);
 	mesh_domain_unlock(domain);
@@ -555,7 +555,7 @@ static void endpoint_end(struct mesh_domain *domain)
 		return;
 	if (domain->provider == MESH_PROVIDER_VERBS_RXM) {
 		mesh_domain_lock(domain);
-		mesh_domain_discard(domain);
+		mesh_domain_drain(domain, false);
 		mesh_domain_unlock(domain);
 	}
 	fid_close(&domain->endpoint->fid);

@@ -227,27 +227,18 @@ __attribute__((always_inline)) static inline void domain_poll(struct mesh_domain
 	}
 }
 
-void mesh_domain_drain(struct mesh_domain *domain)
+void mesh_domain_drain(struct mesh_domain *domain, bool handle)
 {
+	struct fi_cq_err_entry entry = {0};
 	ssize_t n;
 	int i;
 
 	mesh_domain_assert_locked(domain);
 	for (i = 0; i < DRAIN_READS; i++) {
 		n = queue_read(domain);
-		if (n > 0 || n == -FI_EAVAIL)
+		if (handle && (n > 0 || n == -FI_EAVAIL))
 			completions_handle(domain, n);
-	}
-}
-
-void mesh_domain_discard(struct mesh_domain *domain)
-{
-	struct fi_cq_err_entry entry = {0};
-	int i;
-
-	mesh_domain_assert_locked(domain);
-	for (i = 0; i < DRAIN_READS; i++) {
-		if (queue_read(domain) == -FI_EAVAIL)
+		else if (n == -FI_EAVAIL)
 			fi_cq_readerr(domain->cq, &entry, 0);
 	}
 }
@@ -285,46 +276,34 @@ const char *mesh_silence_explain(const struct mesh_domain *domain, uint16_t port
 	return text;
 }
 
-/* ready_fd: there is none, and it is not tried again. */
-#define READY_NEVER (-2)
-
-static int fail(struct mesh_domain *domain, const char *what, int error)
-{
-	mesh_info("%s: cannot %s to sleep on: %s; this NIC is polled instead", domain->nic->netdev,
-		  what, fi_strerror(-error));
-	atomic_store(&domain->ready_fd, READY_NEVER);
-	return error;
-}
-
 /*
  * A second completion queue, which no endpoint is bound to. The provider puts the descriptor that
  * all its sockets report to into the wait object of each queue. The wait object of the queue that
  * has the completions would cost each completion a lock and a signal, which libfabric 1.17 never
  * takes back.
  */
-int mesh_readiness_open(struct mesh_domain *domain)
+void mesh_readiness_open(struct mesh_domain *domain)
 {
 	struct fi_cq_attr attr = {.size = 1, .format = FI_CQ_FORMAT_DATA, .wait_obj = FI_WAIT_FD};
 	struct fid_cq *cq;
 	int fd, ret;
 
-	if (domain->ready_cq)
-		return 0;
-	if (atomic_load(&domain->ready_fd) == READY_NEVER)
-		return -EMFILE; /* said once */
-	if (domain->provider != MESH_PROVIDER_TCP)
-		return -EOPNOTSUPP;
+	if (domain->ready_cq || domain->provider != MESH_PROVIDER_TCP)
+		return;
 	ret = fi_cq_open(domain->domain, &attr, &cq, NULL);
-	if (ret)
-		return fail(domain, "open a queue", ret);
-	ret = fi_control(&cq->fid, FI_GETWAIT, &fd);
+	if (!ret) {
+		ret = fi_control(&cq->fid, FI_GETWAIT, &fd);
+		if (ret)
+			fi_close(&cq->fid);
+	}
 	if (ret) {
-		fi_close(&cq->fid);
-		return fail(domain, "find a descriptor", ret);
+		mesh_info("%s: cannot find a descriptor to sleep on: %s; this NIC is polled "
+			  "instead",
+			  domain->nic->netdev, fi_strerror(-ret));
+		return;
 	}
 	domain->ready_cq = cq;
 	atomic_store(&domain->ready_fd, fd);
-	return 0;
 }
 
 void mesh_readiness_close(struct mesh_domain *domain)

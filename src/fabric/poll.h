@@ -17,19 +17,17 @@
 bool mesh_domain_poll(struct mesh_domain *domain);
 
 /**
- * Handles all that is in the queue, before and after its endpoint is closed. Unlike a poll it posts
- * nothing that waits. domain->lock held.
+ * Empties the queue, before and after its endpoint is closed. Unlike a poll it posts nothing that
+ * waits. domain->lock held.
  *
- * With verbs no endpoint is closed before this, or mesh_domain_discard(): libfabric (1.17 to 2.6)
- * reads the queue itself while it closes a connection, and when it finds a message of its own
- * there, by which the peer returns credits, it uses the connection that it has just freed.
+ * With verbs no endpoint is closed before this: libfabric (1.17 to 2.6) reads the queue itself
+ * while it closes a connection, and when it finds a message of its own there, by which the peer
+ * returns credits, it uses the connection that it has just freed.
+ *
+ * @handle: false: the owners of the operations may be gone
  */
 MESH_HOLDS(domain)
-void mesh_domain_drain(struct mesh_domain *domain);
-
-/** The same without handling it: the owners of the operations may be gone. domain->lock held. */
-MESH_HOLDS(domain)
-void mesh_domain_discard(struct mesh_domain *domain);
+void mesh_domain_drain(struct mesh_domain *domain, bool handle);
 
 /**
  * Writes into @text (MESH_RDMA_ERROR_MAX bytes) why the first message to a remote that TCP reaches
@@ -47,11 +45,10 @@ const char *mesh_silence_explain(const struct mesh_domain *domain, uint16_t port
  * the provider completes while an operation is posted makes no event: the thread that posts has to
  * wake the one that sleeps.
  *
- * Only tcp has such a descriptor. Idempotent. process->lock held, no domain's lock.
- *
- * Returns 0; -EOPNOTSUPP on another provider; another negative errno after an INFO line.
+ * Only tcp has such a descriptor. If it cannot be had, INFO says so. Idempotent. process->lock
+ * held, no domain's lock.
  */
-int mesh_readiness_open(struct mesh_domain *domain);
+void mesh_readiness_open(struct mesh_domain *domain);
 
 /** Closes it. The domain's other objects but its libfabric domain may be closed already. */
 void mesh_readiness_close(struct mesh_domain *domain);
