@@ -17,7 +17,7 @@ bool relays_replace(const struct mesh_path_candidate *pairs, int num)
 
 static bool replaces_tcp(const struct mesh_route *route)
 {
-	return route->rdma && !route->leaves && !route->doubtful;
+	return route->rdma && !route->leaves && !route->drained;
 }
 
 int relays_together(struct mesh_route *routes, int num, bool replace)
@@ -40,7 +40,7 @@ int relay_routes_find(const struct mesh_graph *graph, int from, int to, bool rep
 	int i, k, num;
 
 	num = mesh_graph_routes(graph, (uint64_t)from + 1, (uint64_t)to + 1, MESH_ROUTE_RELAYS_MAX,
-				0, NULL, 0, found, MESH_ROUTES_MAX);
+				NULL, 0, found, MESH_ROUTES_MAX);
 	*routes = (struct relay_routes){.num = relays_together(found, num, replace)};
 	for (i = 0; i < routes->num; i++) {
 		routes->num_relays = found[i].num_relays;

@@ -330,8 +330,8 @@ static bool routes_say(const struct relays *relays, struct check_result *result,
 	const char *link;
 
 	num = mesh_graph_routes(&relays->explore->graph, relays->checker->self.node_id,
-				relays->peer->hello.node_id, MESH_ROUTE_RELAYS_MAX, mesh_clock_ms(),
-				NULL, 0, routes, MESH_ROUTES_MAX);
+				relays->peer->hello.node_id, MESH_ROUTE_RELAYS_MAX, NULL, 0, routes,
+				MESH_ROUTES_MAX);
 	link = have_cable(routes, num) ? "no usable link" : "no link";
 	together = relays_together(routes, num, relays->replace);
 	if (!together)
@@ -356,7 +356,7 @@ static bool cables_say(const struct relays *relays, struct check_result *result,
 
 	if (relays->replace ||
 	    mesh_graph_cables(&relays->explore->graph, relays->checker->self.node_id,
-			      relays->peer->hello.node_id, mesh_clock_ms(), &route) != 1 ||
+			      relays->peer->hello.node_id, &route) != 1 ||
 	    !route.num_relays)
 		return false;
 	route_say(relays, &route, false, result, list);

@@ -421,14 +421,7 @@ int mesh_neighbours_routes(const struct mesh_neighbours *neighbours, uint64_t ta
 			   struct mesh_route *routes, int routes_max)
 {
 	return mesh_graph_routes(&neighbours->searching.explore.graph, neighbours->self.node_id,
-				 target, relays_max, mesh_clock_ms(), avoided, num_avoided, routes,
-				 routes_max);
-}
-
-void mesh_neighbours_doubt(struct mesh_neighbours *neighbours, uint64_t a, uint64_t b,
-			   uint64_t for_ms)
-{
-	mesh_graph_doubt(&neighbours->searching.explore.graph, a, b, mesh_clock_ms() + for_ms);
+				 target, relays_max, avoided, num_avoided, routes, routes_max);
 }
 
 void mesh_neighbours_ask(struct mesh_neighbours *neighbours)

@@ -117,11 +117,6 @@ int mesh_neighbours_routes(const struct mesh_neighbours *neighbours, uint64_t ta
 			   int relays_max, const uint64_t *avoided, int num_avoided,
 			   struct mesh_route *routes, int routes_max);
 
-/** A hop of a route has failed: later routes avoid it for so long. */
-MESH_HOLDS(process)
-void mesh_neighbours_doubt(struct mesh_neighbours *neighbours, uint64_t a, uint64_t b,
-			   uint64_t for_ms);
-
 /**
  * Writes what our NICs are cabled to, and what is wrong, into @text: "Neighbours: ab is cabled to
  * node c (ca); ac has no answer". "" if there are no NICs. Returns @text.

@@ -238,7 +238,6 @@ static void question_send(struct mesh_searching *searching)
 
 int mesh_searching_begin(struct mesh_searching *searching, uint64_t now_ms)
 {
-	const struct mesh_graph_doubts doubts = searching->explore.graph.doubts;
 	const struct mesh_neighbour_self *self = searching->asking->self;
 	uint64_t token;
 	int ret = mesh_random(&token, sizeof(token));
@@ -250,7 +249,6 @@ int mesh_searching_begin(struct mesh_searching *searching, uint64_t now_ms)
 		mesh_explore_finish(&searching->explore);
 		return ret;
 	}
-	searching->explore.graph.doubts = doubts;
 	searching->explore.graph.nodes[0].site = mesh_neighbour_site_number(self->site);
 	searching->began_ms = now_ms;
 	searching->num_own = searching->tries = 0;

@@ -59,7 +59,7 @@ struct mesh_explore {
  */
 int mesh_explore_begin(struct mesh_explore *explore, uint64_t self, uint64_t token);
 
-/** Frees the memory. The doubts of the graph may be copied before. */
+/** Frees the memory. */
 void mesh_explore_finish(struct mesh_explore *explore);
 
 /** Our own links, at the begin and when more of our neighbours have answered. 0 or -ENOMEM. */

@@ -3,8 +3,8 @@
  * graph.h - the mesh as its nodes describe it: which links each node says that it has. Pure.
  *
  * A node may lie, so a link counts only if the nodes at both of its ends have reported it, with
- * the same NICs. Who hears a question can answer for both and invent a link; the first connection
- * over it shows that, and mesh_graph_doubt() keeps later routes away from it.
+ * the same NICs. Who hears a question can answer for both and invent a link: the first connection
+ * over it shows that.
  */
 #ifndef MESH_NIC_GRAPH_H
 #define MESH_NIC_GRAPH_H
@@ -15,10 +15,6 @@
 /* Nodes, and links of one node; more are not entered. */
 #define MESH_GRAPH_NODES_MAX 1024
 #define MESH_GRAPH_LINKS_MAX 128
-/* Links that are avoided; the one whose time ends first is replaced. */
-#define MESH_GRAPH_DOUBTS_MAX 32
-/* A node in so many of them is not believed at all. */
-#define MESH_GRAPH_DOUBTS_NODE 2
 
 /* A link as the node at one of its ends reports it. */
 struct mesh_graph_link {
@@ -38,20 +34,11 @@ struct mesh_graph_node {
 	int num_links;
 };
 
-struct mesh_graph_doubts {
-	struct {
-		uint64_t a, b; /* node ids */
-		uint64_t until_ms;
-	} list[MESH_GRAPH_DOUBTS_MAX];
-	int num; /* of them all, those that are over included */
-};
-
 /* Zeros: empty. */
 struct mesh_graph {
 	struct mesh_graph_node *nodes; /* owned */
 	int num_nodes;
 	uint16_t places[2 * MESH_GRAPH_NODES_MAX]; /* by id: index of a node + 1, or 0 */
-	struct mesh_graph_doubts doubts;
 };
 
 /** Frees its memory, and empties it. */
@@ -98,15 +85,5 @@ struct mesh_graph_hop {
  * @a, @b: indices
  */
 struct mesh_graph_hop mesh_graph_hop(const struct mesh_graph *graph, int a, int b);
-
-/**
- * A hop between these two nodes has failed: routes avoid it until @until_ms if there is another. A
- * node that has failed with several others is avoided altogether.
- */
-void mesh_graph_doubt(struct mesh_graph *graph, uint64_t a, uint64_t b, uint64_t until_ms);
-
-/** True while routes avoid the hop between these two. */
-bool mesh_graph_is_doubtful(const struct mesh_graph *graph, uint64_t a, uint64_t b,
-			    uint64_t now_ms);
 
 #endif

@@ -26,7 +26,6 @@
 struct hop {
 	int to;
 	struct mesh_graph_hop width;
-	bool doubtful;
 };
 
 /* Which hops may be used. In the first of each two only those with RDMA, and the direct one. */
@@ -35,8 +34,8 @@ enum stage {
 	STAGE_INSIDE, /* relays in the sites of the two ends */
 	STAGE_SITES_RDMA,
 	STAGE_SITES, /* those in other sites, too */
-	STAGE_DOUBTS_RDMA,
-	STAGE_DOUBTS, /* what has failed, comes last */
+	STAGE_DRAINED_RDMA,
+	STAGE_DRAINED, /* hops that a user drains come last */
 	STAGES
 };
 
@@ -56,7 +55,7 @@ struct search {
 
 /* ---- hops ---------------------------------------------------------------------------------- */
 
-static void hops_read(struct search *search, uint64_t now_ms)
+static void hops_read(struct search *search)
 {
 	const struct mesh_graph *graph = search->graph;
 	const struct mesh_graph_node *node;
@@ -73,15 +72,8 @@ static void hops_read(struct search *search, uint64_t now_ms)
 			if (to < 0)
 				continue;
 			width = mesh_graph_hop(graph, i, to);
-			if (!width.mbps)
-				continue;
-			search->hops[num++] = (struct hop){
-				.to = to,
-				.width = width,
-				.doubtful = width.drained ||
-					    mesh_graph_is_doubtful(graph, node->id,
-								   graph->nodes[to].id, now_ms),
-			};
+			if (width.mbps)
+				search->hops[num++] = (struct hop){.to = to, .width = width};
 		}
 	}
 	search->first[i] = num;
@@ -119,7 +111,7 @@ static bool wants_rdma(const struct search *search)
 
 static bool may_use(const struct search *search, int at, const struct hop *hop)
 {
-	if (hop->doubtful && search->stage < STAGE_DOUBTS_RDMA)
+	if (hop->width.drained && search->stage < STAGE_DRAINED_RDMA)
 		return false;
 	if (is_direct(search, at, hop))
 		return !search->taken[search->to];
@@ -267,7 +259,7 @@ static void route_read(struct search *search, int first, struct mesh_route *rout
 		hop = hop_find(search, at, to);
 		if (width_of(search, hop) < route->width_mbps)
 			route->width_mbps = width_of(search, hop);
-		route->doubtful |= hop->doubtful;
+		route->drained |= hop->width.drained;
 		route->rdma &= hop->width.rdma_mbps > 0;
 		route->hops[route->num_relays] = search->graph->nodes[to].id;
 		if (to == search->to)
@@ -291,7 +283,7 @@ static int wider_first(const void *left, const void *right)
 
 bool mesh_route_fits(const struct mesh_route *first, const struct mesh_route *route)
 {
-	return route->num_relays == first->num_relays && route->doubtful == first->doubtful &&
+	return route->num_relays == first->num_relays && route->drained == first->drained &&
 	       route->leaves == first->leaves && route->rdma == first->rdma;
 }
 
@@ -388,8 +380,7 @@ static int groups_find(struct search *search, const struct wish *wish, int relay
 }
 
 static int routes_find(const struct mesh_graph *graph, uint64_t from, uint64_t to, int relays_max,
-		       uint64_t now_ms, const struct wish *wish, struct mesh_route *routes,
-		       int routes_max)
+		       const struct wish *wish, struct mesh_route *routes, int routes_max)
 {
 	struct search search = {
 		.graph = graph,
@@ -403,7 +394,7 @@ static int routes_find(const struct mesh_graph *graph, uint64_t from, uint64_t t
 		return 0;
 	ret = search_open(&search);
 	if (!ret) {
-		hops_read(&search, now_ms);
+		hops_read(&search);
 		nodes_take(&search, wish);
 		ret = groups_find(&search, wish, relays_max, routes, routes_max);
 	}
@@ -412,18 +403,18 @@ static int routes_find(const struct mesh_graph *graph, uint64_t from, uint64_t t
 }
 
 int mesh_graph_routes(const struct mesh_graph *graph, uint64_t from, uint64_t to, int relays_max,
-		      uint64_t now_ms, const uint64_t *avoided, int num_avoided,
-		      struct mesh_route *routes, int routes_max)
+		      const uint64_t *avoided, int num_avoided, struct mesh_route *routes,
+		      int routes_max)
 {
 	const struct wish wish = {avoided, num_avoided, STAGE_INSIDE_RDMA};
 
-	return routes_find(graph, from, to, relays_max, now_ms, &wish, routes, routes_max);
+	return routes_find(graph, from, to, relays_max, &wish, routes, routes_max);
 }
 
-int mesh_graph_cables(const struct mesh_graph *graph, uint64_t from, uint64_t to, uint64_t now_ms,
+int mesh_graph_cables(const struct mesh_graph *graph, uint64_t from, uint64_t to,
 		      struct mesh_route *route)
 {
 	const struct wish wish = {.first = STAGE_INSIDE};
 
-	return routes_find(graph, from, to, MESH_ROUTE_RELAYS_MAX, now_ms, &wish, route, 1);
+	return routes_find(graph, from, to, MESH_ROUTE_RELAYS_MAX, &wish, route, 1);
 }

@@ -16,7 +16,7 @@ struct mesh_route {
 	/* The relays in their order, then the target: num_relays + 1 node ids. */
 	uint64_t hops[MESH_ROUTE_RELAYS_MAX + 1];
 	uint32_t width_mbps; /* of its narrowest hop; if @rdma, of its cables with RDMA */
-	bool doubtful;	     /* has a hop that has failed (mesh_graph_doubt), or is drained */
+	bool drained;	     /* it has a hop that a user drains */
 	bool leaves;	     /* a relay is in another site than both ends */
 	bool rdma;	     /* each hop has a cable with RDMA at both ends */
 };
@@ -39,8 +39,8 @@ bool mesh_route_fits(const struct mesh_route *first, const struct mesh_route *ro
  * Returns their number; -ENOMEM.
  */
 int mesh_graph_routes(const struct mesh_graph *graph, uint64_t from, uint64_t to, int relays_max,
-		      uint64_t now_ms, const uint64_t *avoided, int num_avoided,
-		      struct mesh_route *routes, int routes_max);
+		      const uint64_t *avoided, int num_avoided, struct mesh_route *routes,
+		      int routes_max);
 
 /**
  * Finds the shortest way that the cables lead from one node to another, whether the nodes on it
@@ -48,7 +48,7 @@ int mesh_graph_routes(const struct mesh_graph *graph, uint64_t from, uint64_t to
  *
  * Returns 1; 0 if there is none; -ENOMEM.
  */
-int mesh_graph_cables(const struct mesh_graph *graph, uint64_t from, uint64_t to, uint64_t now_ms,
+int mesh_graph_cables(const struct mesh_graph *graph, uint64_t from, uint64_t to,
 		      struct mesh_route *route);
 
 #endif

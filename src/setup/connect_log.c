@@ -80,7 +80,7 @@ static const char *route_text(struct mesh_process *process, const struct mesh_ha
 	*text = '\0';
 	if (!neighbours ||
 	    mesh_graph_cables(&neighbours->searching.explore.graph, process->node_id,
-			      handle->node_id, mesh_clock_ms(), &route) != 1 ||
+			      handle->node_id, &route) != 1 ||
 	    !route.num_relays)
 		return text;
 	used = (size_t)snprintf(text, size, "The cables reach that node over node");

@@ -173,7 +173,7 @@ struct allowance {
 static bool is_allowed(const struct mesh_relay_try *relay, const struct mesh_route *route,
 		       const struct allowance *allowance)
 {
-	if (!route->num_relays || (relay->beside.goes_on && route->doubtful) ||
+	if (!route->num_relays || (relay->beside.goes_on && route->drained) ||
 	    (relay->rdma_only && !route->rdma))
 		return false;
 	return (route->rdma || allowance->tcp) && (!route->leaves || allowance->leave);
@@ -181,7 +181,7 @@ static bool is_allowed(const struct mesh_relay_try *relay, const struct mesh_rou
 
 /*
  * The best kind of these routes comes first. Others are used if that could not be for a while, or
- * each of its routes is over a hop that has failed.
+ * each of its routes is over a hop that is drained.
  */
 static struct allowance allowance_of(const struct mesh_relay_try *relay,
 				     const struct mesh_route *routes, int num, uint64_t now_ms)
@@ -190,7 +190,7 @@ static struct allowance allowance_of(const struct mesh_relay_try *relay,
 	int i;
 
 	for (i = 0; i < num && is_early(relay, now_ms); i++) {
-		if (routes[i].doubtful || !is_allowed(relay, &routes[i], &allowance))
+		if (routes[i].drained || !is_allowed(relay, &routes[i], &allowance))
 			continue;
 		return (struct allowance){.tcp = !routes[i].rdma, .leave = routes[i].leaves};
 	}
@@ -217,10 +217,7 @@ static bool is_dialling(const struct mesh_relay_try *relay)
 	return relay->dial.state != MESH_DIAL_REST;
 }
 
-/*
- * Dials the first relay of the first of these routes that may be asked now. Those over a hop that
- * has failed come last, and not beside others.
- */
+/* Dials the first relay of the first of these routes that may be asked now. */
 MESH_HOLDS(process)
 static void routes_take(struct mesh_relay_try *relay, const struct mesh_route *routes, int num,
 			uint64_t now_ms)
@@ -236,6 +233,15 @@ static void routes_take(struct mesh_relay_try *relay, const struct mesh_route *r
 		if (is_allowed(relay, &routes[i], &allowance))
 			first_hop_dial(relay, &routes[i], now_ms);
 	}
+}
+
+/* The routes to the listener's node over at most so many relays, and over none of @avoided. */
+MESH_HOLDS(process)
+static int routes_find(const struct mesh_relay_try *relay, int relays_max, const uint64_t *avoided,
+		       int num_avoided, struct mesh_route *routes)
+{
+	return mesh_neighbours_routes(relay->process->relay->neighbours, relay->handle->node_id,
+				      relays_max, avoided, num_avoided, routes, MESH_ROUTES_MAX);
 }
 
 /* Each neighbour of our job but the target, as a route with one relay. */
@@ -280,14 +286,14 @@ MESH_HOLDS(process)
 static void better_take(struct mesh_relay_try *relay, enum mesh_better better, int relays_max,
 			uint64_t now_ms)
 {
+	const struct mesh_beside *beside = &relay->beside;
 	struct mesh_route routes[MESH_ROUTES_MAX];
 	int num = 0;
 
 	relay->better = better;
 	if (better)
-		num = mesh_neighbours_routes(relay->process->relay->neighbours,
-					     relay->handle->node_id, relays_max, NULL, 0, routes,
-					     MESH_ROUTES_MAX);
+		num = routes_find(relay, relays_max, beside->relays + beside->num, beside->num_lost,
+				  routes);
 	routes_take(relay, routes, num, now_ms);
 	if (!is_dialling(relay))
 		relay->better = MESH_BETTER_NONE;
@@ -303,7 +309,6 @@ static void beside_begin(struct mesh_relay_try *relay, uint64_t now_ms)
 {
 	const struct mesh_neighbours *neighbours = relay->process->relay->neighbours;
 	const struct mesh_beside *beside = &relay->beside;
-	uint64_t target = relay->handle->node_id;
 	struct mesh_route routes[MESH_ROUTES_MAX];
 	int num;
 
@@ -311,8 +316,8 @@ static void beside_begin(struct mesh_relay_try *relay, uint64_t now_ms)
 	if (!is_dialling(relay) && beside->longest > 1)
 		better_take(relay, MESH_BETTER_SHORTER, beside->longest - 1, now_ms);
 	if (!is_dialling(relay) && beside->num) {
-		num = mesh_neighbours_routes(neighbours, target, beside->longest, beside->relays,
-					     beside->num, routes, MESH_ROUTES_MAX);
+		num = routes_find(relay, beside->longest, beside->relays,
+				  beside->num + beside->num_lost, routes);
 		refused_last(relay, routes, num);
 		routes_take(relay, routes, num, now_ms);
 	}
@@ -334,33 +339,29 @@ static void others_take(struct mesh_relay_try *relay, const struct mesh_route *r
 
 	for (i = 0; i < num; i++)
 		firsts[i] = routes[i].hops[0];
-	num = mesh_neighbours_routes(relay->process->relay->neighbours, relay->handle->node_id,
-				     MESH_RELAYS_MAX, firsts, num, others, MESH_ROUTES_MAX);
+	num = routes_find(relay, MESH_RELAYS_MAX, firsts, num, others);
 	routes_take(relay, others, num, now_ms);
 }
 
-/* Dials the first relay of the best route. */
+/*
+ * Dials the first relay of the best route, of those over none that was lost a moment ago if that is
+ * possible.
+ */
 MESH_HOLDS(process)
-static void routes_begin(struct mesh_relay_try *relay, uint64_t now_ms)
+static void best_take(struct mesh_relay_try *relay, uint64_t now_ms)
 {
-	const struct mesh_process *process = relay->process;
-	const struct mesh_neighbours *neighbours = process->relay->neighbours;
-	uint64_t target = relay->handle->node_id;
+	const struct mesh_beside *beside = &relay->beside;
 	struct mesh_route routes[MESH_ROUTES_MAX];
 	int num;
 
-	/* The mesh may have grown since the last search; what one misses is found later. */
-	if (!relay->asked)
-		search(relay->process, now_ms);
-	relay->asked = true;
-	if (mesh_neighbours_searches(neighbours, target))
-		return;
-	if (relay->beside.goes_on) {
-		beside_begin(relay, now_ms);
-		return;
+	if (beside->num_lost) {
+		num = routes_find(relay, MESH_RELAYS_MAX, beside->relays + beside->num,
+				  beside->num_lost, routes);
+		routes_take(relay, routes, num, now_ms);
 	}
-	num = mesh_neighbours_routes(neighbours, target, MESH_RELAYS_MAX, NULL, 0, routes,
-				     MESH_ROUTES_MAX);
+	if (is_dialling(relay))
+		return;
+	num = routes_find(relay, MESH_RELAYS_MAX, NULL, 0, routes);
 	if (num > 0) {
 		routes_take(relay, routes, num, now_ms);
 		if (!is_dialling(relay) && !is_early(relay, now_ms))
@@ -369,6 +370,22 @@ static void routes_begin(struct mesh_relay_try *relay, uint64_t now_ms)
 		num = neighbours_list(relay, routes, MESH_ROUTES_MAX);
 		routes_take(relay, routes, num, now_ms);
 	}
+}
+
+MESH_HOLDS(process)
+static void routes_begin(struct mesh_relay_try *relay, uint64_t now_ms)
+{
+	/* The mesh may have grown since the last search; what one misses is found later. */
+	if (!relay->asked)
+		search(relay->process, now_ms);
+	relay->asked = true;
+	if (mesh_neighbours_searches(relay->process->relay->neighbours, relay->handle->node_id))
+		return;
+	if (relay->beside.goes_on) {
+		beside_begin(relay, now_ms);
+		return;
+	}
+	best_take(relay, now_ms);
 	if (!is_dialling(relay))
 		search(relay->process, now_ms);
 }

@@ -44,15 +44,18 @@ enum mesh_better {
 	MESH_BETTER_ANY,
 };
 
-/*
- * What a comm goes on over: a route is wanted that is better, or else beside its own routes, and
- * not over a hop that has failed.
- */
+/* What a comm goes on over: a route is wanted that is better, or else beside its own routes. */
 struct mesh_beside {
 	bool goes_on;		 /* else it has no path, and all routes fit */
 	enum mesh_better better; /* NONE, RDMA or ANY; shorter ones always are */
-	uint64_t relays[MESH_PATHS_MAX * MESH_RELAYS_MAX]; /* node ids: none is used twice */
-	int num;     /* of them; 0: none of its routes is to be replaced */
+	/* Node ids: the relays of its routes, of which none is used twice, then the lost ones. */
+	uint64_t relays[MESH_PATHS_MAX * (MESH_RELAYS_MAX + 1)];
+	int num; /* of the former; 0: none of its routes is to be replaced */
+	/*
+	 * Relays that it has lost a moment ago: other routes come first, because what nodes answer
+	 * may be older than the loss.
+	 */
+	int num_lost;
 	int longest; /* relays of a route; 0: it has none */
 	bool leaves; /* one of them is over another site */
 	bool rdma;   /* one has RDMA on each hop */

@@ -369,16 +369,31 @@ static enum mesh_better better_for(const struct mesh_comm *comm, enum mesh_path_
 	}
 }
 
-/* What the comm goes on over. */
+/* Adds the relays that the comm has lost a moment ago. */
 MESH_HOLDS(process)
-static void beside_learn(const struct mesh_seeker *seeker, struct mesh_beside *beside)
+static void lost_learn(const struct mesh_comm *comm, struct mesh_beside *beside, uint64_t now_ms)
 {
+	const struct mesh_path_relayed *relayed;
+	int i;
+
+	for (i = 0; i < comm->num_paths; i++) {
+		relayed = comm->paths[i].relayed;
+		if (relayed && relayed->lost_node &&
+		    mesh_clock_elapsed_ms(relayed->lost_ms, now_ms) < MESH_DIAL_MS)
+			beside->relays[beside->num + beside->num_lost++] = relayed->lost_node;
+	}
+}
+
+/* What the comm goes on over, if it is not cut, and what it has lost. */
+MESH_HOLDS(process)
+static void beside_learn(const struct mesh_seeker *seeker, uint64_t now_ms)
+{
+	struct mesh_beside *beside = &seeker->relay->beside;
 	const struct mesh_comm *comm = seeker->comm;
 	const struct mesh_route *route;
 	int i, k;
 
-	memset(beside, 0, sizeof(*beside));
-	beside->goes_on = true;
+	*beside = (struct mesh_beside){.goes_on = beside->goes_on};
 	for (i = 0; i < comm->num_paths; i++) {
 		if (!mesh_path_num_relays(&comm->paths[i]))
 			continue;
@@ -392,6 +407,7 @@ static void beside_learn(const struct mesh_seeker *seeker, struct mesh_beside *b
 	}
 	if (!one_rests(comm) && !lacks_equals(seeker))
 		beside->num = 0;
+	lost_learn(comm, beside, now_ms);
 }
 
 /* No route is there now: the next look is later. */
@@ -426,7 +442,7 @@ static uint64_t beside_look(struct mesh_seeker *seeker, struct mesh_comm *comm, 
 		if (tier != MESH_TIER_DRAINED)
 			links_find(comm, &seeker->handle);
 	}
-	beside_learn(seeker, beside);
+	beside_learn(seeker, now_ms);
 	beside->better = better_for(comm, tier);
 	wanted = beside->better || beside->num || beside->longest > 1;
 	if (wanted)
@@ -446,7 +462,6 @@ static void search_set(struct mesh_seeker *seeker, bool goes_on)
 	if (seeker->relay->beside.goes_on == goes_on)
 		return;
 	mesh_relay_try_again(seeker->relay);
-	memset(&seeker->relay->beside, 0, sizeof(seeker->relay->beside));
 	seeker->relay->beside.goes_on = goes_on;
 	seeker->better = (struct mesh_retry){0};
 	seeker->look_ms = 0;
@@ -458,6 +473,7 @@ static uint64_t route_look(struct mesh_seeker *seeker, struct mesh_comm *comm, u
 {
 	if (!mesh_comm_lacks_route(comm))
 		return beside_look(seeker, comm, now_ms);
+	beside_learn(seeker, now_ms);
 	attempt_begin(seeker, comm, now_ms);
 	return now_ms + MESH_ENGINE_LOOK_MS;
 }

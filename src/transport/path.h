@@ -98,6 +98,8 @@ struct mesh_path_relayed {
 	/* What its circuit was asked for; no relays: none was yet. process->lock. */
 	struct mesh_route route;
 	struct mesh_retry retry; /* when it may look for another one; process->lock */
+	/* The relay at the end of the hop that was lost last, and when; 0: none. process->lock. */
+	uint64_t lost_node, lost_ms;
 };
 
 struct mesh_path {

@@ -30,11 +30,6 @@
 
 /* Lines about circuits that broke, within MESH_LOG_LIMIT_PERIOD_MS. */
 #define CIRCUIT_LINES 4
-/*
- * Routes avoid a hop that has failed for so long, if there are others: what the nodes there say of
- * it in a search may be older than the failure.
- */
-#define DOUBT_MS 2000
 
 /* Small messages pass: the greeting did. */
 static const char futile_hint[] = "; no large message has arrived since the link came up: is the "
@@ -114,12 +109,17 @@ static void loss_note(struct mesh_comm *comm, const char *text)
 	comm->loss = copy;
 }
 
-/* The hop between two nodes, by their ids, has failed: routes avoid it for a while. 0: unknown */
+/* @node has lost the next one of the path's route: one of the two is a relay. 0: unknown */
 MESH_HOLDS(process)
-static void hop_doubt(const struct mesh_process *process, uint64_t node, uint64_t other)
+static void relay_loss_note(const struct mesh_path *path, uint64_t node, uint64_t next)
 {
-	if (node && other && process->relay && process->relay->neighbours)
-		mesh_neighbours_doubt(process->relay->neighbours, node, other, DOUBT_MS);
+	struct mesh_path_relayed *relayed = path->relayed;
+	const struct mesh_route *route = relayed ? &relayed->route : NULL;
+
+	if (!relayed)
+		return; /* only a sending end looks for routes */
+	relayed->lost_node = next == route->hops[route->num_relays] ? node : next;
+	relayed->lost_ms = mesh_clock_ms();
 }
 
 /* The same for a path whose link is lost; of a circuit that broke it is known. */
@@ -137,7 +137,7 @@ static void link_loss_note(const struct mesh_path *path)
 	if (mesh_path_has_relay(path)) {
 		snprintf(why + n, sizeof(why) - (size_t)n, ", its relay (path via %.127s)",
 			 path->via ? path->via : "?");
-		hop_doubt(process, process->node_id, peer->node_id);
+		relay_loss_note(path, process->node_id, peer->node_id);
 	}
 	loss_note(path->comm, why);
 }
@@ -439,7 +439,7 @@ static void circuit_lost(struct mesh_path *path, const struct mesh_frame_circuit
 	event_text(path, event, why, sizeof(why));
 	if (!is_left_for_better(event))
 		loss_note(comm, why);
-	hop_doubt(comm->process, event->by_node, event->lost_node);
+	relay_loss_note(path, event->by_node, event->lost_node);
 	mesh_comm_lock(comm);
 	if (resumed && !is_left_for_better(event) && !comm->closing &&
 	    !mesh_comm_peer_is_over(comm))

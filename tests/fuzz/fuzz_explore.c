@@ -63,7 +63,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	fuzz_check(known == explore.num_known);
 	for (i = 1; i < explore.num_nodes && i < 8; i++)
 		mesh_graph_routes(&explore.graph, SELF, explore.nodes[i].id, MESH_ROUTE_RELAYS_MAX,
-				  1000, NULL, 0, routes, MESH_ROUTES_MAX);
+				  NULL, 0, routes, MESH_ROUTES_MAX);
 	mesh_explore_finish(&explore);
 	return 0;
 }

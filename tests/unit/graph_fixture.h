@@ -87,7 +87,7 @@ static inline void site_set(const char *nodes, uint32_t site)
 /*
  * Fails the test unless these routes were found: "bc:100 dec:50-" has one over b to c and one over
  * d and e. Behind the width stand: '-' it does not fit the first, '+' RDMA, '^' leaves the site,
- * '?' doubtful.
+ * '?' drained.
  */
 static inline void routes_are(const char *wanted)
 {
@@ -101,15 +101,15 @@ static inline void routes_are(const char *wanted)
 		fprintf(file, ":%u%s%s%s%s", routes[i].width_mbps,
 			mesh_route_fits(&routes[0], &routes[i]) ? "" : "-",
 			routes[i].rdma ? "+" : "", routes[i].leaves ? "^" : "",
-			routes[i].doubtful ? "?" : "");
+			routes[i].drained ? "?" : "");
 	}
 	assert_string_equal(printed(), wanted);
 }
 
 static inline void find(char from, char to, int relays_max)
 {
-	num_routes = mesh_graph_routes(&graph, (uint64_t)from, (uint64_t)to, relays_max, 1000, NULL,
-				       0, routes, MESH_ROUTES_MAX);
+	num_routes = mesh_graph_routes(&graph, (uint64_t)from, (uint64_t)to, relays_max, NULL, 0,
+				       routes, MESH_ROUTES_MAX);
 	assert_true(num_routes >= 0);
 }
 
@@ -127,8 +127,8 @@ static inline void finds_beside(char from, char to, const char *avoided, const c
 
 	for (num = 0; avoided[num]; num++)
 		ids[num] = (uint64_t)avoided[num];
-	num_routes = mesh_graph_routes(&graph, (uint64_t)from, (uint64_t)to, 15, 1000, ids, num,
-				       routes, MESH_ROUTES_MAX);
+	num_routes = mesh_graph_routes(&graph, (uint64_t)from, (uint64_t)to, 15, ids, num, routes,
+				       MESH_ROUTES_MAX);
 	routes_are(wanted);
 }
 

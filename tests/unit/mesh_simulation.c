@@ -279,7 +279,6 @@ void simulation_search(struct simulation *simulation, int i, int node)
 	struct simulated_search *search = &simulation->searches[i];
 	struct mesh_graph_link links[SIMULATION_LINKS_MAX];
 	struct mesh_links_link own_links[MESH_LINKS_MAX];
-	const struct mesh_graph_doubts doubts = search->explore.graph.doubts;
 	int k, num = links_list(&simulation->nodes[node], own_links);
 	uint64_t token = (uint64_t)simulation_draw(simulation, 1u << 24) << 24;
 
@@ -297,7 +296,6 @@ void simulation_search(struct simulation *simulation, int i, int node)
 	token |= simulation_draw(simulation, 1u << 24);
 	assert_int_equal(
 		mesh_explore_begin(&search->explore, SIMULATION_ID + (uint64_t)node, token), 0);
-	search->explore.graph.doubts = doubts;
 	assert_int_equal(mesh_explore_links_set(&search->explore, links, num), 0);
 	running = simulation;
 	question_send(simulation, i);

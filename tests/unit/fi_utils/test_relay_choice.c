@@ -58,12 +58,12 @@ TEST(together)
 	assert_int_equal(relays_together(&none, -ENOMEM, false), 0);
 }
 
-/* Routed tcp is not left for one that leaves the site, or over a hop that has failed. */
+/* Routed tcp is not left for one that leaves the site, or over a hop that is drained. */
 TEST(sound)
 {
 	const struct mesh_route routes[3] = {
 		{.num_relays = 1, .hops = {'b'}, .rdma = true, .leaves = true},
-		{.num_relays = 1, .hops = {'c'}, .rdma = true, .doubtful = true},
+		{.num_relays = 1, .hops = {'c'}, .rdma = true, .drained = true},
 		{.num_relays = 2, .hops = {'d'}, .rdma = true},
 	};
 

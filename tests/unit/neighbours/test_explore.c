@@ -26,8 +26,7 @@ static uint64_t id_of(int node)
 static int find(const struct simulated_search *search, int to)
 {
 	return mesh_graph_routes(&search->explore.graph, id_of(search->node), id_of(to),
-				 MESH_ROUTE_RELAYS_MAX, mesh.now_us / 1000, NULL, 0, routes,
-				 MESH_ROUTES_MAX);
+				 MESH_ROUTE_RELAYS_MAX, NULL, 0, routes, MESH_ROUTES_MAX);
 }
 
 /* Hops to all nodes over links that are up and nodes that pass questions on. */

@@ -317,7 +317,7 @@ TEST_BARE(search_without_cable)
 	assert_false(mesh_neighbours_searches(&neighbours, 0));
 }
 
-/* The far node is found by a search, with what a first hop needs; a hop that failed is doubted. */
+/* The far node is found by a search, with what a first hop needs. */
 TEST(route)
 {
 	uint64_t deadline_ms = mesh_clock_ms() + LIMIT_MS, target = (uint64_t)(far_ns + 1);
@@ -343,7 +343,7 @@ TEST(route)
 	} while (mesh_neighbours_routes(near.neighbours, target, 15, NULL, 0, &route, 1) != 1);
 	explore = &near.neighbours->searching.explore;
 	assert_int_equal(route.num_relays, 0);
-	assert_true(route.hops[0] == target && route.rdma && !route.doubtful);
+	assert_true(route.hops[0] == target && route.rdma && !route.drained);
 	assert_string_equal(mesh_explore_node_name(explore, target), "far");
 	assert_int_equal(explore->nodes[1].first_rank, 21);
 	assert_null(mesh_explore_node_name(explore, 4242));
@@ -360,10 +360,6 @@ TEST(route)
 	assert_true(hop->about.processes[0].process_id == 21);
 	assert_true(hop->about.processes[0].job == 77);
 	assert_int_equal(hop->about.processes[0].control_port, 4711);
-	mesh_neighbours_doubt(near.neighbours, target, near.neighbours->self.node_id, LIMIT_MS);
-	assert_int_equal(mesh_neighbours_routes(near.neighbours, target, 15, NULL, 0, &route, 1),
-			 1);
-	assert_true(route.doubtful);
 	mesh_lock_release(&near.lock);
 	rank_stop(&near);
 	rank_stop(&far);

@@ -109,7 +109,7 @@ TEST(order)
 	/* It may still be the end of a route. */
 	finds('s', 'b', 15, "zb:1000 ab:10");
 	/* The cables lead over it all the same. */
-	num_routes = mesh_graph_cables(&graph, 'a', 'z', 1000, routes);
+	num_routes = mesh_graph_cables(&graph, 'a', 'z', routes);
 	routes_are("sz:1000");
 }
 
@@ -131,36 +131,6 @@ TEST(beside)
 	report("abcfgz");
 	finds_beside('a', 'z', "bf", "cgz:10");
 	finds_beside('a', 'z', "xfg", ""); /* and x is unknown */
-}
-
-/* A hop that has failed comes last, and is forgiven in time. */
-TEST(doubt)
-{
-	cables("ab1000 bz1000 ac100 cd100 dz100");
-	report("abcdz");
-	mesh_graph_doubt(&graph, 'z', 'b', 1500);
-	finds('a', 'z', 15, "cdz:100 bz:1000-?");
-	mesh_graph_doubt(&graph, 'a', 'c', 1500);
-	finds('a', 'z', 15, "bz:1000? cdz:100-?");
-	/* Many doubts forget the one that would end first. */
-	for (int i = 0; i < MESH_GRAPH_DOUBTS_MAX - 1; i++)
-		mesh_graph_doubt(&graph, 100 + (uint64_t)i, 200 + (uint64_t)i, 5000);
-	assert_true(mesh_graph_is_doubtful(&graph, 'b', 'z', 1000) !=
-		    mesh_graph_is_doubtful(&graph, 'a', 'c', 1000));
-	mesh_graph_doubt(&graph, 'z', 'b', 1000);
-	assert_false(mesh_graph_is_doubtful(&graph, 'b', 'z', 1000));
-}
-
-/* A node with which several others have failed is avoided in all routes. */
-TEST(doubted_node)
-{
-	cables("am1000 mz1000 ab100 bc100 cz100");
-	report("amzbc");
-	finds('a', 'z', 15, "mz:1000 bcz:100-");
-	mesh_graph_doubt(&graph, 'm', 'x', 5000);
-	finds('a', 'z', 15, "mz:1000 bcz:100-");
-	mesh_graph_doubt(&graph, 'y', 'm', 5000);
-	finds('a', 'z', 15, "bcz:100 mz:1000-?");
 }
 
 /* What a node has said over another route is added to what it has said before, once. */
