@@ -14,7 +14,6 @@
 #include "control/link.h"
 #include "control/peer_life.h"
 #include "fabric/buffer.h"
-#include "fabric/poll.h"
 #include "relay/circuit.h"
 #include "relay/relay.h"
 
@@ -250,31 +249,6 @@ static uint64_t counters_close(struct mesh_circuit *circuit)
 	return bytes;
 }
 
-void mesh_circuits_domains_learn(struct mesh_relay *relay)
-{
-	struct mesh_process *process = relay->process;
-	struct mesh_circuit *circuit;
-	struct mesh_domain *domain;
-	uint32_t domains = 0;
-	int i;
-
-	mesh_process_assert_locked(process);
-	LIST_FOREACH(circuit, &relay->circuits, entry) {
-		for (i = 0; i < MESH_MAIN_DOMAINS; i++) {
-			domain = process->domains[i];
-			if ((circuit->up.peer && circuit->up.domain == domain) ||
-			    (circuit->down.peer && circuit->down.domain == domain))
-				domains |= 1u << i;
-		}
-	}
-	for (i = 0; i < MESH_MAIN_DOMAINS; i++) {
-		if (domains >> i & 1)
-			mesh_readiness_open(process->domains[i]); /* without it, it is polled */
-	}
-	if (atomic_exchange(&relay->thread.domains, domains) != domains)
-		mesh_relay_thread_wake(&relay->thread);
-}
-
 static void passing_free(struct mesh_circuit_side *side)
 {
 	struct mesh_passing *passing;
@@ -297,7 +271,8 @@ void mesh_circuit_free(struct mesh_circuit *circuit)
 	mesh_engine_timer_cancel(&relay->process->engine, &circuit->timer);
 	mesh_circuit_side_close(&circuit->up);
 	mesh_circuit_side_close(&circuit->down);
-	mesh_circuits_domains_learn(relay);
+	if (LIST_EMPTY(&relay->circuits))
+		atomic_store(&relay->thread.domains, 0);
 	mesh_circuit_lock(circuit);
 	unfinished = mesh_circuit_unfinished(circuit);
 	mesh_circuit_unlock(circuit);

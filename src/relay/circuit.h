@@ -177,10 +177,6 @@ void mesh_circuit_memory_close(struct mesh_circuit *circuit);
 MESH_HOLDS(process)
 void mesh_circuit_opening_end(struct mesh_circuit *circuit);
 
-/** Has the thread poll the NICs that circuits have now. process->lock held. */
-MESH_HOLDS(process)
-void mesh_circuits_domains_learn(struct mesh_relay *relay);
-
 /** Closes and frees a circuit. process->lock held. */
 MESH_HOLDS(process)
 void mesh_circuit_free(struct mesh_circuit *circuit);

@@ -275,6 +275,24 @@ static int memory_register(struct mesh_circuit *circuit)
 				  &circuit->mr_down);
 }
 
+/* Has the thread poll the NICs of the circuit, until there is no circuit left. */
+MESH_HOLDS(process)
+static void nics_watch(struct mesh_circuit *circuit)
+{
+	struct mesh_domain *const domains[2] = {circuit->up.domain, circuit->down.domain};
+	struct mesh_relay *relay = circuit->relay;
+	int i, index;
+
+	for (i = 0; i < 2; i++) {
+		index = mesh_process_index_of(relay->process, domains[i]);
+		if (index >= MESH_MAIN_DOMAINS)
+			continue;		 /* no route leads over a lane */
+		mesh_readiness_open(domains[i]); /* without it, it is polled */
+		atomic_fetch_or(&relay->thread.domains, 1u << index);
+	}
+	mesh_relay_thread_wake(&relay->thread);
+}
+
 /* The way to the listener exists: OPENED. @behind: what @down, the next node, has answered. */
 MESH_HOLDS(process)
 static void circuit_ready(struct mesh_circuit *circuit, const struct mesh_peer *down,
@@ -311,7 +329,7 @@ static void circuit_ready(struct mesh_circuit *circuit, const struct mesh_peer *
 	via_append(frame.opened.via, process->name);
 	if (*behind->via)
 		via_append(frame.opened.via, behind->via);
-	mesh_circuits_domains_learn(circuit->relay);
+	nics_watch(circuit);
 	mesh_info("relay: a circuit from node %s to node %s, %s to %s, %zu KiB", circuit->origin,
 		  circuit->target, circuit->up.domain->nic->netdev,
 		  circuit->down.domain->nic->netdev, circuit->bytes >> 10);

@@ -45,7 +45,7 @@ struct mesh_relay_thread {
 	bool running;
 	int wake_fd; /* eventfd; -1 until the thread is started */
 	_Atomic(bool) stop;
-	_Atomic(uint32_t) domains;  /* a bit for each main domain that has a circuit; 0: sleeps */
+	_Atomic(uint32_t) domains;  /* a bit for each main domain that had a circuit; 0: sleeps */
 	_Atomic(uint64_t) moved;    /* counts what circuits forward */
 	_Atomic(uint64_t) messages; /* those of it that are small messages of NCCL */
 	_Atomic(bool) sleeps;	    /* what is forwarded now needs wake_fd */
