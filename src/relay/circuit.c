@@ -452,13 +452,11 @@ static void withdrawn_pass(struct mesh_circuit *circuit, const struct mesh_frame
 	circuit_shut(circuit, event->writes);
 }
 
-bool mesh_circuit_event(struct mesh_peer *peer, const struct mesh_frame *frame)
+MESH_HOLDS(process)
+static void event_handle(struct mesh_circuit_side *side, const struct mesh_frame_circuit *event)
 {
-	struct mesh_circuit_side *side = mesh_circuit_side_find(peer, frame->to_comm);
-	const struct mesh_frame_circuit *event = &frame->circuit;
-
-	if (!side || side->circuit->opening)
-		return side;
+	if (side->circuit->opening)
+		return;
 	if (event->event == MESH_CIRCUIT_ASK)
 		ask_answer(side);
 	else if (event->event == MESH_CIRCUIT_ANSWER)
@@ -471,23 +469,35 @@ bool mesh_circuit_event(struct mesh_peer *peer, const struct mesh_frame *frame)
 		withdrawn_pass(side->circuit, event);
 	else
 		circuit_shut(side->circuit, event->writes);
-	return true;
 }
 
-bool mesh_circuit_frame_pass(struct mesh_peer *peer, const struct mesh_frame *frame)
+MESH_HOLDS(process)
+static void frame_pass(const struct mesh_circuit_side *to, const struct mesh_frame *frame)
 {
-	struct mesh_circuit_side *side = mesh_circuit_side_find(peer, frame->to_comm);
-	struct mesh_circuit_side *to;
 	struct mesh_frame passed = *frame;
+
+	if (!to->peer || mesh_circuit_side_is_lost(to) || !to->known)
+		return;
+	passed.to_comm = to->remote_id;
+	mesh_relay_moved(to->circuit->relay, false);
+	mesh_peer_send(to->peer, &passed, (enum mesh_frame_type)frame->header.type);
+}
+
+bool mesh_circuit_frame(struct mesh_peer *peer, const struct mesh_frame *frame)
+{
+	const enum mesh_frame_type type = (enum mesh_frame_type)frame->header.type;
+	struct mesh_circuit_side *side = mesh_circuit_side_find(
+		peer, type == MESH_FRAME_REFUSE ? frame->refuse.comm : frame->to_comm);
 
 	if (!side)
 		return false;
-	to = side->other;
-	if (!to->peer || mesh_circuit_side_is_lost(to) || !to->known)
-		return true;
-	passed.to_comm = to->remote_id;
-	mesh_relay_moved(side->circuit->relay, false);
-	mesh_peer_send(to->peer, &passed, (enum mesh_frame_type)frame->header.type);
+	/* A listener that accepts a circuit twice, which is open, is not to lose it. */
+	if (type == MESH_FRAME_ACCEPT || type == MESH_FRAME_OPENED || type == MESH_FRAME_REFUSE)
+		return mesh_circuit_answered(side, frame) || type == MESH_FRAME_ACCEPT;
+	if (type == MESH_FRAME_CIRCUIT)
+		event_handle(side, &frame->circuit);
+	else
+		frame_pass(side->other, frame);
 	return true;
 }
 

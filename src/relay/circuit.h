@@ -177,6 +177,10 @@ void mesh_circuit_memory_close(struct mesh_circuit *circuit);
 MESH_HOLDS(process)
 void mesh_circuit_opening_end(struct mesh_circuit *circuit);
 
+/** Handles ACCEPT, OPENED or REFUSE; false: the circuit does not wait for it there. */
+MESH_HOLDS(process)
+bool mesh_circuit_answered(struct mesh_circuit_side *side, const struct mesh_frame *frame);
+
 /** Closes and frees a circuit. process->lock held. */
 MESH_HOLDS(process)
 void mesh_circuit_free(struct mesh_circuit *circuit);

@@ -213,7 +213,7 @@ void mesh_circuit_withdraw_send(const struct mesh_circuit *circuit)
 MESH_HOLDS(process)
 static void way_withdraw(const struct mesh_circuit *circuit)
 {
-	/* A relay that answers later learns it then: mesh_circuit_opened(). */
+	/* A relay that answers later learns it then: mesh_circuit_answered_in_vain(). */
 	if (circuit->opening->asked_ms && !circuit->down.is_relay &&
 	    !mesh_circuit_side_is_lost(&circuit->down))
 		mesh_circuit_withdraw_send(circuit);
@@ -293,10 +293,9 @@ static void nics_watch(struct mesh_circuit *circuit)
 	mesh_relay_thread_wake(&relay->thread);
 }
 
-/* The way to the listener exists: OPENED. @behind: what @down, the next node, has answered. */
+/* The way to the listener exists: OPENED. @behind: what the next node has answered. */
 MESH_HOLDS(process)
-static void circuit_ready(struct mesh_circuit *circuit, const struct mesh_peer *down,
-			  const struct mesh_frame_opened *behind)
+static void circuit_ready(struct mesh_circuit *circuit, const struct mesh_frame_opened *behind)
 {
 	struct mesh_process *process = circuit->relay->process;
 	struct mesh_hop *hop = &circuit->hop;
@@ -321,7 +320,7 @@ static void circuit_ready(struct mesh_circuit *circuit, const struct mesh_peer *
 	frame.opened.to_comm = circuit->up.remote_id;
 	frame.opened.comm = circuit->up.sink.id;
 	frame.opened.token = circuit->up.sink.token;
-	frame.opened.eager_limit = eager_limit(down, behind->eager_limit);
+	frame.opened.eager_limit = eager_limit(circuit->down.peer, behind->eager_limit);
 	frame.opened.address = mesh_mr_remote_address(circuit->mr_up, circuit->memory);
 	frame.opened.key = mesh_mr_key(circuit->mr_up);
 	frame.opened.granule = (uint32_t)circuit->granule;
@@ -519,74 +518,43 @@ void mesh_circuit_open_came(struct mesh_peer *peer, const struct mesh_frame *fra
 
 /* ---- frames -------------------------------------------------------------------------------- */
 
-/* The circuit that waits for an answer to what it sent to this peer, as @id. */
-MESH_HOLDS(process)
-static struct mesh_circuit *circuit_asking(struct mesh_peer *peer, uint32_t id)
+bool mesh_circuit_answered(struct mesh_circuit_side *side, const struct mesh_frame *frame)
 {
-	struct mesh_circuit_side *side = mesh_circuit_side_find(peer, id);
+	struct mesh_circuit *circuit = side->circuit;
+	struct mesh_frame_opened behind = {.eager_limit = UINT32_MAX};
 
-	if (!side || side != &side->circuit->down || !side->circuit->opening)
-		return NULL;
-	return side->circuit;
-}
-
-static void down_learn(struct mesh_circuit *circuit, uint32_t id, uint32_t token)
-{
-	circuit->down.remote_id = id;
-	circuit->down.remote_token = token;
-	atomic_store(&circuit->down.known, true);
-}
-
-bool mesh_circuit_accepted(struct mesh_peer *peer, const struct mesh_frame *frame)
-{
-	const struct mesh_frame_opened behind = {
-		.eager_limit = UINT32_MAX,
-		.lives = frame->accept.lives,
-	};
-	struct mesh_circuit *circuit = circuit_asking(peer, frame->accept.to_comm);
-
-	if (!circuit || circuit->down.is_relay)
-		return circuit;
-	down_learn(circuit, frame->accept.comm, frame->accept.token);
-	circuit_ready(circuit, peer, &behind);
-	return true;
-}
-
-void mesh_circuit_accepted_in_vain(struct mesh_peer *peer, const struct mesh_frame *frame)
-{
-	/* A listener that accepts a circuit twice, which is open, is not to lose it. */
-	if (peer->state == MESH_PEER_UP && !mesh_circuit_side_find(peer, frame->accept.to_comm))
-		accepted_end(peer, frame->accept.comm);
-}
-
-void mesh_circuit_opened_in_vain(struct mesh_peer *peer, const struct mesh_frame *frame)
-{
-	if (peer->state == MESH_PEER_UP)
-		opened_withdraw(peer, frame->opened.comm);
-}
-
-bool mesh_circuit_opened(struct mesh_peer *peer, const struct mesh_frame *frame)
-{
-	struct mesh_circuit *circuit = circuit_asking(peer, frame->opened.to_comm);
-	const struct mesh_frame_opened *opened = &frame->opened;
-
-	if (!circuit || !circuit->down.is_relay)
-		return circuit;
-	down_learn(circuit, opened->comm, opened->token);
-	circuit_ready(circuit, peer, opened);
-	return true;
-}
-
-bool mesh_circuit_refused(struct mesh_peer *peer, const struct mesh_frame *frame)
-{
-	struct mesh_circuit *circuit = circuit_asking(peer, frame->refuse.comm);
-
-	if (!circuit)
+	if (side != &circuit->down || !circuit->opening)
 		return false;
 	/*
-	 * Perhaps because of something behind it. If each relay of a route asked another process
-	 * then, the questions would multiply: the connecting end asks again.
+	 * REFUSE may be because of something behind it. If each relay of a route asked another
+	 * process then, the questions would multiply: the connecting end asks again.
 	 */
-	circuit_refuse(circuit, (enum mesh_refusal)frame->refuse.refusal);
+	if (frame->header.type == MESH_FRAME_REFUSE) {
+		circuit_refuse(circuit, (enum mesh_refusal)frame->refuse.refusal);
+		return true;
+	}
+	if (side->is_relay != (frame->header.type == MESH_FRAME_OPENED))
+		return true;
+	if (side->is_relay) {
+		behind = frame->opened;
+	} else {
+		behind.comm = frame->accept.comm;
+		behind.token = frame->accept.token;
+		behind.lives = frame->accept.lives;
+	}
+	side->remote_id = behind.comm;
+	side->remote_token = behind.token;
+	atomic_store(&side->known, true);
+	circuit_ready(circuit, &behind);
 	return true;
+}
+
+void mesh_circuit_answered_in_vain(struct mesh_peer *peer, const struct mesh_frame *frame)
+{
+	if (peer->state != MESH_PEER_UP)
+		return;
+	if (frame->header.type == MESH_FRAME_OPENED)
+		opened_withdraw(peer, frame->opened.comm);
+	else
+		accepted_end(peer, frame->accept.comm);
 }

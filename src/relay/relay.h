@@ -197,15 +197,12 @@ MESH_HOLDS(process)
 void mesh_circuit_event_send(struct mesh_peer *peer, uint32_t to, struct mesh_frame_circuit event);
 
 /**
- * Handles CIRCUIT if it names a circuit that leads through this process; else returns false: then
- * it is for an end that is here.
+ * Handles ACCEPT, OPENED, REFUSE, CIRCUIT, or another frame about a comm (wire/frame.h: to_comm) if
+ * it names a circuit that leads through this process; else returns false: then it is for an end
+ * that is here.
  */
 MESH_HOLDS(process)
-bool mesh_circuit_event(struct mesh_peer *peer, const struct mesh_frame *frame);
-
-/** The same for a frame about a comm (wire/frame.h: to_comm), which is passed on. */
-MESH_HOLDS(process)
-bool mesh_circuit_frame_pass(struct mesh_peer *peer, const struct mesh_frame *frame);
+bool mesh_circuit_frame(struct mesh_peer *peer, const struct mesh_frame *frame);
 
 /* ---- opening.c ------------------------------------------------------------------------------- */
 
@@ -213,24 +210,8 @@ bool mesh_circuit_frame_pass(struct mesh_peer *peer, const struct mesh_frame *fr
 MESH_HOLDS(process)
 void mesh_circuit_open_came(struct mesh_peer *peer, const struct mesh_frame *frame);
 
-/** Answers OPENED for a path that no longer exists: the circuit is withdrawn. */
+/** Answers OPENED or ACCEPT for what no longer exists: it is withdrawn, or lost without a write. */
 MESH_HOLDS(process)
-void mesh_circuit_opened_in_vain(struct mesh_peer *peer, const struct mesh_frame *frame);
-
-/** Answers ACCEPT for a circuit that no longer exists: it is lost, and nothing was written. */
-MESH_HOLDS(process)
-void mesh_circuit_accepted_in_vain(struct mesh_peer *peer, const struct mesh_frame *frame);
-
-/**
- * These handle a frame if it answers what a circuit of this process has asked.
- *
- * Return false if it does not: then the frame is for an end that is here.
- */
-MESH_HOLDS(process)
-bool mesh_circuit_accepted(struct mesh_peer *peer, const struct mesh_frame *frame);
-MESH_HOLDS(process)
-bool mesh_circuit_refused(struct mesh_peer *peer, const struct mesh_frame *frame);
-MESH_HOLDS(process)
-bool mesh_circuit_opened(struct mesh_peer *peer, const struct mesh_frame *frame);
+void mesh_circuit_answered_in_vain(struct mesh_peer *peer, const struct mesh_frame *frame);
 
 #endif

@@ -134,15 +134,15 @@ MESH_HOLDS(process)
 static void accept_handle(struct mesh_peer *peer, const struct mesh_frame *frame)
 {
 	opener_hasten(peer, frame->accept.to_comm);
-	if (!mesh_circuit_accepted(peer, frame) && !mesh_attach_accepted(peer, &frame->accept))
-		mesh_circuit_accepted_in_vain(peer, frame);
+	if (!mesh_circuit_frame(peer, frame) && !mesh_attach_accepted(peer, &frame->accept))
+		mesh_circuit_answered_in_vain(peer, frame);
 }
 
 MESH_HOLDS(process)
 static void refuse_handle(struct mesh_peer *peer, const struct mesh_frame *frame)
 {
 	opener_hasten(peer, frame->refuse.comm);
-	if (!mesh_circuit_refused(peer, frame))
+	if (!mesh_circuit_frame(peer, frame))
 		mesh_attach_refused(peer, &frame->refuse);
 }
 
@@ -150,7 +150,7 @@ static void refuse_handle(struct mesh_peer *peer, const struct mesh_frame *frame
 MESH_HOLDS(process)
 static void comm_handle(struct mesh_peer *peer, const struct mesh_frame *frame)
 {
-	if (!mesh_circuit_frame_pass(peer, frame))
+	if (!mesh_circuit_frame(peer, frame))
 		mesh_comm_frame_handle(peer, frame);
 }
 
@@ -158,14 +158,14 @@ MESH_HOLDS(process)
 static void opened_handle(struct mesh_peer *peer, const struct mesh_frame *frame)
 {
 	opener_hasten(peer, frame->opened.to_comm);
-	if (!mesh_circuit_opened(peer, frame) && !mesh_attach_opened(peer, &frame->opened))
-		mesh_circuit_opened_in_vain(peer, frame);
+	if (!mesh_circuit_frame(peer, frame) && !mesh_attach_opened(peer, &frame->opened))
+		mesh_circuit_answered_in_vain(peer, frame);
 }
 
 MESH_HOLDS(process)
 static void circuit_handle(struct mesh_peer *peer, const struct mesh_frame *frame)
 {
-	if (mesh_circuit_event(peer, frame))
+	if (mesh_circuit_frame(peer, frame))
 		return;
 	mesh_path_circuit_event(peer, frame);
 	mesh_connects_hasten(peer->process);
