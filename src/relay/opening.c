@@ -17,8 +17,6 @@
 #include "relay/circuit.h"
 #include "relay/relay.h"
 
-/* Between two looks at a peer that is dialled. */
-#define STEP_MS 5
 /* The largest granule of a circuit, in bytes. */
 #define GRANULE_MAX ((size_t)64 << 10)
 /* A circuit takes this part of what is left at most, or the least: others shall find room, too. */
@@ -180,12 +178,14 @@ static uint32_t eager_limit(const struct mesh_peer *down, uint32_t behind)
 }
 
 /*
- * The listener's process has accepted a circuit that does not come about. It takes the circuit for
- * one in use until it learns that: WITHDRAW does not end a comm that had another circuit before.
+ * The next relay has opened a circuit, or else the listener's process has accepted one, that does
+ * not come about. The latter takes it for one in use until it learns that: WITHDRAW does not end a
+ * comm that had another circuit before.
  */
 MESH_HOLDS(process)
-static void accepted_end(struct mesh_peer *peer, uint32_t id)
+static void answer_undo(struct mesh_peer *peer, bool is_relay, uint32_t id)
 {
+	const struct mesh_frame_circuit withdrawn = {.event = MESH_CIRCUIT_WITHDRAWN};
 	const struct mesh_frame_circuit drained = {.event = MESH_CIRCUIT_DRAINED};
 	struct mesh_frame_circuit lost = {
 		.event = MESH_CIRCUIT_LOST,
@@ -194,8 +194,9 @@ static void accepted_end(struct mesh_peer *peer, uint32_t id)
 	};
 
 	memcpy(lost.by, peer->process->name, sizeof(lost.by));
-	mesh_circuit_event_send(peer, id, lost);
-	mesh_circuit_event_send(peer, id, drained);
+	mesh_circuit_event_send(peer, id, is_relay ? withdrawn : lost);
+	if (!is_relay)
+		mesh_circuit_event_send(peer, id, drained);
 }
 
 void mesh_circuit_withdraw_send(const struct mesh_circuit *circuit)
@@ -217,27 +218,6 @@ static void way_withdraw(const struct mesh_circuit *circuit)
 	if (circuit->opening->asked_ms && !circuit->down.is_relay &&
 	    !mesh_circuit_side_is_lost(&circuit->down))
 		mesh_circuit_withdraw_send(circuit);
-}
-
-/* The next relay has opened a circuit, as @id, that does not come about. */
-MESH_HOLDS(process)
-static void opened_withdraw(struct mesh_peer *peer, uint32_t id)
-{
-	const struct mesh_frame_circuit withdrawn = {.event = MESH_CIRCUIT_WITHDRAWN};
-
-	mesh_circuit_event_send(peer, id, withdrawn);
-}
-
-/* What the next node has accepted, or opened, does not come about because of this one. */
-MESH_HOLDS(process)
-static void next_end(const struct mesh_circuit *circuit)
-{
-	if (!circuit->down.is_relay) {
-		way_withdraw(circuit); /* a comm that is new there ends with it */
-		accepted_end(circuit->down.peer, circuit->down.remote_id);
-	} else {
-		opened_withdraw(circuit->down.peer, circuit->down.remote_id);
-	}
 }
 
 /* Shows the circuit in the process's page of counters, until it is freed. */
@@ -308,7 +288,8 @@ static void circuit_ready(struct mesh_circuit *circuit, const struct mesh_frame_
 	ret = mesh_hop_open(hop, circuit->down.is_relay ? behind : NULL);
 	mesh_circuit_unlock(circuit);
 	if (ret || memory_register(circuit)) {
-		next_end(circuit);
+		way_withdraw(circuit); /* a comm that is new there ends with it */
+		answer_undo(circuit->down.peer, circuit->down.is_relay, circuit->down.remote_id);
 		circuit->down.known = false;
 		circuit_refuse(circuit, MESH_REFUSAL_RELAY_FULL);
 		return;
@@ -440,7 +421,8 @@ static void opening_expired(struct mesh_timer *timer, uint64_t now_ms)
 		mesh_circuit_free(circuit);
 		return;
 	}
-	mesh_engine_timer_set(&circuit->relay->process->engine, &circuit->timer, now_ms + STEP_MS);
+	mesh_engine_timer_set(&circuit->relay->process->engine, &circuit->timer,
+			      now_ms + MESH_ENGINE_LOOK_MS);
 	if (!opening->asked_ms) {
 		way_look(circuit, now_ms);
 	} else if (mesh_circuit_side_is_lost(&circuit->down) ||
@@ -551,10 +533,8 @@ bool mesh_circuit_answered(struct mesh_circuit_side *side, const struct mesh_fra
 
 void mesh_circuit_answered_in_vain(struct mesh_peer *peer, const struct mesh_frame *frame)
 {
-	if (peer->state != MESH_PEER_UP)
-		return;
-	if (frame->header.type == MESH_FRAME_OPENED)
-		opened_withdraw(peer, frame->opened.comm);
-	else
-		accepted_end(peer, frame->accept.comm);
+	bool is_relay = frame->header.type == MESH_FRAME_OPENED;
+
+	if (peer->state == MESH_PEER_UP)
+		answer_undo(peer, is_relay, is_relay ? frame->opened.comm : frame->accept.comm);
 }

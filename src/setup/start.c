@@ -101,6 +101,9 @@ static void peer_up(struct mesh_peer *peer)
 {
 	mesh_rejoin_peer_up(peer);
 	mesh_connects_hasten(peer->process);
+	mesh_process_assert_locked(peer->process);
+	if (peer->process->relay)
+		mesh_relay_wake(peer->process->relay); /* a circuit may wait for it */
 }
 
 MESH_HOLDS(process)
