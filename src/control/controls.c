@@ -1,9 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* controls.c - the control listeners: one TCP port, open on the mesh NICs' addresses only. */
+/*
+ * controls.c - the control connections: the listeners, on one TCP port that is open on the mesh
+ * NICs' addresses only, and what is connected, read and sent.
+ */
 #include <errno.h>
 #include <netinet/tcp.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 
 #include "base/clock.h"
@@ -12,9 +18,12 @@
 #include "base/descriptors.h"
 #include "base/log.h"
 #include "base/retry.h"
+#include "control/link.h"
 #include "control/peer.h"
 #include "control/peer_life.h"
 #include "control/process.h"
+#include "fabric/endpoint.h"
+#include "system/tcp_look.h"
 #include "wire/protocol.h"
 #include "wire/stats.h"
 
@@ -26,6 +35,8 @@
 #define BACKLOG 1024
 /* At most this many connections may be without a HELLO. */
 #define STRANGERS_MAX 256
+
+/* ---- listening ------------------------------------------------------------------------------- */
 
 /*
  * Makes room for one more stranger: the oldest one goes that is silent. A process with the right to
@@ -226,4 +237,268 @@ void mesh_controls_close(struct mesh_process *process)
 		mesh_engine_timer_cancel(&process->engine, &process->controls[dev].pause);
 		mesh_engine_unwatch(&process->engine, &process->controls[dev].watch);
 	}
+}
+
+/* ---- sending --------------------------------------------------------------------------------- */
+
+/* The caller may be in the midst of a walk over peers or comms: mesh_peer_tick() loses the link. */
+MESH_HOLDS(process)
+static void out_drop(struct mesh_peer *peer)
+{
+	free(peer->out);
+	peer->out = NULL;
+	peer->out_size = SIZE_MAX;
+	mesh_peer_check(peer);
+}
+
+MESH_HOLDS(process)
+static void out_append(struct mesh_peer *peer, const void *bytes, size_t size)
+{
+	uint8_t *grown;
+
+	if (peer->out_size + size > MESH_PEER_OUT_MAX ||
+	    !(grown = realloc(peer->out, peer->out_size + size))) {
+		out_drop(peer);
+		return;
+	}
+	memcpy(grown + peer->out_size, bytes, size);
+	peer->out = grown;
+	peer->out_size += size;
+}
+
+MESH_HOLDS(process)
+static void out_flush(struct mesh_peer *peer)
+{
+	ssize_t n;
+
+	if (peer->watch.fd < 0 || !peer->out_size || mesh_peer_is_choked(peer))
+		return;
+	n = send(peer->watch.fd, peer->out, peer->out_size, MSG_NOSIGNAL | MSG_DONTWAIT);
+	if (n < 0 && errno != EAGAIN && errno != EINTR) {
+		/* EPIPE: the other end came before, or the error was another call's. */
+		if (errno != EPIPE)
+			peer->send_error = -errno;
+		return; /* recv() comes next */
+	}
+	if (n > 0) {
+		peer->out_size -= (size_t)n;
+		memmove(peer->out, peer->out + n, peer->out_size);
+	}
+	mesh_engine_rewatch(&peer->process->engine, &peer->watch,
+			    peer->out_size ? EPOLLIN | EPOLLOUT : EPOLLIN);
+}
+
+void mesh_peer_send(struct mesh_peer *peer, struct mesh_frame *frame, enum mesh_frame_type type)
+{
+	mesh_process_assert_locked(peer->process);
+	if (peer->watch.fd < 0 || mesh_peer_is_choked(peer))
+		return;
+	out_append(peer, frame, mesh_frame_finish(frame, type));
+	out_flush(peer);
+	mesh_link_sent(peer);
+}
+
+/* ---- connecting and reading ------------------------------------------------------------------ */
+
+void mesh_control_errno_explain(int error, char *reason, size_t size)
+{
+	const char *hint = "";
+
+	if (error == -ECONNREFUSED)
+		hint = ": its process has ended, or a firewall refuses";
+	else if (error == -ECONNRESET || error == -EPIPE)
+		hint = ": its process ended, or closed the network plugin";
+	else if (error == -ETIMEDOUT || error == -EHOSTUNREACH)
+		hint = ": is the cable in, the peer's link up, and no firewall between?";
+	else if (error == -ENETUNREACH || error == -EADDRNOTAVAIL)
+		hint = ": did this NIC lose its address or its route?";
+	else if (error == -EMFILE || error == -ENFILE)
+		hint = ": " MESH_DESCRIPTORS_RAISE;
+	snprintf(reason, size, "%s%s", strerror(-error), hint);
+}
+
+/*
+ * Starts to connect a socket that is bound to our NIC's address. Returns its descriptor, or a
+ * negative errno.
+ */
+static int socket_connect(const struct mesh_peer *peer)
+{
+	const struct mesh_addr *source = &peer->domain->nic->source;
+	struct mesh_addr target = peer->address.addr;
+	struct sockaddr_storage from, to;
+	socklen_t from_len, to_len;
+	const int on = 1;
+	int fd, ret;
+
+	target.scope_id = source->scope_id;
+	from_len = mesh_addr_to_sockaddr(source, 0, &from);
+	to_len = mesh_addr_to_sockaddr(&target, peer->control_port, &to);
+	fd = mesh_descriptor_hide(
+		socket(to.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+	if (fd < 0)
+		return -errno;
+	setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
+	if (!bind(fd, (struct sockaddr *)&from, from_len) &&
+	    (!connect(fd, (struct sockaddr *)&to, to_len) || errno == EINPROGRESS))
+		return fd;
+	ret = -errno;
+	mesh_descriptor_close(fd);
+	return ret;
+}
+
+void mesh_peer_errno_retry(struct mesh_peer *peer, int error)
+{
+	char reason[MESH_PEER_REASON_MAX];
+
+	if (error == -ECONNREFUSED) {
+		peer->silent_ms = 0;
+		if (!peer->first_refused_ms)
+			peer->first_refused_ms = mesh_clock_ms();
+	} else {
+		peer->first_refused_ms = 0;
+	}
+	mesh_control_errno_explain(error, reason, sizeof(reason));
+	mesh_peer_retry(peer, reason);
+}
+
+void mesh_peer_attempt_start(struct mesh_peer *peer)
+{
+	int fd, ret;
+
+	mesh_peer_state_set(peer, MESH_PEER_CONNECTING);
+	if (!peer->silent_ms)
+		peer->silent_ms = peer->state_ms;
+	fd = socket_connect(peer);
+	if (fd < 0) {
+		mesh_peer_errno_retry(peer, fd);
+		return;
+	}
+	peer->watch.fd = fd;
+	ret = mesh_engine_watch(&peer->process->engine, &peer->watch, EPOLLIN | EPOLLOUT);
+	if (ret)
+		mesh_peer_errno_retry(peer, ret);
+}
+
+MESH_HOLDS(process)
+static void connect_finish(struct mesh_peer *peer)
+{
+	int error = mesh_tcp_error_take(peer->watch.fd);
+
+	if (error) {
+		mesh_peer_errno_retry(peer, error);
+		return;
+	}
+	peer->first_refused_ms = 0;
+	peer->silent_ms = 0;
+	if (!mesh_link_is_quiet(peer)) {
+		mesh_peer_retry(peer, "what was lost on this link has not ended yet");
+		return;
+	}
+	if (!mesh_endpoint_is_open(peer->domain)) {
+		mesh_peer_retry(peer, MESH_ENDPOINT_OPENING);
+		return;
+	}
+	mesh_engine_rewatch(&peer->process->engine, &peer->watch, EPOLLIN);
+	mesh_peer_state_set(peer, MESH_PEER_HELLO);
+	mesh_peer_hello_send(peer);
+}
+
+/* Handles what can be read at once. Returns as recv(). */
+MESH_HOLDS(process)
+static ssize_t bytes_take(struct mesh_peer *peer)
+{
+	ssize_t n = recv(peer->watch.fd, peer->in + peer->in_size, sizeof(peer->in) - peer->in_size,
+			 MSG_DONTWAIT);
+
+	if (n > 0) {
+		peer->in_size += (size_t)n;
+		mesh_peer_frames_handle(peer);
+	}
+	return n;
+}
+
+/*
+ * Handles what the peer's kernel has delivered so far: later bytes do not count, so that a peer
+ * that sends without end does not keep the engine. An end of the connection is left to the next
+ * event.
+ */
+MESH_HOLDS(process)
+static void unread_handle(struct mesh_peer *peer)
+{
+	int left = 0;
+	ssize_t n = 1;
+
+	if (ioctl(peer->watch.fd, FIONREAD, &left))
+		return;
+	for (; left > 0 && n > 0 && peer->watch.fd >= 0; left -= (int)n)
+		n = bytes_take(peer);
+}
+
+void mesh_peers_unread_handle(struct mesh_process *process)
+{
+	struct mesh_peer *peer;
+
+	mesh_process_assert_locked(process);
+	LIST_FOREACH(peer, &process->peers, entry) {
+		if (peer->state == MESH_PEER_UP)
+			unread_handle(peer);
+	}
+}
+
+/*
+ * The connection has ended: if the peer was not up, the attempt has failed; else the peer is lost.
+ */
+MESH_HOLDS(process)
+static void connection_ended(struct mesh_peer *peer, int error)
+{
+	char reason[MESH_PEER_REASON_MAX];
+
+	if (peer->state != MESH_PEER_UP && !peer->incoming) {
+		mesh_peer_errno_retry(peer, error ? error : -ECONNRESET);
+		return;
+	}
+	if (peer->state != MESH_PEER_UP) {
+		mesh_peer_lose(peer, "its attempt to connect is over");
+		return;
+	}
+	mesh_peers_unread_handle(peer->process);
+	if (peer->state != MESH_PEER_UP)
+		return; /* one of these frames has lost its link */
+	if (!error) {
+		/* Only the end of a process, or of the plugin in it, comes without a word. */
+		mesh_peer_process_ended(peer, "its process ended, or closed the network plugin");
+		return;
+	}
+	mesh_control_errno_explain(error, reason, sizeof(reason));
+	if (!mesh_peer_is_resumed(peer))
+		mesh_peer_lose(peer, reason);
+	else /* if its process has ended, its other connections end as well, within a moment */
+		mesh_link_lose(peer,
+			       error == -ECONNRESET || error == -EPIPE
+				       ? "its control connection was reset"
+				       : reason,
+			       MESH_REFUSAL_BROKEN);
+}
+
+MESH_HOLDS(process)
+static void peer_read(struct mesh_peer *peer)
+{
+	ssize_t n = bytes_take(peer);
+
+	if (!n || (n < 0 && errno != EAGAIN && errno != EINTR))
+		connection_ended(peer, n ? -errno : peer->send_error);
+}
+
+void mesh_peer_ready(struct mesh_watch *watch, uint32_t events)
+{
+	struct mesh_peer *peer = mesh_container_of(watch, struct mesh_peer, watch);
+
+	if (peer->state == MESH_PEER_CONNECTING) {
+		connect_finish(peer);
+		return;
+	}
+	if (events & EPOLLOUT)
+		out_flush(peer);
+	if (events & (EPOLLIN | EPOLLHUP | EPOLLERR) && peer->watch.fd >= 0)
+		peer_read(peer);
 }

@@ -1,13 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* peer_end.c - ends a peer, or an attempt to reach it, reports why, and fences a lost one. */
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 
 #include "base/clock.h"
-#include "base/descriptors.h"
 #include "base/log.h"
 #include "base/retry.h"
 #include "control/link.h"
@@ -15,7 +13,6 @@
 #include "control/peer_life.h"
 #include "fabric/endpoint.h"
 #include "fabric/remote.h"
-#include "system/tcp_look.h"
 
 /* Lines about strangers that disconnect, within MESH_LOG_LIMIT_PERIOD_MS. */
 #define STRANGER_LINES 8
@@ -90,23 +87,6 @@ static void loss_log(struct mesh_peer *peer)
 		 mesh_log_limit_pass(limit, STRANGER_LINES, mesh_clock_ms(), more))
 		mesh_info("the connection with %s on %s ended: %s%s", mesh_peer_text(peer, text),
 			  mesh_peer_nic(peer)->netdev, peer->reason, more);
-}
-
-void mesh_control_errno_explain(int error, char *reason, size_t size)
-{
-	const char *hint = "";
-
-	if (error == -ECONNREFUSED)
-		hint = ": its process has ended, or a firewall refuses";
-	else if (error == -ECONNRESET || error == -EPIPE)
-		hint = ": its process ended, or closed the network plugin";
-	else if (error == -ETIMEDOUT || error == -EHOSTUNREACH)
-		hint = ": is the cable in, the peer's link up, and no firewall between?";
-	else if (error == -ENETUNREACH || error == -EADDRNOTAVAIL)
-		hint = ": did this NIC lose its address or its route?";
-	else if (error == -EMFILE || error == -ENFILE)
-		hint = ": " MESH_DESCRIPTORS_RAISE;
-	snprintf(reason, size, "%s%s", strerror(-error), hint);
 }
 
 /* Ends the connection with a reset, and drops what was not sent. */
@@ -301,43 +281,6 @@ void mesh_link_lose(struct mesh_peer *peer, const char *reason, enum mesh_refusa
 		else if (peer->state == MESH_PEER_GREETING) /* its HELLO came before this loss */
 			mesh_peer_retry(peer, reason);
 	}
-}
-
-/* Writes why nothing answers on a link into @why (MESH_PEER_REASON_MAX / 2 bytes). */
-MESH_HOLDS(process)
-static void silence_explain(const struct mesh_link *link, char *why)
-{
-	const struct mesh_peer *peer;
-
-	snprintf(why, MESH_PEER_REASON_MAX / 2, "cable pulled, link down, node stopped");
-	LIST_FOREACH(peer, &link->peers, link_entry) {
-		/* Of what was sent: the connection itself has not ended. */
-		if (mesh_tcp_error_take(peer->watch.fd) == -ENETUNREACH)
-			mesh_control_errno_explain(-ENETUNREACH, why, MESH_PEER_REASON_MAX / 2);
-	}
-}
-
-void mesh_link_dead_lose(struct mesh_peer *peer)
-{
-	const struct mesh_link *link = peer->link;
-	unsigned long long limit_s = link->limit_ms / 1000;
-	char reason[MESH_PEER_REASON_MAX], why[MESH_PEER_REASON_MAX / 2];
-
-	if (link->verdict == MESH_REFUSAL_NO_ANSWER) {
-		silence_explain(link, why);
-		snprintf(reason, sizeof(reason), "no answer for %llu s: %s", limit_s, why);
-	} else if (link->verdict == MESH_REFUSAL_NO_DATA) {
-		snprintf(reason, sizeof(reason),
-			 "it has acknowledged no data for %llu s, though small packets get "
-			 "through: large frames are lost (is the MTU of both NICs the same?)",
-			 limit_s);
-	} else {
-		snprintf(reason, sizeof(reason),
-			 "no RDMA write has been answered on %s for %llu s, though TCP gets "
-			 "through: does a firewall drop UDP port 4791, or is the RDMA device gone?",
-			 link->domain->nic->netdev, limit_s);
-	}
-	mesh_link_lose(peer, reason, link->verdict);
 }
 
 /* ---- rest, before a link is used again ------------------------------------------------------- */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * peer_frames.c - handles the frames that arrive over a control connection, first of all HELLO, and
- * greets.
+ * peer_frames.c - what peers say: sends HELLO and NICS, and handles the frames that arrive over a
+ * control connection, first of all HELLO.
  */
 #include <errno.h>
 #include <limits.h>
@@ -11,156 +11,155 @@
 #include <sys/socket.h>
 
 #include "base/clock.h"
-#include "base/compiler.h"
 #include "base/log.h"
 #include "base/random.h"
-#include "base/retry.h"
 #include "base/version.h"
-#include "control/link.h"
 #include "control/peer.h"
 #include "control/peer_life.h"
 #include "fabric/endpoint.h"
-#include "fabric/poll.h"
-#include "fabric/provider_sockets.h"
-#include "nic/rdma_port.h"
 #include "system/node.h"
-#include "wire/message.h"
 #include "wire/stats.h"
 
 /* Lines about MTUs, within MESH_LOG_LIMIT_PERIOD_MS. */
 #define MTU_LINES 8
-/* Each holds a buffer, for as long as our provider connects: on verbs to one peer at a time. */
-#define GREETINGS_MAX 2
 
-/* ---- greeting -------------------------------------------------------------------------------- */
+/* ---- HELLO and NICS, that we send ------------------------------------------------------------ */
 
-/* domain->lock held. */
-void mesh_peer_greeting_arrived(struct mesh_sink *sink, const struct mesh_message_header *header,
-				const void *payload)
+/* The provider between the two; the best one of our NIC as long as the peer has chosen none. */
+static enum mesh_provider_id provider_of(const struct mesh_peer *peer)
 {
-	struct mesh_peer *peer = mesh_container_of(sink, struct mesh_peer, sink);
-
-	(void)payload;
-	if (header->type != MESH_MESSAGE_GREET)
-		return;
-	atomic_store(&peer->greeted, true); /* mesh_peer_tick() looks each millisecond */
+	return peer->domain ? peer->domain->provider : peer->process->providers[peer->dev];
 }
 
-/*
- * domain->lock held, as in mesh_peer_greeting_arrived(). The peer exists while its remote is in
- * use.
- */
-static void greeting_sent(struct mesh_buffer *buffer, int error)
-{
-	struct mesh_peer *peer = buffer->owner;
-
-	if (error)
-		atomic_store(&peer->greet_error, error);
-	atomic_fetch_sub(&peer->greetings, 1); /* last: now the peer may be freed */
-}
-
-/* Sends GREET, or the answer to it. Returns 0, or -EAGAIN if no buffer is free now. */
+/* Our NICs. Returns how many. */
 MESH_HOLDS(process)
-static int greeting_send(struct mesh_peer *peer)
+static uint8_t nics_encode(const struct mesh_process *process, struct mesh_wire_nic *nics)
 {
-	struct mesh_buffer *buffer = mesh_remote_buffer_get(peer->domain, peer->remote);
-	struct mesh_message_header header = {
-		.type = MESH_MESSAGE_GREET,
-		.comm = peer->remote_id,
-		.token = peer->remote_token,
-	};
+	struct mesh_endpoint_addr offers[MESH_NICS_MAX];
+	int i, num = mesh_process_offers(process, offers);
 
-	if (!buffer)
-		return -EAGAIN;
-	memcpy(buffer->bytes, &header, sizeof(header));
-	buffer->size = sizeof(header);
-	buffer->owner = peer;
-	buffer->sent = greeting_sent;
-	atomic_fetch_add(&peer->greetings, 1);
-	mesh_remote_send(buffer);
-	return 0;
+	for (i = 0; i < num; i++) {
+		mesh_wire_nic_encode(&offers[i], &nics[i]);
+		if (mesh_process_is_drained(process, offers[i].nic))
+			nics[i].provider |= MESH_WIRE_NIC_DRAINED;
+	}
+	return (uint8_t)num;
 }
 
-/*
- * Sends GREET, also once more: if both ends connect at the same time, the provider ends one of the
- * two connections, and drops what waits there.
- */
+void mesh_peer_hello_send(struct mesh_peer *peer)
+{
+	struct mesh_process *process = peer->process;
+	struct mesh_domain *domain = peer->domain;
+	struct mesh_frame frame;
+	struct mesh_frame_hello *hello = &frame.hello;
+	struct sockaddr_storage name;
+
+	memset(&frame, 0, sizeof(frame));
+	hello->node_id = process->node_id;
+	hello->process_id = process->process_id;
+	if (!peer->incoming) /* anybody may connect */
+		memcpy(hello->secret, process->secret, sizeof(hello->secret));
+	hello->cookie = peer->cookie;
+	hello->listen_id = peer->listen_id;
+	hello->peer_id = peer->sink.id;
+	hello->peer_token = peer->sink.token;
+	hello->provider = (uint8_t)provider_of(peer);
+	hello->nic = (uint8_t)peer->dev;
+	if (domain) {
+		peer->generation = atomic_load(&domain->generation);
+		hello->name_len = (uint8_t)domain->name_len;
+		memcpy(hello->endpoint_name, domain->name, domain->name_len);
+	} else { /* to a peer of another version, which is refused */
+		hello->name_len =
+			(uint8_t)mesh_addr_to_sockaddr(&mesh_peer_nic(peer)->source, 0, &name);
+		memcpy(hello->endpoint_name, &name, hello->name_len);
+	}
+	memcpy(hello->node_name, process->name, sizeof(hello->node_name));
+	snprintf(hello->version, sizeof(hello->version), "%s", mesh_version());
+	hello->eager_limit = (uint32_t)mesh_process_eager_limit(process, provider_of(peer));
+	hello->mtu = (uint32_t)mesh_peer_nic(peer)->mtu;
+	hello->tuner = process->tuner_digest;
+	hello->control_port = process->control_port;
+	hello->routed = peer->routed;
+	hello->lane = domain ? (uint8_t)domain->lane : 0;
+	snprintf(hello->site, sizeof(hello->site), "%.*s", (int)sizeof(hello->site) - 1,
+		 process->config.site);
+	hello->num_nics = nics_encode(process, hello->nics);
+	mesh_peer_send(peer, &frame, MESH_FRAME_HELLO);
+}
+
 MESH_HOLDS(process)
-static void greet(struct mesh_peer *peer, uint64_t now_ms)
+static void nics_send(struct mesh_peer *peer)
 {
-	if (!peer->incoming && atomic_load(&peer->greetings) < GREETINGS_MAX &&
-	    mesh_clock_elapsed_ms(peer->greeted_ms, now_ms) >= MESH_RETRY_MIN_MS &&
-	    !greeting_send(peer))
-		peer->greeted_ms = now_ms;
+	struct mesh_frame frame;
+
+	memset(&frame, 0, sizeof(frame));
+	frame.nics.num_nics = nics_encode(peer->process, frame.nics.nics);
+	mesh_peer_send(peer, &frame, MESH_FRAME_NICS);
 }
 
-/* True for a link that could be RDMA as far as this end is concerned. */
-static bool is_second_choice(const struct mesh_peer *peer)
+void mesh_peer_refuse(struct mesh_peer *peer, enum mesh_refusal refusal, uint32_t comm)
 {
-	return peer->domain->provider != peer->process->providers[peer->domain->dev];
+	struct mesh_frame frame = {.refuse = {.refusal = refusal, .comm = comm}};
+
+	frame.refuse.detail = refusal == MESH_REFUSAL_VERSION ? MESH_PROTOCOL_VERSION
+							      : (uint32_t)provider_of(peer);
+	mesh_count_event(&peer->process->counters->refused);
+	mesh_peer_send(peer, &frame, MESH_FRAME_REFUSE);
 }
 
-/* True for a NIC without RDMA that stands in, because the other NICs do not reach the node. */
-static bool stands_in(const struct mesh_peer *peer)
+/* ---- drained NICs ---------------------------------------------------------------------------- */
+
+bool mesh_peer_is_drained(const struct mesh_peer *peer)
 {
-	return peer->domain->nic->verdict == MESH_NIC_SPARE_NO_RDMA &&
-	       peer->process->dev_reserves[peer->domain->dev];
+	return mesh_process_is_drained(peer->process, peer->dev) ||
+	       peer->drained_nics >> peer->address.nic & 1;
 }
 
-/* One WARN for each link that is slower, or other, than the user may expect. */
 MESH_HOLDS(process)
-static void link_warn(const struct mesh_peer *peer)
+static void users_learn(const struct mesh_peer *peer)
 {
-	const struct mesh_domain *domain = peer->domain;
+	struct mesh_peer_user *user;
 	char text[MESH_PEER_TEXT_MAX];
 
-	if (!peer->link || LIST_NEXT(LIST_FIRST(&peer->link->peers), link_entry))
-		return;
-	mesh_peer_text(peer, text);
-	if (stands_in(peer))
-		mesh_warn("%s has no RDMA and carries the data with %s, because no other NIC "
-			  "reaches that node. If this is the management network, exclude it with "
-			  "NCCL_MESH_NICS",
-			  domain->nic->netdev, text);
-	else if (is_second_choice(peer) && peer->best_provider == domain->provider)
-		mesh_warn("%s uses tcp with %s, because there is no RDMA at that end: this link is "
-			  "much slower than with RDMA at both ends",
-			  domain->nic->netdev, text);
-	else if (is_second_choice(peer))
-		mesh_warn("%s uses tcp with %s, because %s does not get through, and "
-			  "NCCL_MESH_PROVIDER allows tcp",
-			  domain->nic->netdev, text,
-			  mesh_provider_id_text(peer->process->providers[domain->dev]));
+	mesh_trace("the link of %s with %s is %s", peer->domain->nic->netdev,
+		   mesh_peer_text(peer, text),
+		   mesh_peer_is_drained(peer) ? "out of use" : "in use");
+	LIST_FOREACH(user, &peer->user_list, entry) {
+		if (user->ops->drained)
+			user->ops->drained(user);
+	}
 }
 
-void mesh_peer_greeting_check(struct mesh_peer *peer, uint64_t now_ms)
+void mesh_peer_drained_learn(struct mesh_peer *peer, const struct mesh_wire_nic *nics, int num_nics)
 {
-	int error = atomic_exchange(&peer->greet_error, 0);
-	char reason[MESH_RDMA_ERROR_MAX];
+	uint32_t before = peer->drained_nics;
+	int i;
 
-	if (error) {
-		mesh_silence_explain(peer->domain, peer->address.port, error, reason);
-		mesh_peer_retry(peer, reason);
-		return;
+	mesh_process_assert_locked(peer->process);
+	peer->drained_nics = 0;
+	for (i = 0; i < num_nics; i++) {
+		if (nics[i].provider & MESH_WIRE_NIC_DRAINED && nics[i].nic < MESH_NICS_MAX)
+			peer->drained_nics |= 1u << nics[i].nic;
 	}
-	if (!atomic_load(&peer->greeted)) {
-		greet(peer, now_ms);
-		return;
+	if (peer->state == MESH_PEER_UP && peer->drained_nics != before)
+		users_learn(peer);
+}
+
+void mesh_peers_nics_changed(struct mesh_process *process)
+{
+	struct mesh_peer *peer;
+
+	mesh_process_assert_locked(process);
+	LIST_FOREACH(peer, &process->peers, entry) {
+		/* Those that our HELLO has gone to; a later one has all of it. */
+		if (peer->state > MESH_PEER_UP ||
+		    peer->state < (peer->incoming ? MESH_PEER_GREETING : MESH_PEER_HELLO))
+			continue;
+		nics_send(peer);
+		if (peer->state == MESH_PEER_UP)
+			users_learn(peer);
 	}
-	if (peer->incoming && greeting_send(peer))
-		return; /* the next tick retries */
-	if (!mesh_link_join(peer)) {
-		mesh_peer_retry(peer, "no memory for its link");
-		return;
-	}
-	mesh_peer_state_set(peer, MESH_PEER_UP);
-	mesh_peer_sink_end(peer);
-	link_warn(peer);
-	/* Then the list of sockets is renewed, and shows this one. */
-	if (!peer->incoming && peer->domain->provider != MESH_PROVIDER_VERBS_RXM)
-		peer->port_ms = peer->process->sockets.taken_ms + MESH_SOCKETS_MS;
-	if (peer->process->events->up)
-		peer->process->events->up(peer);
 }
 
 /* ---- HELLO ----------------------------------------------------------------------------------- */

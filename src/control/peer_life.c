@@ -1,226 +1,166 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * peer_life.c - the life of a peer: it connects, sends HELLO, greets, retries, ends; and dials,
- * which make a way to another process real.
+ * peer_life.c - the life of a peer: it is made, greets, is checked when something is due, and is
+ * freed; and dials, which make a way to another process real.
  */
-#include <assert.h>
 #include <errno.h>
-#include <netinet/tcp.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
-#include <sys/ioctl.h>
-#include <sys/socket.h>
 
 #include "base/clock.h"
 #include "base/compiler.h"
-#include "base/descriptors.h"
 #include "base/log.h"
+#include "base/retry.h"
 #include "control/link.h"
 #include "control/peer.h"
 #include "control/peer_life.h"
 #include "fabric/endpoint.h"
 #include "fabric/fence.h"
 #include "fabric/poll.h"
+#include "fabric/provider_sockets.h"
 #include "nic/rdma_port.h"
 #include "system/tcp_look.h"
+#include "wire/message.h"
 
 /* Nothing answers an attempt to connect, or one that has connected sends nothing: it is over. */
 #define SILENCE_MS 10000
 #define NEVER UINT64_MAX
+/* Each holds a buffer, for as long as our provider connects: on verbs to one peer at a time. */
+#define GREETINGS_MAX 2
 
-/* ---- the socket ------------------------------------------------------------------------------ */
+/* ---- greeting -------------------------------------------------------------------------------- */
+
+/* Handles GREET or its reply. domain->lock held. */
+static void greeting_arrived(struct mesh_sink *sink, const struct mesh_message_header *header,
+			     const void *payload)
+{
+	struct mesh_peer *peer = mesh_container_of(sink, struct mesh_peer, sink);
+
+	(void)payload;
+	if (header->type != MESH_MESSAGE_GREET)
+		return;
+	atomic_store(&peer->greeted, true); /* mesh_peer_tick() looks each millisecond */
+}
 
 /*
- * Starts to connect a socket that is bound to our NIC's address. Returns its descriptor, or a
- * negative errno.
+ * domain->lock held, as in greeting_arrived(). The peer exists while its remote is in
+ * use.
  */
-static int socket_connect(const struct mesh_peer *peer)
+static void greeting_sent(struct mesh_buffer *buffer, int error)
 {
-	const struct mesh_addr *source = &peer->domain->nic->source;
-	struct mesh_addr target = peer->address.addr;
-	struct sockaddr_storage from, to;
-	socklen_t from_len, to_len;
-	const int on = 1;
-	int fd, ret;
+	struct mesh_peer *peer = buffer->owner;
 
-	target.scope_id = source->scope_id;
-	from_len = mesh_addr_to_sockaddr(source, 0, &from);
-	to_len = mesh_addr_to_sockaddr(&target, peer->control_port, &to);
-	fd = mesh_descriptor_hide(
-		socket(to.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
-	if (fd < 0)
-		return -errno;
-	setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
-	if (!bind(fd, (struct sockaddr *)&from, from_len) &&
-	    (!connect(fd, (struct sockaddr *)&to, to_len) || errno == EINPROGRESS))
-		return fd;
-	ret = -errno;
-	mesh_descriptor_close(fd);
-	return ret;
+	if (error)
+		atomic_store(&peer->greet_error, error);
+	atomic_fetch_sub(&peer->greetings, 1); /* last: now the peer may be freed */
 }
 
+/* Sends GREET, or the answer to it. Returns 0, or -EAGAIN if no buffer is free now. */
 MESH_HOLDS(process)
-static void errno_retry(struct mesh_peer *peer, int error)
+static int greeting_send(struct mesh_peer *peer)
 {
-	char reason[MESH_PEER_REASON_MAX];
+	struct mesh_buffer *buffer = mesh_remote_buffer_get(peer->domain, peer->remote);
+	struct mesh_message_header header = {
+		.type = MESH_MESSAGE_GREET,
+		.comm = peer->remote_id,
+		.token = peer->remote_token,
+	};
 
-	if (error == -ECONNREFUSED) {
-		peer->silent_ms = 0;
-		if (!peer->first_refused_ms)
-			peer->first_refused_ms = mesh_clock_ms();
-	} else {
-		peer->first_refused_ms = 0;
-	}
-	mesh_control_errno_explain(error, reason, sizeof(reason));
-	mesh_peer_retry(peer, reason);
+	if (!buffer)
+		return -EAGAIN;
+	memcpy(buffer->bytes, &header, sizeof(header));
+	buffer->size = sizeof(header);
+	buffer->owner = peer;
+	buffer->sent = greeting_sent;
+	atomic_fetch_add(&peer->greetings, 1);
+	mesh_remote_send(buffer);
+	return 0;
 }
 
+/*
+ * Sends GREET, also once more: if both ends connect at the same time, the provider ends one of the
+ * two connections, and drops what waits there.
+ */
 MESH_HOLDS(process)
-static void peer_ready(struct mesh_watch *watch, uint32_t events);
-
-MESH_HOLDS(process)
-static void attempt_start(struct mesh_peer *peer)
+static void greet(struct mesh_peer *peer, uint64_t now_ms)
 {
-	int fd, ret;
+	if (!peer->incoming && atomic_load(&peer->greetings) < GREETINGS_MAX &&
+	    mesh_clock_elapsed_ms(peer->greeted_ms, now_ms) >= MESH_RETRY_MIN_MS &&
+	    !greeting_send(peer))
+		peer->greeted_ms = now_ms;
+}
 
-	mesh_peer_state_set(peer, MESH_PEER_CONNECTING);
-	if (!peer->silent_ms)
-		peer->silent_ms = peer->state_ms;
-	fd = socket_connect(peer);
-	if (fd < 0) {
-		errno_retry(peer, fd);
+/* True for a link that could be RDMA as far as this end is concerned. */
+static bool is_second_choice(const struct mesh_peer *peer)
+{
+	return peer->domain->provider != peer->process->providers[peer->domain->dev];
+}
+
+/* True for a NIC without RDMA that stands in, because the other NICs do not reach the node. */
+static bool stands_in(const struct mesh_peer *peer)
+{
+	return peer->domain->nic->verdict == MESH_NIC_SPARE_NO_RDMA &&
+	       peer->process->dev_reserves[peer->domain->dev];
+}
+
+/* One WARN for each link that is slower, or other, than the user may expect. */
+MESH_HOLDS(process)
+static void link_warn(const struct mesh_peer *peer)
+{
+	const struct mesh_domain *domain = peer->domain;
+	char text[MESH_PEER_TEXT_MAX];
+
+	if (!peer->link || LIST_NEXT(LIST_FIRST(&peer->link->peers), link_entry))
 		return;
-	}
-	peer->watch.fd = fd;
-	ret = mesh_engine_watch(&peer->process->engine, &peer->watch, EPOLLIN | EPOLLOUT);
-	if (ret)
-		errno_retry(peer, ret);
+	mesh_peer_text(peer, text);
+	if (stands_in(peer))
+		mesh_warn("%s has no RDMA and carries the data with %s, because no other NIC "
+			  "reaches that node. If this is the management network, exclude it with "
+			  "NCCL_MESH_NICS",
+			  domain->nic->netdev, text);
+	else if (is_second_choice(peer) && peer->best_provider == domain->provider)
+		mesh_warn("%s uses tcp with %s, because there is no RDMA at that end: this link is "
+			  "much slower than with RDMA at both ends",
+			  domain->nic->netdev, text);
+	else if (is_second_choice(peer))
+		mesh_warn("%s uses tcp with %s, because %s does not get through, and "
+			  "NCCL_MESH_PROVIDER allows tcp",
+			  domain->nic->netdev, text,
+			  mesh_provider_id_text(peer->process->providers[domain->dev]));
 }
 
+/* Sends the greeting until it was answered or has failed, and ends it then. */
 MESH_HOLDS(process)
-static void connect_finish(struct mesh_peer *peer)
+static void greeting_check(struct mesh_peer *peer, uint64_t now_ms)
 {
-	int error = mesh_tcp_error_take(peer->watch.fd);
+	int error = atomic_exchange(&peer->greet_error, 0);
+	char reason[MESH_RDMA_ERROR_MAX];
 
 	if (error) {
-		errno_retry(peer, error);
+		mesh_silence_explain(peer->domain, peer->address.port, error, reason);
+		mesh_peer_retry(peer, reason);
 		return;
 	}
-	peer->first_refused_ms = 0;
-	peer->silent_ms = 0;
-	if (!mesh_link_is_quiet(peer)) {
-		mesh_peer_retry(peer, "what was lost on this link has not ended yet");
+	if (!atomic_load(&peer->greeted)) {
+		greet(peer, now_ms);
 		return;
 	}
-	if (!mesh_endpoint_is_open(peer->domain)) {
-		mesh_peer_retry(peer, MESH_ENDPOINT_OPENING);
+	if (peer->incoming && greeting_send(peer))
+		return; /* the next tick retries */
+	if (!mesh_link_join(peer)) {
+		mesh_peer_retry(peer, "no memory for its link");
 		return;
 	}
-	mesh_engine_rewatch(&peer->process->engine, &peer->watch, EPOLLIN);
-	mesh_peer_state_set(peer, MESH_PEER_HELLO);
-	mesh_peer_hello_send(peer);
-}
-
-/* Handles what can be read at once. Returns as recv(). */
-MESH_HOLDS(process)
-static ssize_t bytes_take(struct mesh_peer *peer)
-{
-	ssize_t n = recv(peer->watch.fd, peer->in + peer->in_size, sizeof(peer->in) - peer->in_size,
-			 MSG_DONTWAIT);
-
-	if (n > 0) {
-		peer->in_size += (size_t)n;
-		mesh_peer_frames_handle(peer);
-	}
-	return n;
-}
-
-/*
- * Handles what the peer's kernel has delivered so far: later bytes do not count, so that a peer
- * that sends without end does not keep the engine. An end of the connection is left to the next
- * event.
- */
-MESH_HOLDS(process)
-static void unread_handle(struct mesh_peer *peer)
-{
-	int left = 0;
-	ssize_t n = 1;
-
-	if (ioctl(peer->watch.fd, FIONREAD, &left))
-		return;
-	for (; left > 0 && n > 0 && peer->watch.fd >= 0; left -= (int)n)
-		n = bytes_take(peer);
-}
-
-void mesh_peers_unread_handle(struct mesh_process *process)
-{
-	struct mesh_peer *peer;
-
-	mesh_process_assert_locked(process);
-	LIST_FOREACH(peer, &process->peers, entry) {
-		if (peer->state == MESH_PEER_UP)
-			unread_handle(peer);
-	}
-}
-
-/*
- * The connection has ended: if the peer was not up, the attempt has failed; else the peer is lost.
- */
-MESH_HOLDS(process)
-static void connection_ended(struct mesh_peer *peer, int error)
-{
-	char reason[MESH_PEER_REASON_MAX];
-
-	if (peer->state != MESH_PEER_UP && !peer->incoming) {
-		errno_retry(peer, error ? error : -ECONNRESET);
-		return;
-	}
-	if (peer->state != MESH_PEER_UP) {
-		mesh_peer_lose(peer, "its attempt to connect is over");
-		return;
-	}
-	mesh_peers_unread_handle(peer->process);
-	if (peer->state != MESH_PEER_UP)
-		return; /* one of these frames has lost its link */
-	if (!error) {
-		/* Only the end of a process, or of the plugin in it, comes without a word. */
-		mesh_peer_process_ended(peer, "its process ended, or closed the network plugin");
-		return;
-	}
-	mesh_control_errno_explain(error, reason, sizeof(reason));
-	if (!mesh_peer_is_resumed(peer))
-		mesh_peer_lose(peer, reason);
-	else /* if its process has ended, its other connections end as well, within a moment */
-		mesh_link_lose(peer,
-			       error == -ECONNRESET || error == -EPIPE
-				       ? "its control connection was reset"
-				       : reason,
-			       MESH_REFUSAL_BROKEN);
-}
-
-MESH_HOLDS(process)
-static void peer_read(struct mesh_peer *peer)
-{
-	ssize_t n = bytes_take(peer);
-
-	if (!n || (n < 0 && errno != EAGAIN && errno != EINTR))
-		connection_ended(peer, n ? -errno : peer->send_error);
-}
-
-static void peer_ready(struct mesh_watch *watch, uint32_t events)
-{
-	struct mesh_peer *peer = mesh_container_of(watch, struct mesh_peer, watch);
-
-	if (peer->state == MESH_PEER_CONNECTING) {
-		connect_finish(peer);
-		return;
-	}
-	if (events & EPOLLOUT)
-		mesh_peer_flush(peer);
-	if (events & (EPOLLIN | EPOLLHUP | EPOLLERR) && peer->watch.fd >= 0)
-		peer_read(peer);
+	mesh_peer_state_set(peer, MESH_PEER_UP);
+	mesh_peer_sink_end(peer);
+	link_warn(peer);
+	/* Then the list of sockets is renewed, and shows this one. */
+	if (!peer->incoming && peer->domain->provider != MESH_PROVIDER_VERBS_RXM)
+		peer->port_ms = peer->process->sockets.taken_ms + MESH_SOCKETS_MS;
+	if (peer->process->events->up)
+		peer->process->events->up(peer);
 }
 
 /* ---- making and freeing ---------------------------------------------------------------------- */
@@ -234,9 +174,9 @@ static int peer_alloc(struct mesh_process *process, int dev, struct mesh_peer **
 		return -ENOMEM;
 	peer->process = process;
 	peer->dev = dev;
-	peer->watch = (struct mesh_watch){.fd = -1, .ready = peer_ready};
+	peer->watch = (struct mesh_watch){.fd = -1, .ready = mesh_peer_ready};
 	peer->timer.expired = mesh_peer_tick;
-	peer->sink.message = mesh_peer_greeting_arrived;
+	peer->sink.message = greeting_arrived;
 	LIST_INIT(&peer->user_list);
 	LIST_INSERT_HEAD(&process->peers, peer, entry);
 	*made = peer;
@@ -287,8 +227,14 @@ static int outgoing_make(struct mesh_process *process, const struct mesh_way *wa
 	return 0;
 }
 
-int mesh_peer_get(struct mesh_process *process, const struct mesh_way *way,
-		  const struct mesh_peer *failed, struct mesh_peer **peer)
+/*
+ * Finds or makes the outgoing peer at the other end of @way, and counts one user. Starts to connect
+ * if it is new. Our domain is open. @failed: the attempt before, whose reason the new one has until
+ * it gets further; or NULL.
+ */
+MESH_HOLDS(process)
+static int peer_get(struct mesh_process *process, const struct mesh_way *way,
+		    const struct mesh_peer *failed, struct mesh_peer **peer)
 {
 	struct mesh_peer *found = peer_find(process, way);
 	bool is_new = !found;
@@ -304,7 +250,7 @@ int mesh_peer_get(struct mesh_process *process, const struct mesh_way *way,
 		found->routed = way->routed;
 	}
 	if (is_new)
-		attempt_start(found);
+		mesh_peer_attempt_start(found);
 	mesh_peer_use(found);
 	mesh_peer_check(found);
 	*peer = found;
@@ -350,6 +296,59 @@ void mesh_peer_free(struct mesh_peer *peer)
 
 /* ---- what is due ----------------------------------------------------------------------------- */
 
+/* Writes why nothing answers on a link into @why (MESH_PEER_REASON_MAX / 2 bytes). */
+MESH_HOLDS(process)
+static void silence_explain(const struct mesh_link *link, char *why)
+{
+	const struct mesh_peer *peer;
+
+	snprintf(why, MESH_PEER_REASON_MAX / 2, "cable pulled, link down, node stopped");
+	LIST_FOREACH(peer, &link->peers, link_entry) {
+		/* Of what was sent: the connection itself has not ended. */
+		if (mesh_tcp_error_take(peer->watch.fd) == -ENETUNREACH)
+			mesh_control_errno_explain(-ENETUNREACH, why, MESH_PEER_REASON_MAX / 2);
+	}
+}
+
+MESH_HOLDS(process)
+static void dead_link_lose(struct mesh_peer *peer)
+{
+	const struct mesh_link *link = peer->link;
+	unsigned long long limit_s = link->limit_ms / 1000;
+	char reason[MESH_PEER_REASON_MAX], why[MESH_PEER_REASON_MAX / 2];
+
+	if (link->verdict == MESH_REFUSAL_NO_ANSWER) {
+		silence_explain(link, why);
+		snprintf(reason, sizeof(reason), "no answer for %llu s: %s", limit_s, why);
+	} else if (link->verdict == MESH_REFUSAL_NO_DATA) {
+		snprintf(reason, sizeof(reason),
+			 "it has acknowledged no data for %llu s, though small packets get "
+			 "through: large frames are lost (is the MTU of both NICs the same?)",
+			 limit_s);
+	} else {
+		snprintf(reason, sizeof(reason),
+			 "no RDMA write has been answered on %s for %llu s, though TCP gets "
+			 "through: does a firewall drop UDP port 4791, or is the RDMA device gone?",
+			 link->domain->nic->netdev, limit_s);
+	}
+	mesh_link_lose(peer, reason, link->verdict);
+}
+
+/* Its own end of the connection is found by the port. */
+MESH_HOLDS(process)
+static void port_report(struct mesh_peer *peer, uint64_t now_ms)
+{
+	struct mesh_frame frame = {.port = {.port = 0}};
+
+	if (peer->state != MESH_PEER_UP || !peer->port_ms || now_ms < peer->port_ms)
+		return;
+	peer->port_ms = 0;
+	frame.port.port = mesh_remote_dialled_port(&peer->process->sockets, peer->domain,
+						   peer->remote, now_ms);
+	if (frame.port.port)
+		mesh_peer_send(peer, &frame, MESH_FRAME_PORT);
+}
+
 /* Returns false if a greeting that the provider holds points to the peer, or it is being fenced. */
 MESH_HOLDS(process)
 static bool peer_try_free(struct mesh_peer *peer)
@@ -389,7 +388,7 @@ static void attempt_expired(struct mesh_peer *peer)
 	char reason[MESH_RDMA_ERROR_MAX] = "its greeting did not arrive through the fabric";
 
 	if (peer->state == MESH_PEER_CONNECTING)
-		errno_retry(peer, -ETIMEDOUT);
+		mesh_peer_errno_retry(peer, -ETIMEDOUT);
 	else if (peer->state == MESH_PEER_OPENING)
 		mesh_peer_retry(peer, "libfabric takes too long to open our NIC for it");
 	else if (peer->state == MESH_PEER_HELLO && peer->incoming)
@@ -436,9 +435,9 @@ void mesh_peer_tick(struct mesh_timer *timer, uint64_t now_ms)
 		mesh_link_lose(peer, "it does not read its control connection",
 			       MESH_REFUSAL_BROKEN);
 	if (peer->link && peer->link->verdict)
-		mesh_link_dead_lose(peer);
+		dead_link_lose(peer);
 	if (peer->state == MESH_PEER_GREETING)
-		mesh_peer_greeting_check(peer, now_ms);
+		greeting_check(peer, now_ms);
 	if (mesh_clock_elapsed_ms(peer->state_ms, now_ms) > state_limit_ms(peer))
 		attempt_expired(peer);
 	/* What is in flight arrives within a moment; before it is up there is nothing. */
@@ -448,12 +447,12 @@ void mesh_peer_tick(struct mesh_timer *timer, uint64_t now_ms)
 		mesh_peer_bury(peer);
 	if (peer->fence)
 		mesh_peer_fence(peer);
-	mesh_peer_port_report(peer, now_ms);
+	port_report(peer, now_ms);
 	if (!peer_is_unwanted(peer) || !peer_try_free(peer))
 		next_check_set(peer, now_ms);
 }
 
-/* ---- ways ---------------------------------------------------------------------------------- */
+/* ---- ways ------------------------------------------------------------------------------------ */
 
 void mesh_way_listener_set(struct mesh_way *way, const struct mesh_handle *handle)
 {
@@ -479,7 +478,7 @@ bool mesh_way_of_pair(const struct mesh_process *process, const struct mesh_hand
 	return way->index >= 0;
 }
 
-/* ---- dials --------------------------------------------------------------------------------- */
+/* ---- dials ----------------------------------------------------------------------------------- */
 
 /* Learns the state, which follows from the peer's: no other code sets it. */
 MESH_HOLDS(process)
@@ -526,9 +525,8 @@ static void attempt_begin(struct mesh_dial *dial, bool again, uint64_t now_ms)
 	if (!process->domains[way->index] && process->events->opens(process, way->index, again))
 		return;
 	dial->peer = NULL;
-	dial->error = process->domains[way->index]
-			      ? mesh_peer_get(process, way, failed, &dial->peer)
-			      : domain_error(dial);
+	dial->error = process->domains[way->index] ? peer_get(process, way, failed, &dial->peer)
+						   : domain_error(dial);
 	if (failed)
 		mesh_peer_put(failed);
 	else

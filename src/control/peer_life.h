@@ -2,7 +2,7 @@
 /*
  * peer_life.h - the life of a peer: it connects, sends HELLO, greets, retries, is lost, and ends.
  *
- * All with process->lock held, but mesh_peer_greeting_arrived().
+ * All with process->lock held.
  */
 #ifndef MESH_CONTROL_PEER_LIFE_H
 #define MESH_CONTROL_PEER_LIFE_H
@@ -26,33 +26,15 @@
  */
 
 /**
- * Finds or makes the outgoing peer at the other end of @way, and counts one user. Starts to connect
- * if it is new. Our domain is open. process->lock held.
- *
- * @failed: the attempt before, whose reason the new one has until it gets further; or NULL
- *
- * Returns 0, or a negative errno: no memory, or -ENOSPC if the domain has no id left.
- */
-MESH_HOLDS(process)
-int mesh_peer_get(struct mesh_process *process, const struct mesh_way *way,
-		  const struct mesh_peer *failed, struct mesh_peer **peer);
-
-/**
- * Makes an incoming peer from an accepted socket, and owns the socket. The same errors. It gets a
- * domain when it has sent a HELLO that is admitted: nobody else has one opened.
+ * Makes an incoming peer from an accepted socket, and owns the socket. It gets a domain when it has
+ * sent a HELLO that is admitted: nobody else has one opened.
  *
  * @dev: the NIC that it has connected to
+ *
+ * Returns 0, or a negative errno.
  */
 MESH_HOLDS(process)
 int mesh_peer_accept(struct mesh_process *process, int dev, int fd, const struct mesh_addr *from);
-
-/**
- * Handles what the kernel has received from all peers that are up: before a link is lost, whose
- * control connections are then closed with whatever lies there. It may be the last word about a
- * comm. process->lock held, and no walk over comms or peers is under way.
- */
-MESH_HOLDS(process)
-void mesh_peers_unread_handle(struct mesh_process *process);
 
 /** Frees the peer with everything it holds, at shutdown. process->lock held. */
 MESH_HOLDS(process)
@@ -97,7 +79,7 @@ struct mesh_dial {
 	struct mesh_peer *peer;
 	/*
 	 * DEAD without a peer: -ENETDOWN: our NIC has no carrier; -ENODEV: it cannot be opened
-	 * (logged); else what mesh_peer_get() has said.
+	 * (logged), or its domain has no id left (-ENOSPC); or there is no memory.
 	 */
 	int error;
 };
@@ -128,11 +110,41 @@ bool mesh_dial_is_vain(const struct mesh_dial *dial, uint64_t now_ms);
 MESH_HOLDS(process)
 void mesh_dial_end(struct mesh_dial *dial);
 
-/* ---- frames that arrive (peer_frames.c) ------------------------------------------------------ */
+/* ---- control connections (controls.c) -------------------------------------------------------- */
+
+/** Starts an attempt to connect. */
+MESH_HOLDS(process)
+void mesh_peer_attempt_start(struct mesh_peer *peer);
+
+/** An attempt to connect has failed: the peer's dials try again soon. */
+MESH_HOLDS(process)
+void mesh_peer_errno_retry(struct mesh_peer *peer, int error);
+
+/** The function of peer->watch. */
+MESH_HOLDS(process)
+void mesh_peer_ready(struct mesh_watch *watch, uint32_t events);
+
+/**
+ * Handles what the kernel has received from all peers that are up: before a link is lost, whose
+ * control connections are then closed with whatever lies there. It may be the last word about a
+ * comm. process->lock held, and no walk over comms or peers is under way.
+ */
+MESH_HOLDS(process)
+void mesh_peers_unread_handle(struct mesh_process *process);
+
+/** Sends a frame, or queues it. If that fails, its link is lost soon after. */
+MESH_HOLDS(process)
+void mesh_peer_send(struct mesh_peer *peer, struct mesh_frame *frame, enum mesh_frame_type type);
+
+/** Writes what the error of a control connection means into @reason, @size bytes. */
+void mesh_control_errno_explain(int error, char *reason, size_t size);
+
+/* ---- frames (peer_frames.c) ------------------------------------------------------------------ */
 
 /*
  * HELLO comes first; then a greeting proves that the fabric works in both directions, before any
- * comm is made.
+ * comm is made. A link of which a NIC is drained goes out of use: comms that have another path post
+ * nothing more on it (docs/protocol/recovery.md).
  */
 
 /**
@@ -146,26 +158,6 @@ void mesh_peer_frames_handle(struct mesh_peer *peer);
 MESH_HOLDS(process)
 void mesh_peers_hello_resume(struct mesh_process *process);
 
-/** Sends the greeting, until it was answered, or has failed, and ends it then. */
-MESH_HOLDS(process)
-void mesh_peer_greeting_check(struct mesh_peer *peer, uint64_t now_ms);
-
-/** Handles GREET or its reply: the function of peer->sink. domain->lock held. */
-void mesh_peer_greeting_arrived(struct mesh_sink *sink, const struct mesh_message_header *header,
-				const void *payload);
-
-/* ---- frames that are sent (peer_send.c) ------------------------------------------------------ */
-
-/*
- * A link of which a NIC is drained goes out of use: comms that have another path post nothing more
- * on it (docs/protocol/recovery.md). PORT says which TCP port our provider connected from: one list
- * of the process's sockets shows it for all peers that came up meanwhile.
- */
-
-/** Sends a frame, or queues it. If that fails, its link is lost soon after. */
-MESH_HOLDS(process)
-void mesh_peer_send(struct mesh_peer *peer, struct mesh_frame *frame, enum mesh_frame_type type);
-
 /** Refuses the peer's HELLO or, if @comm is not 0, the CONNECT of its comm @comm. */
 MESH_HOLDS(process)
 void mesh_peer_refuse(struct mesh_peer *peer, enum mesh_refusal refusal, uint32_t comm);
@@ -173,10 +165,6 @@ void mesh_peer_refuse(struct mesh_peer *peer, enum mesh_refusal refusal, uint32_
 /** Sends HELLO. */
 MESH_HOLDS(process)
 void mesh_peer_hello_send(struct mesh_peer *peer);
-
-/** Sends the frames in peer->out, as far as the socket accepts them. */
-MESH_HOLDS(process)
-void mesh_peer_flush(struct mesh_peer *peer);
 
 /** True if our NIC on the link or the peer's is drained: comms with another path leave it. */
 MESH_HOLDS(process)
@@ -190,10 +178,6 @@ void mesh_peer_drained_learn(struct mesh_peer *peer, const struct mesh_wire_nic 
 /** A NIC has joined, is drained, or no longer: peers and users learn of it. */
 MESH_HOLDS(process)
 void mesh_peers_nics_changed(struct mesh_process *process);
-
-/** Reports the port to @peer if that is due: its own end of the connection is found by it. */
-MESH_HOLDS(process)
-void mesh_peer_port_report(struct mesh_peer *peer, uint64_t now_ms);
 
 /* ---- the end (peer_end.c) -------------------------------------------------------------------- */
 
@@ -273,10 +257,6 @@ void mesh_peer_greeting_drop(struct mesh_peer *peer);
 MESH_HOLDS(process)
 void mesh_link_lose(struct mesh_peer *peer, const char *reason, enum mesh_refusal refusal);
 
-/** Loses the peer's link, which has a verdict. */
-MESH_HOLDS(process)
-void mesh_link_dead_lose(struct mesh_peer *peer);
-
 /** True if nothing of ours is in flight to a lost peer on the same link, and none is fenced now. */
 MESH_HOLDS(process)
 bool mesh_link_is_quiet(const struct mesh_peer *peer);
@@ -305,8 +285,5 @@ bool mesh_link_was_lost(const struct mesh_peer *peer, bool *logged);
  */
 MESH_HOLDS(process)
 void mesh_endpoints_check(struct mesh_process *process);
-
-/** Writes what the error of a control connection means into @reason, @size bytes. */
-void mesh_control_errno_explain(int error, char *reason, size_t size);
 
 #endif
