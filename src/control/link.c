@@ -12,8 +12,8 @@
 
 /* Looks at a link that is not watched, within its limit of silence. */
 #define IDLE_LOOKS 2
-/* Probes within the limit of silence; each takes a second at least. */
-#define PROBES 60
+/* Probes within the limit of silence, at most; each takes a second at least. */
+#define PROBES 120
 /* linux/tcp.h: MAX_TCP_KEEPCNT. */
 #define PROBES_MAX 127
 /* Data is stuck if it was retransmitted this often while the link was audible. */
@@ -21,40 +21,16 @@
 
 /* ---- keep-alive ---------------------------------------------------------------------------- */
 
-/* After so long without traffic the kernel asks, if the link is not watched. In seconds. */
-static int idle_s(const struct mesh_process *process)
-{
-	int limit_s = (int)process->config.dead_peer_timeout_s;
-
-	return limit_s / 4 > 1 ? limit_s / 4 : 1;
-}
-
 /* More probes than the limit of silence has time for: the engine looks, and has the verdict. */
-MESH_HOLDS(process)
 static void keepalive_set(const struct mesh_peer *peer)
 {
-	int limit_s = (int)(peer->link->limit_ms / 1000);
-	struct mesh_tcp_keepalive keepalive = {
-		.idle_s = peer->link->probes_after_s,
-		.interval_s = limit_s / PROBES > 1 ? limit_s / PROBES : 1,
+	const struct mesh_tcp_keepalive keepalive = {
+		.idle_s = MESH_LINK_QUIET_MS / 1000,
+		.interval_s = 1 + (int)peer->process->config.dead_peer_timeout_s / PROBES,
 		.count = PROBES_MAX,
 	};
 
 	mesh_tcp_keepalive_set(peer->watch.fd, &keepalive);
-}
-
-/* Has the kernel ask after so many seconds; if they are over, it asks at once. */
-MESH_HOLDS(process)
-static void probes_after(struct mesh_link *link, int seconds, uint64_t limit_ms)
-{
-	const struct mesh_peer *peer;
-
-	if (link->probes_after_s == seconds && link->limit_ms == limit_ms)
-		return;
-	link->probes_after_s = seconds;
-	link->limit_ms = limit_ms;
-	LIST_FOREACH(peer, &link->peers, link_entry)
-		keepalive_set(peer);
 }
 
 /* ---- who waits for it ---------------------------------------------------------------------- */
@@ -145,7 +121,7 @@ bool mesh_link_is_fresh(const struct mesh_peer *peer, uint64_t now_ms)
 MESH_HOLDS(process)
 static uint64_t asked_estimate(const struct mesh_link *link, uint64_t now_ms)
 {
-	uint64_t asked_ms = link->heard_ms + (uint64_t)link->probes_after_s * 1000;
+	uint64_t asked_ms = link->heard_ms + MESH_LINK_QUIET_MS;
 
 	if (is_watched(link, now_ms) || limit_of(link) <= MESH_DIAL_MS)
 		asked_ms = now_ms - MESH_LINK_QUIET_MS / 2;
@@ -396,13 +372,12 @@ static void link_expired(struct mesh_timer *timer, uint64_t now_ms)
 		hear(link, looks, num_looks, now_ms);
 	}
 	if (!is_watched(link, now_ms)) {
-		probes_after(link, idle_s(link->process),
-			     link->process->config.dead_peer_timeout_s * 1000);
+		link->limit_ms = link->process->config.dead_peer_timeout_s * 1000;
 		link->silent_ms = 0;
 		mesh_engine_timer_set(&link->process->engine, timer, idle_next(link, now_ms));
 		return;
 	}
-	probes_after(link, MESH_LINK_QUIET_MS / 1000, limit_of(link));
+	link->limit_ms = limit_of(link);
 	mesh_engine_timer_set(&link->process->engine, timer, now_ms + MESH_LINK_LOOK_MS);
 	if (looked) /* else it is watched since now */
 		link_judge(link, now_ms);
@@ -432,7 +407,6 @@ static struct mesh_link *link_make(const struct mesh_peer *peer)
 	link->process = peer->process;
 	link->domain = peer->domain;
 	link->timer.expired = link_expired;
-	link->probes_after_s = idle_s(peer->process);
 	link->limit_ms = peer->process->config.dead_peer_timeout_s * 1000;
 	LIST_INIT(&link->peers);
 	LIST_INSERT_HEAD(&peer->process->links, link, entry);

@@ -30,7 +30,7 @@
 #define MESH_LINK_FRAME_MS 500
 /* A link that is watched is looked at so often: a verdict is late by at most this. */
 #define MESH_LINK_LOOK_MS 100
-/* After so long without a sign of life the kernel sends probes on a link that is watched. */
+/* After so long without a sign of life the kernel sends probes. */
 #define MESH_LINK_QUIET_MS 1000
 
 /* The sockets of one link that are read; usually there are two for control and two for data. */
@@ -50,12 +50,11 @@ struct mesh_link {
 	struct mesh_process *process;
 	struct mesh_domain *domain;
 	LIST_HEAD(, mesh_peer) peers MESH_GUARDED_BY(process); /* never empty */
-	int probes_after_s;	  /* of silence: the kernel's keep-alive */
-	uint64_t wanted_until_ms; /* the link is watched until then */
-	uint64_t limit_ms;	  /* of silence */
-	uint64_t heard_ms;	  /* the last sign of life; 0 if unknown */
-	uint64_t asked_ms;	  /* the first packet without an answer since; 0 if none */
-	uint64_t audible_ms;	  /* when the last silence ended, or the watch began */
+	uint64_t wanted_until_ms;			       /* the link is watched until then */
+	uint64_t limit_ms;				       /* of silence */
+	uint64_t heard_ms;   /* the last sign of life; 0 if unknown */
+	uint64_t asked_ms;   /* the first packet without an answer since; 0 if none */
+	uint64_t audible_ms; /* when the last silence ended, or the watch began */
 	struct mesh_link_socket sockets[MESH_LINK_SOCKETS];
 	int num_sockets;
 	uint64_t mark_ms;
