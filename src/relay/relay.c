@@ -32,7 +32,7 @@
 #define POLL_NS 200000ull
 /* And for so long, which is about the time of a wake-up, after a segment. A pause has this, too. */
 #define SEGMENT_POLL_NS 10000ull
-/* A pause is longer by this part of the time since something was forwarded, up to that. */
+/* A pause is longer by this part of the time since the thread has stopped to poll, up to that. */
 #define PAUSE_PART 16
 #define PAUSE_MAX_NS 1000000ull
 
@@ -47,7 +47,6 @@
 
 /* Times in ns. */
 struct rest {
-	uint64_t moved_ns;	  /* when something was last forwarded */
 	uint64_t until_ns;	  /* it polls until then */
 	uint64_t moved, messages; /* as in struct mesh_relay_thread, in that turn */
 	bool vain;		  /* a NIC has woken the thread since the last pause */
@@ -66,23 +65,23 @@ static bool turn_polls(struct rest *rest, const struct mesh_relay_thread *thread
 {
 	uint64_t now_ns = mesh_clock_ns(), moved = atomic_load(&thread->moved);
 	uint64_t messages = atomic_load_explicit(&thread->messages, memory_order_relaxed);
-	uint64_t until_ns = now_ns + (messages != rest->messages ? POLL_NS : SEGMENT_POLL_NS);
+	bool stays = messages != rest->messages || !set->complete;
+	uint64_t until_ns = now_ns + (stays ? POLL_NS : SEGMENT_POLL_NS);
 
 	if (moved != rest->moved || messages != rest->messages) {
-		rest->moved_ns = now_ns;
 		rest->vain = false;
 		if (until_ns > rest->until_ns)
 			rest->until_ns = until_ns;
 	}
 	rest->moved = moved;
 	rest->messages = messages;
-	return set->complete ? now_ns < rest->until_ns : now_ns - rest->moved_ns < POLL_NS;
+	return now_ns < rest->until_ns;
 }
 
 /* How long to pause where no descriptor can wake the thread. */
 static uint64_t pause_ns(const struct rest *rest)
 {
-	uint64_t pause = SEGMENT_POLL_NS + (mesh_clock_ns() - rest->moved_ns) / PAUSE_PART;
+	uint64_t pause = SEGMENT_POLL_NS + (mesh_clock_ns() - rest->until_ns) / PAUSE_PART;
 
 	return pause < PAUSE_MAX_NS ? pause : PAUSE_MAX_NS;
 }
@@ -159,9 +158,7 @@ static void *thread_run(void *arg)
 {
 	struct mesh_relay *relay = arg;
 	struct mesh_relay_thread *thread = &relay->thread;
-	uint64_t now_ns = mesh_clock_ns();
-	struct rest rest = {.moved_ns = now_ns,
-			    .until_ns = now_ns,
+	struct rest rest = {.until_ns = mesh_clock_ns(),
 			    .moved = atomic_load(&thread->moved),
 			    .messages = atomic_load(&thread->messages)};
 	struct wait_set set;
