@@ -318,10 +318,6 @@ bool mesh_peer_fence(struct mesh_peer *peer);
 MESH_HOLDS(process)
 bool mesh_peer_is_fencing(const struct mesh_peer *peer);
 
-/** Notifies all users of a lost peer, also again. Takes domain->lock. */
-MESH_HOLDS(process)
-void mesh_peer_users_notify(struct mesh_peer *peer);
-
 /**
  * True if the peer has refused the user with @cookie. If it refused the cookie of another user,
  * this one is untried, and a new peer has to try it.

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* peer_end.c - ends a peer, or an attempt to reach it, reports why, and fences a lost one. */
+#include <errno.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 
@@ -12,6 +12,8 @@
 #include "control/peer.h"
 #include "control/peer_life.h"
 #include "fabric/endpoint.h"
+#include "fabric/fence.h"
+#include "fabric/provider_sockets.h"
 #include "fabric/remote.h"
 
 /* Lines about strangers that disconnect, within MESH_LOG_LIMIT_PERIOD_MS. */
@@ -136,6 +138,112 @@ void mesh_peer_greeting_drop(struct mesh_peer *peer)
 	mesh_domain_unlock(peer->domain);
 }
 
+/* ---- the fence ------------------------------------------------------------------------------- */
+
+/* Posts a write that the peer's NIC is to refuse. Does nothing if memory is short. */
+MESH_HOLDS(process)
+static void refusal_begin(struct mesh_peer *peer)
+{
+	peer->fence = mesh_fence_begin(peer->domain, peer->remote);
+	if (peer->fence)
+		mesh_peer_check(peer);
+}
+
+/* Returns false while the write may still be refused. */
+MESH_HOLDS(process)
+static bool refusal_step(struct mesh_peer *peer)
+{
+	int result = mesh_fence_step(peer->fence);
+
+	if (result == -EAGAIN)
+		return false;
+	peer->fence = NULL;
+	/*
+	 * The other end closes its endpoint before it asks what has arrived. If nobody asks, it is
+	 * enough that there is no connection.
+	 */
+	peer->cut = MESH_PEER_CUT_CLOSE;
+	if (result > 0 || (!result && !mesh_peer_is_resumed(peer)))
+		peer->cut = MESH_PEER_CUT_DONE;
+	return true;
+}
+
+/* True if nothing has ended the peer's connection yet, and nothing is about to. */
+MESH_HOLDS(process)
+static bool is_uncut(const struct mesh_peer *peer)
+{
+	return peer->cut != MESH_PEER_CUT_DONE &&
+	       !mesh_remote_is_outdated(peer->domain, peer->remote);
+}
+
+/*
+ * On verbs. The end that has noticed the loss closes its endpoint, which ends the connection also
+ * where nothing answers. The other one then needs no more than a moment for a fence by which the
+ * connections with its other peers stay: else one loss would go round all nodes of a switch.
+ */
+MESH_HOLDS(process)
+static bool verbs_fence(struct mesh_peer *peer)
+{
+	if (!peer->fence && peer->cut == MESH_PEER_CUT_WRITE && is_uncut(peer))
+		refusal_begin(peer);
+	if (peer->fence && !refusal_step(peer))
+		return false;
+	if (is_uncut(peer)) {
+		mesh_endpoint_close(peer->domain);
+		mesh_engine_wake(&peer->process->engine); /* mesh_endpoints_check() */
+	}
+	return !mesh_endpoint_is_closing(peer->domain);
+}
+
+/* One step of mesh_peer_fence(). */
+MESH_HOLDS(process)
+static bool fence_step(struct mesh_peer *peer)
+{
+	mesh_process_assert_locked(peer->process);
+	if (!peer->remote)
+		return true;
+	if (peer->domain->provider == MESH_PROVIDER_VERBS_RXM)
+		return verbs_fence(peer);
+	if (!mesh_sockets_fence(peer->domain, peer->remote))
+		return true;
+	peer->fenced = MESH_FENCED_FAILED;
+	return false;
+}
+
+bool mesh_peer_is_fencing(const struct mesh_peer *peer)
+{
+	mesh_process_assert_locked(peer->process);
+	if (peer->state != MESH_PEER_LOST || !peer->remote)
+		return false;
+	return peer->fence || (mesh_remote_is_outdated(peer->domain, peer->remote) &&
+			       mesh_endpoint_is_closing(peer->domain));
+}
+
+/* Notifies all users of a lost peer, also again. Takes domain->lock. */
+MESH_HOLDS(process)
+static void users_notify(struct mesh_peer *peer)
+{
+	struct mesh_peer_user *user;
+
+	if (!peer->domain)
+		return; /* a stranger has none */
+	mesh_domain_lock(peer->domain);
+	LIST_FOREACH(user, &peer->user_list, entry)
+		user->ops->lost(user);
+	if (peer->remote)
+		mesh_remote_lose(peer->domain, peer->remote);
+	mesh_domain_unlock(peer->domain);
+}
+
+bool mesh_peer_fence(struct mesh_peer *peer)
+{
+	bool done = fence_step(peer);
+
+	if (!done && peer->fenced == MESH_FENCED_FAILED)
+		users_notify(peer);
+	return done;
+}
+
 /* ---- the end of a peer ----------------------------------------------------------------------- */
 
 void mesh_peer_process_ended(struct mesh_peer *peer, const char *why)
@@ -153,7 +261,7 @@ void mesh_peer_process_ended(struct mesh_peer *peer, const char *why)
 		other->over = true;
 	while ((other = mesh_peer_of_process(peer, other))) {
 		if (other->fenced)
-			mesh_peer_users_notify(other);
+			users_notify(other);
 		else if (other == peer || other->state == MESH_PEER_UP)
 			mesh_peer_lose(other, why);
 	}
@@ -201,7 +309,7 @@ void mesh_peer_bury(struct mesh_peer *peer)
 		mesh_peer_greeting_drop(peer);
 		mesh_peer_fence(peer);
 	}
-	mesh_peer_users_notify(peer);
+	users_notify(peer);
 	mesh_peer_check(peer); /* without users it is freed */
 }
 
