@@ -310,18 +310,6 @@ static uint64_t job_of(const struct relays *relays, uint64_t first)
 	return job;
 }
 
-/* True if a cable joins the two nodes, although it is no path. */
-static bool have_cable(const struct mesh_route *routes, int num)
-{
-	int i;
-
-	for (i = 0; i < num; i++) {
-		if (!routes[i].num_relays)
-			return true;
-	}
-	return false;
-}
-
 /* The routes that the plugin uses together. */
 static bool routes_say(const struct relays *relays, struct check_result *result, json_t *list)
 {
@@ -332,7 +320,8 @@ static bool routes_say(const struct relays *relays, struct check_result *result,
 	num = mesh_graph_routes(&relays->explore->graph, relays->checker->self.node_id,
 				relays->peer->hello.node_id, MESH_ROUTE_RELAYS_MAX, NULL, 0, routes,
 				MESH_ROUTES_MAX);
-	link = have_cable(routes, num) ? "no usable link" : "no link";
+	/* A cable that joins the two, although it is no path, comes first. */
+	link = num > 0 && !routes[0].num_relays ? "no usable link" : "no link";
 	together = relays_together(routes, num, relays->replace);
 	if (!together)
 		return false;
@@ -350,13 +339,17 @@ static bool routes_say(const struct relays *relays, struct check_result *result,
 }
 
 /* The nodes over which the cables reach it, if none of them relays. */
-static bool cables_say(const struct relays *relays, struct check_result *result, json_t *list)
+static bool cables_say(const struct relays *relays, struct mesh_graph *graph,
+		       struct check_result *result, json_t *list)
 {
 	struct mesh_route route;
+	int i;
 
+	for (i = 0; i < graph->num_nodes; i++)
+		graph->nodes[i].relays = true;
 	if (relays->replace ||
-	    mesh_graph_cables(&relays->explore->graph, relays->checker->self.node_id,
-			      relays->peer->hello.node_id, &route) != 1 ||
+	    mesh_graph_routes(graph, relays->checker->self.node_id, relays->peer->hello.node_id,
+			      MESH_ROUTE_RELAYS_MAX, NULL, 0, &route, 1) != 1 ||
 	    !route.num_relays)
 		return false;
 	route_say(relays, &route, false, result, list);
@@ -379,7 +372,7 @@ static int mesh_search(struct relays *relays, struct peer *peer, struct check_re
 		ret = own_links_confirm(relays, &search->searching.explore);
 	if (!ret)
 		ret = routes_say(relays, result, peer->relays) ||
-		      cables_say(relays, result, peer->relays);
+		      cables_say(relays, &search->searching.explore.graph, result, peer->relays);
 	peer_search_finish(search);
 	free(search);
 	return ret;

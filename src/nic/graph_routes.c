@@ -340,35 +340,12 @@ static void search_close(struct search *search)
 	free(search->first);
 }
 
-/* What the caller wants. */
-struct wish {
-	const uint64_t *avoided; /* nodes that no route may pass */
-	int num_avoided;
-	/* STAGE_INSIDE: whether the nodes on the way relay or not, and have RDMA or not. */
-	enum stage first;
-};
-
-static void nodes_take(struct search *search, const struct wish *wish)
+static int groups_find(struct search *search, int relays_max, struct mesh_route *routes,
+		       int routes_max)
 {
-	int i, node;
-
-	for (i = 0; i < search->num; i++)
-		search->taken[i] = wish->first != STAGE_INSIDE && !search->graph->nodes[i].relays;
-	for (i = 0; i < wish->num_avoided; i++) {
-		node = mesh_graph_find(search->graph, wish->avoided[i]);
-		if (node >= 0)
-			search->taken[node] = true;
-	}
-	search->taken[search->to] = false;
-}
-
-static int groups_find(struct search *search, const struct wish *wish, int relays_max,
-		       struct mesh_route *routes, int routes_max)
-{
-	const int step = wish->first == STAGE_INSIDE ? 2 : 1;
 	int num = 0, found;
 
-	for (search->stage = wish->first; search->stage < STAGES; search->stage += step) {
+	for (search->stage = STAGE_INSIDE_RDMA; search->stage < STAGES; search->stage++) {
 		do {
 			found = num < routes_max ? group_find(search, relays_max, &routes[num],
 							      routes_max - num)
@@ -379,8 +356,23 @@ static int groups_find(struct search *search, const struct wish *wish, int relay
 	return num;
 }
 
-static int routes_find(const struct mesh_graph *graph, uint64_t from, uint64_t to, int relays_max,
-		       const struct wish *wish, struct mesh_route *routes, int routes_max)
+static void nodes_take(struct search *search, const uint64_t *avoided, int num_avoided)
+{
+	int i, node;
+
+	for (i = 0; i < search->num; i++)
+		search->taken[i] = !search->graph->nodes[i].relays;
+	for (i = 0; i < num_avoided; i++) {
+		node = mesh_graph_find(search->graph, avoided[i]);
+		if (node >= 0)
+			search->taken[node] = true;
+	}
+	search->taken[search->to] = false;
+}
+
+int mesh_graph_routes(const struct mesh_graph *graph, uint64_t from, uint64_t to, int relays_max,
+		      const uint64_t *avoided, int num_avoided, struct mesh_route *routes,
+		      int routes_max)
 {
 	struct search search = {
 		.graph = graph,
@@ -395,26 +387,9 @@ static int routes_find(const struct mesh_graph *graph, uint64_t from, uint64_t t
 	ret = search_open(&search);
 	if (!ret) {
 		hops_read(&search);
-		nodes_take(&search, wish);
-		ret = groups_find(&search, wish, relays_max, routes, routes_max);
+		nodes_take(&search, avoided, num_avoided);
+		ret = groups_find(&search, relays_max, routes, routes_max);
 	}
 	search_close(&search);
 	return ret;
-}
-
-int mesh_graph_routes(const struct mesh_graph *graph, uint64_t from, uint64_t to, int relays_max,
-		      const uint64_t *avoided, int num_avoided, struct mesh_route *routes,
-		      int routes_max)
-{
-	const struct wish wish = {avoided, num_avoided, STAGE_INSIDE_RDMA};
-
-	return routes_find(graph, from, to, relays_max, &wish, routes, routes_max);
-}
-
-int mesh_graph_cables(const struct mesh_graph *graph, uint64_t from, uint64_t to,
-		      struct mesh_route *route)
-{
-	const struct wish wish = {.first = STAGE_INSIDE};
-
-	return routes_find(graph, from, to, MESH_ROUTE_RELAYS_MAX, &wish, route, 1);
 }

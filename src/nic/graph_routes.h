@@ -42,13 +42,4 @@ int mesh_graph_routes(const struct mesh_graph *graph, uint64_t from, uint64_t to
 		      const uint64_t *avoided, int num_avoided, struct mesh_route *routes,
 		      int routes_max);
 
-/**
- * Finds the shortest way that the cables lead from one node to another, whether the nodes on it
- * relay or not, and whether they have RDMA or not: for messages.
- *
- * Returns 1; 0 if there is none; -ENOMEM.
- */
-int mesh_graph_cables(const struct mesh_graph *graph, uint64_t from, uint64_t to,
-		      struct mesh_route *route);
-
 #endif

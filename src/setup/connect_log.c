@@ -63,38 +63,6 @@ static const char *spares_text(const struct mesh_process *process,
 	return text;
 }
 
-/*
- * Over which nodes the node of @handle is reached: "The cables reach that node over node b, and
- * none there relays for us (NCCL_MESH_RELAY)", or "" if it was not found.
- */
-MESH_HOLDS(process)
-static const char *route_text(struct mesh_process *process, const struct mesh_handle *handle,
-			      char *text, size_t size)
-{
-	const struct mesh_neighbours *neighbours = mesh_setup_of(process)->neighbours;
-	struct mesh_route route;
-	const char *name;
-	size_t used;
-	int i;
-
-	*text = '\0';
-	if (!neighbours ||
-	    mesh_graph_cables(&neighbours->searching.explore.graph, process->node_id,
-			      handle->node_id, &route) != 1 ||
-	    !route.num_relays)
-		return text;
-	used = (size_t)snprintf(text, size, "The cables reach that node over node");
-	for (i = 0; i < route.num_relays && used < size; i++) {
-		name = mesh_explore_node_name(&neighbours->searching.explore, route.hops[i]);
-		used += (size_t)snprintf(text + used, size - used, "%s %s", i ? "," : "",
-					 name ? name : "?");
-	}
-	if (used < size)
-		snprintf(text + used, size - used,
-			 ", and none there relays for us (NCCL_MESH_RELAY)");
-	return text;
-}
-
 /* What is at the other ends of our NICs: "Neighbours: ab is cabled to node c (ca)", or "". */
 MESH_HOLDS(process)
 static const char *neighbours_text(struct mesh_process *process, char *text, size_t size)
@@ -120,7 +88,6 @@ static const char *advice_text(const struct mesh_connect *connect, char *text, s
 				    sizeof(skipped) - used))
 		sentence_add(text, size, skipped);
 	sentence_add(text, size, neighbours_text(process, words, sizeof(words)));
-	sentence_add(text, size, route_text(process, handle, words, sizeof(words)));
 	return text;
 }
 

@@ -108,9 +108,6 @@ TEST(order)
 	finds('a', 'z', 15, "cz:90 bz:10 dez:1000-");
 	/* It may still be the end of a route. */
 	finds('s', 'b', 15, "zb:1000 ab:10");
-	/* The cables lead over it all the same. */
-	num_routes = mesh_graph_cables(&graph, 'a', 'z', routes);
-	routes_are("sz:1000");
 }
 
 /* The widest route blocks both others; two disjoint ones are found all the same. */

@@ -59,15 +59,6 @@ TEST(direct)
 	finds('a', 'z', 15, "z:1500+ bz:100000-+");
 }
 
-/* For messages the shortest way counts. */
-TEST(cables)
-{
-	cables("ab1000 bz1000 ad1000+ de1000+ ez1000+");
-	report("abdez");
-	num_routes = mesh_graph_cables(&graph, 'a', 'z', routes);
-	routes_are("bz:1000");
-}
-
 /* A link that is reported twice has RDMA if one of the reports says so. */
 TEST(twice)
 {
