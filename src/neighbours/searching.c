@@ -51,10 +51,6 @@ int mesh_explore_begin(struct mesh_explore *explore, uint64_t self, uint64_t tok
 
 void mesh_explore_finish(struct mesh_explore *explore)
 {
-	int i;
-
-	for (i = 0; i < explore->num_nodes; i++)
-		free(explore->nodes[i].nics);
 	free(explore->nodes);
 	mesh_graph_finish(&explore->graph);
 	memset(explore, 0, sizeof(*explore));
@@ -79,14 +75,9 @@ static bool entries_take(struct mesh_explore *explore, struct mesh_explored *nod
 			 const struct mesh_links_answer *answer)
 {
 	struct mesh_graph_link links[MESH_GRAPH_LINKS_MAX];
-	struct mesh_links_nic *nics = realloc(
-		node->nics, (size_t)(node->num_nics + answer->num_nics + 1) * sizeof(*nics));
 	struct mesh_links_link link;
 	int i;
 
-	if (!nics)
-		return false;
-	node->nics = nics;
 	for (i = 0; i < answer->num_nics; i++)
 		mesh_links_nic_get(answer, i, &node->nics[node->num_nics++]);
 	for (i = 0; i < answer->num_links; i++) {
@@ -98,7 +89,7 @@ static bool entries_take(struct mesh_explore *explore, struct mesh_explored *nod
 	}
 	return mesh_graph_report(&explore->graph, node->id,
 				 (answer->flags & (MESH_LINKS_SAME_JOB | MESH_LINKS_RELAY)) != 0,
-				 true, links, answer->num_links) >= 0;
+				 answer->cursor, links, answer->num_links) >= 0;
 }
 
 /* Enters what the node says of the NIC at which each link begins: all of its NICs are known now. */
@@ -132,21 +123,6 @@ static void report_finish(struct mesh_explore *explore, int at)
 	links_enter(explore, at, node.links, node.num_links);
 }
 
-/* True if this datagram of the answer is new. */
-static bool cursor_enter(struct mesh_explored *node, uint16_t cursor)
-{
-	int i;
-
-	for (i = 0; i < node->num_cursors; i++) {
-		if (node->cursors[i] == cursor)
-			return false;
-	}
-	if (i == MESH_EXPLORE_ANSWERS_MAX)
-		return false;
-	node->cursors[node->num_cursors++] = cursor;
-	return true;
-}
-
 void mesh_explore_answer(struct mesh_explore *explore, const struct mesh_links_answer *answer)
 {
 	struct mesh_explored *node;
@@ -158,7 +134,10 @@ void mesh_explore_answer(struct mesh_explore *explore, const struct mesh_links_a
 	if (at < 0)
 		return;
 	node = &explore->nodes[at];
-	if (node->known || !cursor_enter(node, answer->cursor))
+	if (!node->known && !answer->cursor)
+		node->num_entries = node->num_nics = 0;
+	if (node->known || answer->cursor != node->num_entries ||
+	    node->num_nics + answer->num_nics > MESH_NICS_MAX)
 		return;
 	memcpy(node->node, answer->head.node, sizeof(node->node));
 	memcpy(node->site, answer->site, sizeof(node->site));
@@ -169,11 +148,7 @@ void mesh_explore_answer(struct mesh_explore *explore, const struct mesh_links_a
 	if (!entries_take(explore, node, answer))
 		return;
 	node->num_entries += answer->num_nics + answer->num_links;
-	if (!answer->next) {
-		node->ends = true;
-		node->all_entries = answer->cursor + answer->num_nics + answer->num_links;
-	}
-	if (node->ends && node->num_entries == node->all_entries)
+	if (!answer->next)
 		report_finish(explore, at);
 }
 

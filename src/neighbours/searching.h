@@ -15,9 +15,6 @@
 #include "nic/graph.h"
 #include "wire/neighbour.h"
 
-/* Datagrams of an answer: a node with more entries than fit into these is not known. */
-#define MESH_EXPLORE_ANSWERS_MAX 4
-
 /*
  * Times that a search asks, each with a token of its own: the first one's and those that follow it.
  * So a node takes the second question for a new one, and passes it on and answers it.
@@ -27,20 +24,15 @@
 /* A node that has answered, or of which another reports a link. Its links are in the graph. */
 struct mesh_explored {
 	uint64_t id;
-	bool known; /* all of its answer is there */
-	int parent; /* who has reported it first; our own node: -1 */
-	/* What has come of its answer: the cursors of its datagrams. */
-	uint16_t cursors[MESH_EXPLORE_ANSWERS_MAX];
-	int num_cursors;
-	int num_entries;	 /* of these datagrams */
-	int all_entries;	 /* of the whole answer, if the last datagram has come */
-	bool ends;		 /* it has */
+	bool known;		 /* all of its answer is there */
+	int parent;		 /* who has reported it first; our own node: -1 */
+	int num_entries;	 /* of its answer that are here: the cursor of the next datagram */
 	uint8_t flags, protocol; /* of its answer */
 	uint16_t num_ranks;	 /* the same */
 	uint32_t first_rank;
 	char node[MESH_NODE_NAME_MAX];
 	char site[MESH_SITE_NAME_MAX];
-	struct mesh_links_nic *nics; /* owned, num_nics */
+	struct mesh_links_nic nics[MESH_NICS_MAX]; /* num_nics */
 	int num_nics;
 };
 
@@ -66,7 +58,10 @@ void mesh_explore_finish(struct mesh_explore *explore);
 int mesh_explore_links_set(struct mesh_explore *explore, const struct mesh_graph_link *links,
 			   int num_links);
 
-/** Takes a decoded answer, the first one of each node. */
+/**
+ * Takes a decoded answer, the first one of each node. Its datagrams come in their order, as a cable
+ * keeps it; the first of them begins the answer anew, if one of an earlier answer was lost.
+ */
 void mesh_explore_answer(struct mesh_explore *explore, const struct mesh_links_answer *answer);
 
 /** True if each node that was reported has answered. */

@@ -57,7 +57,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	fuzz_check(explore.num_nodes <= MESH_GRAPH_NODES_MAX);
 	for (i = 0; i < explore.num_nodes; i++) {
 		known += explore.nodes[i].known;
-		fuzz_check(explore.nodes[i].num_nics <= MESH_EXPLORE_ANSWERS_MAX * 2);
+		fuzz_check(explore.nodes[i].num_nics <= MESH_NICS_MAX);
 		fuzz_check(explore.nodes[i].parent < explore.num_nodes);
 	}
 	fuzz_check(known == explore.num_known);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* mesh_simulation.c - a mesh whose nodes pass questions on. */
+#include "base/random.h"
 #include "mesh_simulation.h"
 #include "unit.h"
 
@@ -89,12 +90,18 @@ static void datagram_send(struct simulation *simulation, int from,
 			  const union mesh_links *datagram)
 {
 	struct simulation_event *event;
+	uint64_t token;
 
 	simulation->datagrams++;
 	if (link->down || simulation_draw(simulation, 100) < simulation->loss_percent)
 		return;
 	event = calloc(1, sizeof(*event));
-	event->at_us = simulation->now_us + DELAY_US + simulation_draw(simulation, JITTER_US);
+	/* A cable keeps the order of an answer's datagrams. */
+	token = datagram->head.type == MESH_LINKS_QUESTION ? datagram->question.token
+							   : datagram->answer.token;
+	event->at_us = simulation->now_us + DELAY_US +
+		       mesh_hash_add(token, (int[]){from, link->node, link->own}, 3 * sizeof(int)) %
+			       JITTER_US;
 	event->from = from;
 	event->to = link->node;
 	event->nic = link->nic;

@@ -88,7 +88,6 @@ TEST(torus)
 	assert_int_equal(graph->num_nodes, 512);
 	for (i = 0, bytes = sizeof(mesh.searches[0].explore); i < 512; i++)
 		bytes += sizeof(*mesh.searches[0].explore.nodes) + sizeof(*graph->nodes) +
-			 sizeof(struct mesh_links_nic) * 2 +
 			 sizeof(struct mesh_graph_link) * (size_t)graph->nodes[i].num_links;
 	/* One answer for each node and hop, 6 hops on average; a question or two for each cable. */
 	assert_true(mesh.datagrams >= 511 * 6 + 1536 && mesh.datagrams <= 511 * 6 + 2 * 1536);
