@@ -50,7 +50,7 @@ void serve_neighbours_refresh(struct serve_neighbours *neighbours, const struct 
 	}
 	mesh_lock_take(&neighbours->lock);
 	mesh_neighbours_links_set(neighbours->neighbours, links, num_links, false);
-	mesh_reporting_down_set(&neighbours->neighbours->answering.reporting, down, num_down);
+	mesh_answering_down_set(&neighbours->neighbours->answering, down, num_down);
 	mesh_lock_release(&neighbours->lock);
 }
 

@@ -10,40 +10,15 @@
 #include <stdint.h>
 
 #include "base/lock.h"
-#include "base/log.h"
 #include "control/engine.h"
+#include "neighbours/answering.h"
 #include "neighbours/asking.h"
 #include "neighbours/members.h"
-#include "neighbours/reporting.h"
 #include "neighbours/searching.h"
 #include "nic/graph_routes.h"
 
 /* Room for mesh_asking_words(). */
 #define MESH_NEIGHBOURS_WORDS_MAX 400
-
-/* One answer of this node to each question: the speaker's. */
-struct mesh_answering;
-
-struct mesh_answering_socket {
-	struct mesh_watch watch; /* fd -1: not open */
-	struct mesh_answering *answering;
-	enum mesh_family family;
-};
-
-/* IPv6, IPv4. */
-#define MESH_ANSWERING_SOCKETS 2
-
-struct mesh_answering {
-	struct mesh_engine *engine;
-	const struct mesh_members *members;
-	struct mesh_answering_socket sockets[MESH_ANSWERING_SOCKETS];
-	struct mesh_reporting reporting;
-	struct mesh_timer timer; /* ends a pause */
-	/* Datagrams that may still be taken; grows with time up to a limit. */
-	uint64_t credit, credit_ms;
-	struct mesh_log_limit floods;
-	uint64_t answered, dropped; /* questions; datagrams that were none */
-};
 
 struct mesh_neighbours {
 	struct mesh_neighbour_self self;

@@ -360,8 +360,7 @@ void mesh_nic_watch_publish(struct mesh_process *process)
 		num_links++;
 	}
 	mesh_neighbours_links_set(neighbours, links, num_links, true);
-	mesh_reporting_down_set(&neighbours->answering.reporting, down,
-				down_list(watch, table, down));
+	mesh_answering_down_set(&neighbours->answering, down, down_list(watch, table, down));
 }
 
 /* ---- NICs that a user has marked with `fi_mesh drain` ---------------------------------------- */

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "neighbours/reporting.h"
+#include "neighbours/answering.h"
 
 #include "fuzz_text.h"
 

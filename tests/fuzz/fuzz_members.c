@@ -3,12 +3,13 @@
  * fuzz_members.c - a report of a local process, perhaps another user's, and a neighbour's answer:
  * whatever is taken of them, no other node refuses what this one says.
  */
+#include <limits.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "neighbours/answering.h"
 #include "neighbours/members.h"
-#include "neighbours/reporting.h"
 
 #include "fuzz_text.h"
 
@@ -16,7 +17,7 @@
 
 static struct mesh_neighbour_self self = {.node_id = 1, .node = "a", .process = {.role = 1}};
 static struct mesh_engine engine;
-static struct mesh_reporting reporting;
+static struct mesh_answering answering;
 static struct mesh_member member;
 static struct mesh_members members = {.self = &self, .all = {&member}};
 
@@ -66,27 +67,29 @@ static void neighbours_answer(uint64_t job)
 	}
 }
 
-static void links_sent(struct mesh_reporting *sender, unsigned int ifindex,
-		       const struct mesh_addr *addr, uint16_t port,
-		       const struct mesh_links_head *head)
+int __wrap_mesh_datagram_send(int fd, unsigned int ifindex, const struct mesh_addr *from,
+			      const struct mesh_addr *to, uint16_t port, const void *datagram,
+			      size_t size)
 {
 	union mesh_links links;
 
-	fuzz_check(!mesh_links_decode(head, head->length, &links));
+	fuzz_check(!mesh_links_decode(datagram, size, &links));
+	return 0;
 }
 
 /* What it answers to questions about its links, of any node: with the NICs and what they hear. */
 static void links_answer(const struct mesh_neighbour *heard)
 {
 	const struct mesh_links_question question = {.node_id = 1, .token = 1, .hops = 1};
-	const struct mesh_forwarding_asker from = {.ifindex = 1};
+	struct mesh_forwarding_asker from = {.ifindex = member.links[0].ifindex};
 	struct mesh_neighbour_link links[MESH_NICS_MAX];
-	struct mesh_asking *asking = &reporting.survey;
+	struct mesh_asking *asking = &answering.survey;
 	int i, num = mesh_members_links(&members, links, MESH_NICS_MAX);
 
-	mesh_reporting_init(&reporting, &engine, &self, &members);
-	reporting.send = links_sent;
-	reporting.surveyed_ms = LATER_MS; /* nothing is asked, and all have answered */
+	mesh_addr_parse("fe80::2/64", &from.addr);
+	mesh_answering_init(&answering, &engine, &self, &members);
+	answering.sockets[0].watch.fd = INT_MAX; /* open: it can answer */
+	answering.surveyed_ms = LATER_MS;	 /* nothing is asked, and all have answered */
 	mesh_asking_links_set(asking, links, num);
 	for (i = 0; i < num; i++) {
 		/* A socket can have it. */
@@ -98,9 +101,9 @@ static void links_answer(const struct mesh_neighbour *heard)
 		*asking->asked[i].heard[asking->asked[i].num_heard++] =
 			(struct mesh_heard){.about = *heard, .heard_ms = LATER_MS};
 	}
-	mesh_forwarding_question(&reporting.forwarding, 0, &from, &question, LATER_MS);
-	mesh_forwarding_advance(&reporting.forwarding, LATER_MS);
-	mesh_reporting_finish(&reporting);
+	mesh_forwarding_question(&answering.forwarding, 0, &from, &question, LATER_MS);
+	mesh_forwarding_advance(&answering.forwarding, LATER_MS);
+	mesh_asking_finish(&answering.survey);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

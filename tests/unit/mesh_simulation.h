@@ -9,7 +9,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "neighbours/reporting.h"
+#include "neighbours/answering.h"
 #include "neighbours/searching.h"
 
 /* Node i has the id SIMULATION_ID + i. */

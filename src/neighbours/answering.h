@@ -1,20 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * reporting.h - answers to questions about links: the speaker asks its own neighbours when somebody
- * wants to know (struct mesh_reporting), and passes questions on to all nodes of its other links,
- * and their answers back (struct mesh_forwarding, which sends nothing itself and reads no clock).
+ * answering.h - one answer of this node to each question: the speaker's. If it is about links, the
+ * speaker asks its own neighbours, and passes the question on to all nodes of its other links, and
+ * their answers back (struct mesh_forwarding, which sends nothing itself and reads no clock).
  *
  * A question is known by its random token. It is passed on a moment after it came, over the links
  * on which it has not come by then: where all nodes share two switches, all have it from who asks,
  * and nobody repeats it.
  */
-#ifndef MESH_NEIGHBOURS_REPORTING_H
-#define MESH_NEIGHBOURS_REPORTING_H
+#ifndef MESH_NEIGHBOURS_ANSWERING_H
+#define MESH_NEIGHBOURS_ANSWERING_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
 #include "base/lock.h"
+#include "base/log.h"
+#include "control/engine.h"
 #include "neighbours/asking.h"
 #include "neighbours/datagram.h"
 #include "neighbours/members.h"
@@ -71,27 +73,46 @@ void mesh_forwarding_answer(struct mesh_forwarding *forwarding,
 /** Answers and passes on what can be. Returns true if there is more: call it again as late. */
 bool mesh_forwarding_advance(struct mesh_forwarding *forwarding, uint64_t now_ms);
 
-struct mesh_reporting {
+struct mesh_answering;
+
+struct mesh_answering_socket {
+	struct mesh_watch watch; /* fd -1: not open */
+	struct mesh_answering *answering;
+	enum mesh_family family;
+};
+
+/* IPv6, IPv4. */
+#define MESH_ANSWERING_SOCKETS 2
+
+struct mesh_answering {
+	struct mesh_engine *engine;
 	const struct mesh_members *members;
+	struct mesh_answering_socket sockets[MESH_ANSWERING_SOCKETS];
+	struct mesh_timer timer; /* ends a pause */
+	/* Datagrams that may still be taken; grows with time up to a limit. */
+	uint64_t credit, credit_ms;
+	struct mesh_log_limit floods;
+	uint64_t answered, dropped; /* questions; datagrams that were none */
+	/* Questions about links: */
 	struct mesh_asking survey; /* on all NICs of this node's processes */
 	uint64_t surveyed_ms;	   /* when its latest round began; 0: never */
-	struct mesh_timer timer;   /* questions are to be answered and passed on */
+	struct mesh_timer passing; /* questions are to be answered and passed on */
 	struct mesh_forwarding forwarding;
 	struct mesh_links_nic down[MESH_NICS_MAX]; /* NICs of this node whose link is down */
 	int num_down;
-	/* Sends from the speaker's socket. @addr: NULL: to all nodes of the link */
-	void (*send)(struct mesh_reporting *reporting, unsigned int ifindex,
-		     const struct mesh_addr *addr, uint16_t port,
-		     const struct mesh_links_head *links);
 };
 
 /** Zeroes all but what is given. */
-void mesh_reporting_init(struct mesh_reporting *reporting, struct mesh_engine *engine,
+void mesh_answering_init(struct mesh_answering *answering, struct mesh_engine *engine,
 			 const struct mesh_neighbour_self *self,
 			 const struct mesh_members *members);
 
+/** This process is the speaker: opens the sockets. */
 MESH_HOLDS(process)
-void mesh_reporting_finish(struct mesh_reporting *reporting);
+void mesh_answering_open(struct mesh_answering *answering);
+
+MESH_HOLDS(process)
+void mesh_answering_close(struct mesh_answering *answering);
 
 /**
  * Sets the NICs whose link is down. They are reported, so that `fi_mesh topo` at another node draws
@@ -100,12 +121,7 @@ void mesh_reporting_finish(struct mesh_reporting *reporting);
  * @nics: @num of them; only read during the call
  */
 MESH_HOLDS(process)
-void mesh_reporting_down_set(struct mesh_reporting *reporting, const struct mesh_nic *const *nics,
+void mesh_answering_down_set(struct mesh_answering *answering, const struct mesh_nic *const *nics,
 			     int num);
-
-/** A datagram about links that has arrived at the speaker. */
-MESH_HOLDS(process)
-void mesh_reporting_take(struct mesh_reporting *reporting, const struct mesh_datagram *datagram,
-			 uint64_t now_ms);
 
 #endif
