@@ -21,7 +21,7 @@ struct mesh_pci_link {
 	int slot_width, slot_speed_mts; /* of the port above it */
 };
 
-/* Further addresses of a NIC are counted and skipped, with a log line. */
+/* Further addresses of a NIC are skipped. */
 #define MESH_NIC_ADDRS_MAX 16
 /* "mesh-" and a netdev name; must differ from every RDMA device name (NCCL merges by name). */
 #define MESH_NIC_NAME_MAX 32
@@ -133,7 +133,6 @@ struct mesh_nic {
 	struct mesh_addr addrs[MESH_NIC_ADDRS_MAX];
 	int num_addrs;
 	int num_primary; /* the first ones; the others are secondary or deprecated */
-	int num_dropped; /* further ones, for which there was no room */
 	int num_unready; /* IPv6 addresses skipped: tentative or duplicate, they cannot be bound */
 	struct mesh_addr
 		source; /* the address its endpoint is bound to; family NONE if not taken */

@@ -207,12 +207,9 @@ static void addr_store(struct mesh_nic *nic, const struct mesh_addr *addr, bool 
 	for (i = 0; i < nic->num_addrs; i++)
 		if (mesh_addr_equal(&nic->addrs[i], addr))
 			return;
-	if (nic->num_addrs == MESH_NIC_ADDRS_MAX) {
-		nic->num_dropped++;
-		if (at == MESH_NIC_ADDRS_MAX)
-			return;
-		nic->num_addrs--;
-	}
+	if (at == MESH_NIC_ADDRS_MAX)
+		return;
+	nic->num_addrs -= nic->num_addrs == MESH_NIC_ADDRS_MAX;
 	memmove(&nic->addrs[at + 1], &nic->addrs[at],
 		(size_t)(nic->num_addrs - at) * sizeof(*addr));
 	nic->addrs[at] = *addr;
@@ -279,20 +276,13 @@ static void default_route_mark(struct load *load, unsigned int ifindex)
 
 static void next_hops_mark(struct load *load, const struct nlattr *attr)
 {
-	const char *data = nla_data(attr);
-	size_t left = (size_t)nla_len(attr), step;
-	struct rtnexthop hop;
+	const struct rtnexthop *hop = nla_data(attr);
+	int left = nla_len(attr);
 
-	while (left >= sizeof(hop)) {
-		memcpy(&hop, data, sizeof(hop));
-		step = RTNH_ALIGN((size_t)hop.rtnh_len);
-		if (hop.rtnh_len < sizeof(hop) || hop.rtnh_len > left)
-			return;
-		default_route_mark(load, (unsigned int)hop.rtnh_ifindex);
-		if (step >= left)
-			return;
-		data += step;
-		left -= step;
+	while (left >= (int)sizeof(*hop) && RTNH_OK(hop, left)) {
+		default_route_mark(load, (unsigned int)hop->rtnh_ifindex);
+		left -= (int)RTNH_ALIGN((unsigned int)hop->rtnh_len);
+		hop = RTNH_NEXT(hop);
 	}
 }
 
@@ -374,7 +364,7 @@ int mesh_netlink_load(struct mesh_nic **nics, int *num_nics)
 {
 	struct load load = {0};
 	struct nl_sock *sock;
-	int i, ret, attempt;
+	int ret, attempt;
 
 	sock = nl_socket_alloc();
 	if (!sock)
@@ -399,12 +389,6 @@ int mesh_netlink_load(struct mesh_nic **nics, int *num_nics)
 	if (ret) {
 		free(load.nics);
 		return ret;
-	}
-	for (i = 0; i < load.num; i++) {
-		if (load.nics[i].num_dropped)
-			mesh_info("%s has more than %d addresses; %d are ignored",
-				  load.nics[i].netdev, MESH_NIC_ADDRS_MAX,
-				  load.nics[i].num_dropped);
 	}
 	*nics = load.nics;
 	*num_nics = load.num;
@@ -456,53 +440,31 @@ static int question_fill(struct nl_msg *msg, const struct mesh_addr *source,
 	return ret ? ret : nla_put(msg, RTA_DST, size, destination->bytes);
 }
 
-/* Returns NULL if there is no socket. */
-static struct nl_sock *routes_open(void)
+/* The kernel answers at once. Returns 0; the kernel's own error, a negative errno; -EIO. */
+static int kernel_ask(struct nl_msg *msg, unsigned int *ifindex)
 {
 	struct nl_sock *sock = nl_socket_alloc();
-
-	if (!sock)
-		return NULL;
-	/* One answer comes for each question, in order: no acknowledgement has to be read, too. */
-	nl_socket_disable_auto_ack(sock);
-	nl_socket_disable_seq_check(sock);
-	if (!nl_connect(sock, NETLINK_ROUTE))
-		return sock;
-	nl_socket_free(sock);
-	return NULL;
-}
-
-void mesh_routes_close(struct mesh_routes *routes)
-{
-	nl_socket_free(routes->sock);
-	routes->sock = NULL;
-}
-
-/* The kernel answers at once. Returns 0; the kernel's own error, a negative errno; -EIO. */
-static int kernel_ask(struct mesh_routes *routes, struct nl_msg *msg, unsigned int *ifindex)
-{
 	int ret, kernel_error = 0;
 
-	if (!routes->sock)
-		routes->sock = routes_open();
-	if (!routes->sock)
-		return -EIO;
-	nl_socket_modify_cb(routes->sock, NL_CB_VALID, NL_CB_CUSTOM, leaves_by_read, ifindex);
-	nl_socket_modify_err_cb(routes->sock, NL_CB_CUSTOM, error_read, &kernel_error);
-	ret = nl_send_auto(routes->sock, msg);
+	if (!sock)
+		return -ENOMEM;
+	nl_socket_disable_auto_ack(sock); /* the answer is all that has to be read */
+	nl_socket_modify_cb(sock, NL_CB_VALID, NL_CB_CUSTOM, leaves_by_read, ifindex);
+	nl_socket_modify_err_cb(sock, NL_CB_CUSTOM, error_read, &kernel_error);
+	ret = nl_connect(sock, NETLINK_ROUTE);
 	if (ret >= 0)
-		ret = nl_recvmsgs_default(routes->sock);
+		ret = nl_send_auto(sock, msg);
+	if (ret >= 0)
+		ret = nl_recvmsgs_default(sock);
+	nl_socket_free(sock);
 	if (kernel_error)
 		return kernel_error;
-	if (ret < 0)
-		mesh_routes_close(routes); /* the answer may come after all */
 	return ret < 0 ? -EIO : 0;
 }
 
-int mesh_route_find(struct mesh_routes *routes, const struct mesh_addr *source,
-		    const struct mesh_addr *destination, unsigned int *ifindex)
+int mesh_route_find(const struct mesh_addr *source, const struct mesh_addr *destination,
+		    unsigned int *ifindex)
 {
-	struct mesh_routes own = {0};
 	unsigned int found = 0;
 	struct nl_msg *msg;
 	int ret = -ENOMEM;
@@ -511,19 +473,18 @@ int mesh_route_find(struct mesh_routes *routes, const struct mesh_addr *source,
 		return -EINVAL;
 	msg = nlmsg_alloc_simple(RTM_GETROUTE, NLM_F_REQUEST);
 	if (msg && !question_fill(msg, source, destination))
-		ret = kernel_ask(routes ? routes : &own, msg, &found);
+		ret = kernel_ask(msg, &found);
 	nlmsg_free(msg);
-	mesh_routes_close(&own);
 	if (ret)
 		return ret;
 	*ifindex = found;
 	return found ? 0 : -EIO;
 }
 
-bool mesh_route_leads(struct mesh_routes *routes, const struct mesh_addr *source,
-		      unsigned int ifindex, const struct mesh_addr *destination)
+bool mesh_route_leads(const struct mesh_addr *source, unsigned int ifindex,
+		      const struct mesh_addr *destination)
 {
 	unsigned int leaves_by;
 
-	return !mesh_route_find(routes, source, destination, &leaves_by) && leaves_by == ifindex;
+	return !mesh_route_find(source, destination, &leaves_by) && leaves_by == ifindex;
 }
