@@ -80,7 +80,7 @@ int __wrap_mesh_datagram_send(int fd, unsigned int ifindex, const struct mesh_ad
 /* What it answers to questions about its links, of any node: with the NICs and what they hear. */
 static void links_answer(const struct mesh_neighbour *heard)
 {
-	const struct mesh_links_question question = {.node_id = 1, .token = 1, .hops = 1};
+	const struct mesh_links_question question = {.node_id = 2, .token = 1, .hops = 1};
 	struct mesh_forwarding_asker from = {.ifindex = member.links[0].ifindex};
 	struct mesh_neighbour_link links[MESH_NICS_MAX];
 	struct mesh_asking *asking = &answering.survey;
@@ -89,7 +89,7 @@ static void links_answer(const struct mesh_neighbour *heard)
 	mesh_addr_parse("fe80::2/64", &from.addr);
 	mesh_answering_init(&answering, &engine, &self, &members);
 	answering.sockets[0].watch.fd = INT_MAX; /* open: it can answer */
-	answering.surveyed_ms = LATER_MS;	 /* nothing is asked, and all have answered */
+	answering.surveyed_ms = 1;		 /* long ago: all have answered */
 	mesh_asking_links_set(asking, links, num);
 	for (i = 0; i < num; i++) {
 		/* A socket can have it. */
