@@ -8,7 +8,7 @@
 
 #include <stdbool.h>
 
-#include "nic/graph_routes.h"
+#include "nic/graph.h"
 #include "nic/path_choice.h"
 
 /**
@@ -31,7 +31,7 @@ int relays_together(struct mesh_route *routes, int num, bool replace);
 
 /*
  * The best routes of one length, which share no relay: one connection uses them together
- * (nic/graph_routes.h).
+ * (nic/graph.h).
  */
 struct relay_routes {
 	int num;	/* 0: there is none, or none is needed */

@@ -7,7 +7,6 @@
 
 #include "base/clock.h"
 #include "nic/graph.h"
-#include "nic/graph_routes.h"
 #include "nic/nic_select.h"
 #include "system/this_process.h"
 

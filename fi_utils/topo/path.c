@@ -13,7 +13,6 @@
 #include "neighbours/datagram.h"
 #include "nic/addr.h"
 #include "nic/graph.h"
-#include "nic/graph_routes.h"
 #include "nic/path_choice.h"
 #include "system/node.h"
 #include "topo/map.h"

@@ -15,7 +15,7 @@
 #include "neighbours/asking.h"
 #include "neighbours/members.h"
 #include "neighbours/searching.h"
-#include "nic/graph_routes.h"
+#include "nic/graph.h"
 
 /* Room for mesh_asking_words(). */
 #define MESH_NEIGHBOURS_WORDS_MAX 400
@@ -81,7 +81,7 @@ MESH_HOLDS(process)
 bool mesh_neighbours_searches(const struct mesh_neighbours *neighbours, uint64_t target);
 
 /**
- * The routes to a node that searches have found so far (nic/graph_routes.h): inside our site first,
+ * The routes to a node that searches have found so far (nic/graph.h): inside our site first,
  * then those with RDMA on each hop, then fewest relays. A node relays if a rank of our job, or
  * `fi_mesh serve --relay` for it, runs there. None passes a node of @avoided.
  *

@@ -23,7 +23,7 @@
 #include "fabric/flow.h"
 #include "fabric/remote.h"
 #include "nic/addr.h"
-#include "nic/graph_routes.h"
+#include "nic/graph.h"
 #include "nic/path_choice.h"
 #include "relay/hop.h"
 #include "relay/relay.h"

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "neighbours/searching.h"
-#include "nic/graph_routes.h"
+#include "nic/graph.h"
 
 #include "fuzz_text.h"
 

@@ -3,7 +3,7 @@
 #ifndef MESH_TESTS_GRAPH_FIXTURE_H
 #define MESH_TESTS_GRAPH_FIXTURE_H
 
-#include "nic/graph_routes.h"
+#include "nic/graph.h"
 
 #include "printed.h"
 #include "unit.h"

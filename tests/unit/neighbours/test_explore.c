@@ -3,7 +3,7 @@
  * test_explore.c - meshes of up to 512 nodes find out what they look like: large ones, random ones,
  * with losses, links that flap, and nodes that lie.
  */
-#include "nic/graph_routes.h"
+#include "nic/graph.h"
 
 #include "mesh_simulation.h"
 #include "unit.h"
