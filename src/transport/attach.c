@@ -69,30 +69,6 @@ static void path_drop(struct mesh_path *path)
 	}
 }
 
-/* Most comms never get such a path: until then they have no room for its targets. */
-MESH_HOLDS(process)
-static int grants_make_room(struct mesh_comm *comm)
-{
-	size_t before = mesh_held_grant_bytes(comm->send.grant_room);
-	size_t bytes = mesh_held_grant_bytes(comm->max_paths);
-	char *grants;
-	int i;
-
-	if (comm->send.grant_room == comm->max_paths)
-		return 0;
-	grants = calloc(MESH_COMM_REQUESTS, bytes);
-	if (!grants)
-		return -ENOMEM;
-	mesh_comm_lock(comm);
-	for (i = 0; i < MESH_COMM_REQUESTS; i++)
-		memcpy(grants + (size_t)i * bytes, (char *)comm->send.grants + (size_t)i * before,
-		       before);
-	comm->send.grants = comm->send.own_grants = grants;
-	comm->send.grant_room = comm->max_paths;
-	mesh_comm_unlock(comm);
-	return 0;
-}
-
 /*
  * Gives the path, which rests, or is new, and is prepared, to another peer: a @relay, or the
  * process at the other end. So what the path is fits its peer, also if it does not get up.
@@ -120,8 +96,6 @@ static int path_give(struct mesh_path *path, struct mesh_peer *peer, bool relay)
 	/* Of a relay OPENED says whether it suffices. */
 	if (!(relay && comm->sending) && !mesh_path_suffices(path, peer->eager_limit))
 		ret = -EOPNOTSUPP;
-	else if (new && comm->sending)
-		ret = grants_make_room(comm);
 	if (!ret)
 		ret = mesh_registrations_check(comm, index_of(path));
 	if (ret)

@@ -181,11 +181,9 @@ struct mesh_send_side {
 	uint32_t writes;	/* started so far */
 	uint32_t acked;		/* messages from the first that the receiver has, as it said */
 	uint32_t num_unacked;	/* requests that wait for it to say so */
-	/* mesh_comm_held_grant() finds one; behind the comm in memory. */
+	/* mesh_comm_held_grant() finds one; allocated for the first that comes; owned. */
 	void *grants;
-	void *own_grants; /* the same, with more room; owned; NULL before a path joins late */
-	int grant_room;	  /* targets in each */
-	uint32_t lives;	  /* that the receiver has: a grant of fewer is ignored, and sent again */
+	uint32_t lives; /* that the receiver has: a grant of fewer is ignored, and sent again */
 	struct mesh_segment *blocks[MESH_COMM_WRITES / MESH_WRITES_BLOCK]; /* owned */
 	int num_blocks;
 	struct mesh_segment *free_segments;
@@ -491,12 +489,12 @@ static inline size_t mesh_held_grant_bytes(int num_paths)
 	return offsetof(struct mesh_held_grant, grant) + mesh_grant_size(num_paths);
 }
 
-/** The place for the grant of message @seq. comm->lock held. */
+/** The place for the grant of message @seq; NULL: none has come yet. comm->lock held. */
 static inline struct mesh_held_grant *mesh_comm_held_grant(struct mesh_comm *comm, uint32_t seq)
 {
-	return (struct mesh_held_grant *)((char *)comm->send.grants +
-					  seq % MESH_COMM_REQUESTS *
-						  mesh_held_grant_bytes(comm->send.grant_room));
+	size_t offset = seq % MESH_COMM_REQUESTS * mesh_held_grant_bytes(comm->max_paths);
+
+	return comm->send.grants ? (void *)((char *)comm->send.grants + offset) : NULL;
 }
 
 /** True from isend or irecv until it is done: its memory is in use. comm->lock held. */

@@ -81,25 +81,18 @@ static int paths_max(const struct mesh_comm_wish *wish)
 	return max < MESH_PATHS_MAX && !wish->relayed_to ? max : MESH_PATHS_MAX;
 }
 
-/* One piece: a comm that sends or one that receives, its paths, and the grants that it may hold. */
-static struct mesh_comm *comm_alloc(bool sending, int num_paths, int num_grant_paths)
+/* One piece: a comm that sends or one that receives, and its paths. */
+static struct mesh_comm *comm_alloc(bool sending, int num_paths)
 {
-	size_t paths_at, grants_at, size;
+	size_t paths_at;
 	struct mesh_comm *comm;
 
 	paths_at = sending ? offsetof(struct mesh_comm, send) + sizeof(comm->send)
 			   : offsetof(struct mesh_comm, receive) + sizeof(comm->receive);
 	paths_at = (paths_at + COMM_PART_ALIGN - 1) / COMM_PART_ALIGN * COMM_PART_ALIGN;
-	grants_at = paths_at + (size_t)num_paths * sizeof(struct mesh_path);
-	size = grants_at;
-	if (sending)
-		size += MESH_COMM_REQUESTS * mesh_held_grant_bytes(num_grant_paths);
-	comm = calloc(1, size);
-	if (!comm)
-		return NULL;
-	comm->paths = (struct mesh_path *)((char *)comm + paths_at);
-	if (sending)
-		comm->send.grants = (char *)comm + grants_at;
+	comm = calloc(1, paths_at + (size_t)num_paths * sizeof(struct mesh_path));
+	if (comm)
+		comm->paths = (struct mesh_path *)((char *)comm + paths_at);
 	return comm;
 }
 
@@ -112,7 +105,7 @@ int mesh_comm_open(const void *owner, struct mesh_peer *peer, const struct mesh_
 	struct mesh_comm *opened;
 
 	mesh_process_assert_locked(process);
-	opened = comm_alloc(wish->handle, max_paths, wish->num_paths);
+	opened = comm_alloc(wish->handle, max_paths);
 	if (!opened)
 		return -ENOMEM;
 	mesh_lock_init(&opened->lock);
@@ -124,7 +117,6 @@ int mesh_comm_open(const void *owner, struct mesh_peer *peer, const struct mesh_
 	opened->wanted_paths = wish->num_paths;
 	opened->max_paths = max_paths;
 	if (wish->handle) {
-		opened->send.grant_room = wish->num_paths;
 		opened->send.listen_id = wish->handle->listen_id;
 		mesh_handle_encode(wish->handle, opened->send.handle);
 		opened->cookie = wish->handle->cookie;
@@ -155,7 +147,7 @@ void mesh_comm_memory_free(struct mesh_comm *comm)
 	if (comm->sending) {
 		free(comm->send.copies);
 		free(comm->send.far_copies);
-		free(comm->send.own_grants);
+		free(comm->send.grants);
 		free(comm->send.lost);
 	} else {
 		free(comm->receive.marks);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* grants.c - which grants a receiving comm sends, and when; what the sending comm learns of it. */
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"
@@ -283,9 +284,18 @@ static void grants_learn(struct mesh_comm *comm, const struct mesh_message_heade
 	const char *grant;
 	uint32_t i, seq, count;
 
-	if (header->paths < comm->wanted_paths || header->paths > comm->send.grant_room) {
+	if (header->paths < comm->wanted_paths ||
+	    (header->paths > comm->wanted_paths && header->paths > comm->num_paths)) {
 		mesh_comm_fail(comm, -EPROTO, false,
 			       "the peer sent a grant for another number of paths");
+		return;
+	}
+	/* With room for paths that join late. */
+	if (!comm->send.grants)
+		comm->send.grants =
+			calloc(MESH_COMM_REQUESTS, mesh_held_grant_bytes(comm->max_paths));
+	if (!comm->send.grants) {
+		mesh_comm_fail(comm, -ENOMEM, false, "no memory for grants");
 		return;
 	}
 	/* It was on its way when a path got another life: its target may be another NIC's. */

@@ -448,7 +448,7 @@ static void grants_renew(struct mesh_comm *comm, uint32_t lives)
 	if (!mesh_seq_before(comm->send.lives, lives))
 		return;
 	comm->send.lives = lives;
-	for (i = 0; i < MESH_COMM_REQUESTS; i++) {
+	for (i = 0; comm->send.grants && i < MESH_COMM_REQUESTS; i++) {
 		held = mesh_comm_held_grant(comm, i);
 		held->valid &= !mesh_seq_before(held->lives, lives);
 	}

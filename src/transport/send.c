@@ -400,7 +400,7 @@ __attribute__((noinline)) static enum send_result granted_send(struct mesh_comm 
 	struct mesh_held_grant *held = mesh_comm_held_grant(comm, request->seq);
 	enum send_result result = SEND_POSTED;
 
-	if (!held->valid || held->seq != request->seq)
+	if (!held || !held->valid || held->seq != request->seq)
 		return grant_await(comm);
 	if (request->size > held->grant.size)
 		return overflow(request, &held->grant);
@@ -477,7 +477,7 @@ bool mesh_send_awaits_receiver(struct mesh_comm *comm, uint32_t seq)
 		return false;
 	if (request_is_eager(comm, request))
 		return !mesh_seq_before(seq, comm->send.peer_posted + MESH_EAGER_WINDOW);
-	return !held->valid || held->seq != seq;
+	return !held || !held->valid || held->seq != seq;
 }
 
 /*
