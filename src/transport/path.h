@@ -84,7 +84,7 @@ struct mesh_path_cut {
 	uint8_t relayed[sizeof(struct mesh_message_header) + sizeof(struct mesh_message_relayed)];
 	void (*sent)(struct mesh_buffer *buffer, int error);
 	void *about;
-	unsigned int in_flight; /* pieces */
+	bool in_flight; /* a piece */
 	int error;
 };
 
@@ -94,7 +94,6 @@ struct mesh_path_relayed {
 	struct mesh_path_cut cut; /* one at a time; comm->lock */
 	struct mesh_hop hop;	  /* into the memory of the first relay; comm->lock */
 	struct mesh_pace pace;	  /* from here to the receiver */
-	bool waits;		  /* for room in the relay's memory; comm->lock */
 	/* What its circuit was asked for; no relays: none was yet. process->lock. */
 	struct mesh_route route;
 	struct mesh_retry retry; /* when it may look for another one; process->lock */
@@ -228,9 +227,6 @@ MESH_HOLDS(comm)
 int mesh_path_relayed_write(const struct mesh_path *path, const struct mesh_write *write,
 			    struct mesh_op *op);
 bool mesh_path_relayed_has_room(const struct mesh_path *path);
-
-/** Resumes path->waiter when there is room. */
-void mesh_path_relayed_room_await(struct mesh_path *path);
 
 /** A segment has arrived. domain->lock held, no comm's. @size: bytes */
 MESH_HOLDS(domain)

@@ -165,7 +165,6 @@ static void relayed_rest(struct mesh_path *path)
 	mesh_hop_close(&relayed->hop);
 	memset(&relayed->hop, 0, sizeof(relayed->hop));
 	relayed->route = (struct mesh_route){.num_relays = 0};
-	relayed->waits = false;
 }
 
 /* The path leads to this peer from now on. */

@@ -53,7 +53,7 @@ static int piece_write(struct mesh_path_relayed *relayed, struct mesh_buffer *be
 	ret = mesh_hop_write(&relayed->hop, &piece, cut);
 	if (ret)
 		return ret;
-	cut->in_flight++;
+	cut->in_flight = true;
 	cut->rest.data = (const uint8_t *)cut->rest.data + piece.size;
 	cut->rest.address += piece.size;
 	cut->rest.size -= piece.size;
@@ -153,19 +153,6 @@ static void cut_step(struct mesh_path_relayed *relayed)
 		op->complete(op, error);
 }
 
-/* A piece has arrived, or failed; cut_step() is to follow. No comm->lock. */
-MESH_HOLDS(domain)
-static void piece_done(struct mesh_path_relayed *relayed, int error)
-{
-	struct mesh_comm *comm = relayed->path->comm;
-
-	mesh_comm_lock(comm);
-	relayed->cut.in_flight--;
-	if (error)
-		relayed->cut.error = error;
-	mesh_comm_unlock(comm);
-}
-
 MESH_HOLDS(domain)
 static void cut_resume(struct mesh_waiter *waiter)
 {
@@ -199,39 +186,36 @@ bool mesh_path_relayed_has_room(const struct mesh_path *path)
 	       mesh_hop_has_room(&path->relayed->hop, path->comm->segment_bytes);
 }
 
-void mesh_path_relayed_room_await(struct mesh_path *path)
-{
-	path->relayed->waits = true;
-}
-
 /* ---- completing ---------------------------------------------------------------------------- */
 
-/* A segment of the hop is done: a piece, or a whole one. @owner: as in mesh_hop_write(). */
+/*
+ * A segment of the hop is done: a piece, or a whole one, whose error is the receiver's to explain.
+ * cut_step() is to follow. @owner: as in mesh_hop_write().
+ */
 MESH_HOLDS(domain)
 static void owner_complete(struct mesh_path *path, void *owner, int error)
 {
+	struct mesh_path_cut *cut = &path->relayed->cut;
 	struct mesh_op *op = owner;
 
-	if (owner == &path->relayed->cut)
-		piece_done(path->relayed, error);
-	else
+	if (owner != cut) {
 		op->complete(op, error);
+		return;
+	}
+	mesh_comm_lock(path->comm);
+	cut->in_flight = false;
+	if (error)
+		cut->error = error;
+	mesh_comm_unlock(path->comm);
 }
 
-/* Completes the segment's operation; its error is the receiver's to explain. */
+/* There is room in the relay's memory: the rest of what is cut goes first. */
 MESH_HOLDS(domain)
 static void segment_complete(struct mesh_path *path, void *owner, int error)
 {
-	bool waits;
-
 	owner_complete(path, owner, error);
 	cut_step(path->relayed);
-	mesh_comm_lock(path->comm);
-	waits = path->relayed->waits;
-	path->relayed->waits = false;
-	mesh_comm_unlock(path->comm);
-	if (waits)
-		path->waiter.resume(&path->waiter);
+	path->waiter.resume(&path->waiter);
 }
 
 MESH_HOLDS(domain)

@@ -226,8 +226,6 @@ static void room_await(struct mesh_comm *comm)
 
 	for (i = 0; i < comm->num_up; i++) {
 		path = comm->up[i];
-		if (mesh_path_is_relayed(path))
-			mesh_path_relayed_room_await(path);
 		mesh_flow_wait(path->domain, path->flow, &path->waiter);
 	}
 }
