@@ -479,7 +479,6 @@ MESH_HOLDS(process)
 static void life_accept(struct mesh_path *path, const struct mesh_frame_connect *request)
 {
 	path->epoch = request->epoch;
-	mesh_questions_path_renewed(path);
 	mesh_comm_lock(path->comm);
 	path->comm->receive.lives++;
 	mesh_comm_unlock(path->comm);

@@ -97,13 +97,6 @@ void mesh_resume_came(struct mesh_path *over, const struct mesh_frame_resume *re
 MESH_HOLDS(process)
 void mesh_questions_end(struct mesh_comm *comm);
 
-/**
- * The path, which was fenced, has another life: the questions ask for nothing of that.
- * process->lock held.
- */
-MESH_HOLDS(process)
-void mesh_questions_path_renewed(const struct mesh_path *path);
-
 /* ---- over its link, when that is back (rejoin.c) --------------------------------------------- */
 
 /*

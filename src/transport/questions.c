@@ -23,12 +23,16 @@ static struct mesh_question *question_of(struct mesh_comm *comm)
 	return comm->sending ? NULL : &comm->receive.question;
 }
 
-void mesh_questions_path_renewed(const struct mesh_path *path)
+/*
+ * True if the peer has stopped the path's present life. One that it has stopped before was fenced:
+ * the path has another one.
+ */
+MESH_HOLDS(process)
+static bool is_named(const struct mesh_path *path, const struct mesh_frame_resume *resume)
 {
-	struct mesh_comm *comm = path->comm;
+	long i = path - path->comm->paths;
 
-	mesh_process_assert_locked(comm->process);
-	comm->receive.question.resume.dead &= (uint16_t) ~(1u << (path - comm->paths));
+	return resume->dead >> i & 1 && !mesh_seq_before(resume->epochs[i], path->epoch);
 }
 
 /* ---- a lost path ----------------------------------------------------------------------------- */
@@ -170,16 +174,16 @@ static void have_send(struct mesh_comm *comm, const struct mesh_path *over, uint
 }
 
 /*
- * True if something may still arrive over one of these paths, as bits: its fence goes on, or its
- * relay has not reported yet.
+ * True if something may still arrive over one of these paths: its fence goes on, or its relay has
+ * not reported yet.
  */
 MESH_HOLDS(process)
-static bool any_is_open(const struct mesh_comm *comm, uint32_t paths)
+static bool any_is_open(const struct mesh_comm *comm, const struct mesh_frame_resume *resume)
 {
 	const struct mesh_path *path;
 
 	for (path = comm->paths; path < comm->paths + comm->num_paths; path++) {
-		if (paths >> (path - comm->paths) & 1 && mesh_path_is(path, MESH_PATH_SUSPECT) &&
+		if (is_named(path, resume) && mesh_path_is(path, MESH_PATH_SUSPECT) &&
 		    path->peer->fenced != MESH_FENCED_FAILED && /* then the comm has failed */
 		    (mesh_peer_is_fencing(path->peer) || mesh_path_has_relay(path)))
 			return true;
@@ -204,7 +208,7 @@ static void questions_answer(struct mesh_comm *comm)
 	const struct mesh_frame_resume *resume;
 	uint32_t i;
 
-	if (!question || !question->over || any_is_open(comm, question->resume.dead))
+	if (!question || !question->over || any_is_open(comm, &question->resume))
 		return;
 	resume = &question->resume;
 	mesh_engine_timer_cancel(&comm->process->engine, &question->timer);
@@ -236,7 +240,7 @@ static void question_expired(struct mesh_timer *timer, uint64_t now_ms)
 
 	for (i = 0; i < comm->num_paths; i++) {
 		path = &comm->paths[i];
-		if (question->resume.dead >> i & 1 && mesh_path_is(path, MESH_PATH_SUSPECT) &&
+		if (is_named(path, &question->resume) && mesh_path_is(path, MESH_PATH_SUSPECT) &&
 		    (path->peer->state == MESH_PEER_LOST ||
 		     (mesh_path_has_relay(path) && now_ms >= report_limit_ms(path))))
 			path_fence(path);
@@ -244,19 +248,6 @@ static void question_expired(struct mesh_timer *timer, uint64_t now_ms)
 	questions_answer(comm);
 	if (question->over)
 		question_wait(comm);
-}
-
-/*
- * The peer has stopped the path's lives up to @epoch. Returns false if those were fenced before:
- * the path has another one.
- */
-MESH_HOLDS(process)
-static bool path_end(struct mesh_path *path, uint32_t epoch)
-{
-	if (mesh_seq_before(epoch, path->epoch))
-		return false;
-	mesh_path_given_up(path);
-	return true;
 }
 
 void mesh_resume_came(struct mesh_path *over, const struct mesh_frame_resume *resume)
@@ -273,8 +264,8 @@ void mesh_resume_came(struct mesh_path *over, const struct mesh_frame_resume *re
 	question->over = over;
 	question->resume = *resume;
 	for (i = 0; i < comm->num_paths; i++) {
-		if (resume->dead >> i & 1 && !path_end(&comm->paths[i], resume->epochs[i]))
-			question->resume.dead &= (uint16_t) ~(1u << i);
+		if (is_named(&comm->paths[i], resume))
+			mesh_path_given_up(&comm->paths[i]);
 	}
 	questions_answer(comm);
 	if (question->over)
