@@ -206,7 +206,6 @@ struct mesh_peer {
 	_Atomic(int) greetings;	  /* in flight, with a pointer to us */
 	uint64_t greeted_ms MESH_GUARDED_BY(process); /* when GREET was sent last; 0: it is to be */
 	uint64_t state_ms MESH_GUARDED_BY(process);   /* when it entered its state */
-	uint64_t heard_ms MESH_GUARDED_BY(process);   /* LOST: when its link last answered */
 	/* LOST: unless it has refused, its dials try again then; 0: it was up, or is faulty. */
 	uint64_t retry_ms MESH_GUARDED_BY(process);
 	/* Since when each attempt of its dials was refused, or nothing answers at all; 0: not. */

@@ -357,7 +357,7 @@ void mesh_link_lose(struct mesh_peer *peer, const char *reason, enum mesh_refusa
 {
 	struct mesh_link *link = peer->link;
 	struct mesh_peer *first = peer, *next;
-	uint64_t now_ms = mesh_clock_ms(), heard_ms = now_ms;
+	uint64_t now_ms = mesh_clock_ms();
 
 	mesh_process_assert_locked(peer->process);
 	if (!link) {
@@ -366,8 +366,6 @@ void mesh_link_lose(struct mesh_peer *peer, const char *reason, enum mesh_refusa
 	}
 	if (refusal)
 		others_notify(peer, refusal);
-	if (refusal == MESH_REFUSAL_NO_ANSWER && link->heard_ms)
-		heard_ms = link->heard_ms;
 	for (peer = LIST_FIRST(&link->peers); peer; peer = next) {
 		next = LIST_NEXT(peer, link_entry); /* the last one to leave frees the link */
 		/* Never without a word: that would mean that this process has ended. */
@@ -377,7 +375,6 @@ void mesh_link_lose(struct mesh_peer *peer, const char *reason, enum mesh_refusa
 		mesh_peer_lose(peer, reason);
 		peer->state_ms = now_ms; /* one loss has one time */
 		peer->cut = refusal ? MESH_PEER_CUT_CLOSE : MESH_PEER_CUT_WRITE;
-		peer->heard_ms = heard_ms;
 	}
 	/* Now: a frame that comes next, over another link, relies on it. Nothing is in flight. */
 	peer = NULL;

@@ -427,19 +427,16 @@ static bool process_is_gone(const struct mesh_rejoin *rejoin, const struct mesh_
 	return process_refuses(rejoin, lost_ms, now_ms);
 }
 
-/*
- * Its kernel has taken the connection, and no HELLO has come: the process is stopped. Nothing fails
- * because of that, however long it takes.
- */
+/* The other end has answered: what waits for the link has waited for a path since now. */
 MESH_HOLDS(process)
-static void stopped_note(const struct mesh_rejoin *rejoin, uint64_t now_ms)
+static void answer_note(const struct mesh_rejoin *rejoin, uint64_t now_ms)
 {
 	struct mesh_path *path = NULL;
 
-	if (!rejoin->dial.peer || rejoin->dial.peer->state != MESH_PEER_HELLO)
-		return;
-	while ((path = path_next(rejoin, path)))
-		path->peer->heard_ms = now_ms;
+	while ((path = path_next(rejoin, path))) {
+		if (path->comm->routeless_ms)
+			path->comm->routeless_ms = now_ms;
+	}
 }
 
 /* True if comms go on without the link, and may wait for it again. */
@@ -477,7 +474,12 @@ static void rejoin_expired(struct mesh_timer *timer, uint64_t now_ms)
 	struct mesh_engine *engine = &rejoin->process->engine;
 	uint64_t look_ms = look_pause_ms(rejoin, now_ms);
 
-	stopped_note(rejoin, now_ms);
+	/*
+	 * Its kernel has taken the connection, and no HELLO has come: the process is stopped.
+	 * Nothing fails because of that, however long it takes.
+	 */
+	if (rejoin->dial.peer && rejoin->dial.peer->state == MESH_PEER_HELLO)
+		answer_note(rejoin, now_ms);
 	path = path_next(rejoin, NULL);
 	if (now_ms < rejoin->retry.not_before_ms && path && all_may_wait(rejoin)) {
 		mesh_engine_timer_set(engine, timer, rejoin->retry.not_before_ms);
@@ -566,6 +568,7 @@ void mesh_rejoin_peer_up(struct mesh_peer *peer)
 		if (!peer_is_links(peer, rejoin))
 			continue;
 		rejoin->retry.up_ms = mesh_clock_ms();
+		answer_note(rejoin, rejoin->retry.up_ms);
 		attempt_renew(rejoin); /* the other direction works already, or this one */
 		mesh_engine_timer_set(&peer->process->engine, &rejoin->timer, 0);
 	}

@@ -111,28 +111,6 @@ void mesh_reroute_soon(struct mesh_comm *comm)
 	mesh_engine_wake(&comm->process->engine);
 }
 
-/*
- * When a link of the comm answered last, or a relay carried it. One that is up answered then, and
- * waits for our path.
- */
-MESH_HOLDS(process)
-static uint64_t comm_heard_ms(const struct mesh_comm *comm)
-{
-	const struct mesh_peer *peer;
-	uint64_t heard_ms = comm->routeless_ms, one_ms;
-	int i;
-
-	for (i = 0; i < comm->num_paths; i++) {
-		peer = comm->paths[i].peer;
-		if (mesh_path_has_relay(&comm->paths[i]))
-			continue;
-		one_ms = peer->state == MESH_PEER_UP ? peer->state_ms : peer->heard_ms;
-		if (heard_ms < one_ms)
-			heard_ms = one_ms;
-	}
-	return heard_ms;
-}
-
 /* True if some of its paths lead through relays. */
 MESH_HOLDS(process)
 static bool has_relays(const struct mesh_comm *comm)
@@ -158,7 +136,7 @@ static void route_wait_look(struct mesh_comm *comm, uint64_t now_ms)
 	else if (!comm->routeless_ms)
 		comm->routeless_ms = now_ms;
 	if (!comm->routeless_ms ||
-	    mesh_clock_elapsed_ms(comm_heard_ms(comm), now_ms) < limit_s * 1000)
+	    mesh_clock_elapsed_ms(comm->routeless_ms, now_ms) < limit_s * 1000)
 		return;
 	passes = mesh_log_limit_pass(&process->limits.routeless, ROUTE_LINES, now_ms, more);
 	if (has_relays(comm))
