@@ -112,7 +112,7 @@ static void route_log(const struct mesh_path *path, bool alone)
 	if (mesh_log_limit_pass(&comm->process->limits.rerouted, ROUTE_LINES, mesh_clock_ms(),
 				more))
 		/* What is only better than the paths that it has is no loss. */
-		mesh_log(comm->loss ? MESH_LOG_WARN : MESH_LOG_INFO, __FILE__, __LINE__,
+		mesh_log(alone ? MESH_LOG_WARN : MESH_LOG_INFO, __FILE__, __LINE__,
 			 "%s node %s: another route reaches it and carries its messages%s (path "
 			 "via %s)%s",
 			 comm->sending ? "sending to" : "receiving from", comm->peer_name,
@@ -176,8 +176,6 @@ static void path_up(struct mesh_path *path, const struct mesh_frame_accept *acce
 		route_log(path, alone);
 	if (mesh_path_has_relay(path) || is_first)
 		mesh_path_log(path);
-	free(comm->loss);
-	comm->loss = NULL;
 	mesh_attach_relays_leave(comm);
 	mesh_comm_recover_soon(comm);
 }

@@ -332,12 +332,8 @@ struct mesh_comm {
 	uint64_t cookie MESH_GUARDED_BY(process); /* of the listener at the receiving end */
 	/* Since when accept() doubts whether its connector had it; 0: it does not. */
 	uint64_t doubted_ms MESH_GUARDED_BY(process);
-	/*
-	 * Since when no route leads to the peer, or a link of its process has answered since; 0:
-	 * one does. What was lost, in words; owned.
-	 */
+	/* Since when no path leads to the peer, or a link of its process has answered; 0: one does. */
 	uint64_t routeless_ms MESH_GUARDED_BY(process);
-	char *loss; /* the same lock */
 	/* What paths without an entry in the process's page count. */
 	struct mesh_counters unlisted MESH_GUARDED_BY(comm);
 	uint32_t epoch MESH_GUARDED_BY(process);   /* sending: of the latest life asked for */

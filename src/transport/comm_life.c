@@ -153,7 +153,6 @@ void mesh_comm_memory_free(struct mesh_comm *comm)
 		free(comm->receive.marks);
 		free(comm->receive.early_data);
 	}
-	free(comm->loss);
 	mesh_lock_destroy(&comm->lock);
 	free(comm);
 }

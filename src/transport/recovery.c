@@ -97,18 +97,6 @@ static void comm_repeat(struct mesh_comm *comm)
 	}
 }
 
-/* Remembers what was lost, in words, for the message if no route comes back. */
-MESH_HOLDS(process)
-static void loss_note(struct mesh_comm *comm, const char *text)
-{
-	char *copy = strdup(text);
-
-	if (!copy)
-		return;
-	free(comm->loss);
-	comm->loss = copy;
-}
-
 /* @node has lost the next one of the path's route: one of the two is a relay. 0: unknown */
 MESH_HOLDS(process)
 static void relay_loss_note(const struct mesh_path *path, uint64_t node, uint64_t next)
@@ -122,32 +110,13 @@ static void relay_loss_note(const struct mesh_path *path, uint64_t node, uint64_
 	relayed->lost_ms = mesh_clock_ms();
 }
 
-/* The same for a path whose link is lost; of a circuit that broke it is known. */
-MESH_HOLDS(process)
-static void link_loss_note(const struct mesh_path *path)
-{
-	const struct mesh_process *process = path->comm->process;
-	const struct mesh_peer *peer = path->peer;
-	char why[2 * MESH_NODE_NAME_MAX + MESH_VIA_MAX + 64];
-	int n;
-
-	if (path->broken || !path->known)
-		return;
-	n = snprintf(why, sizeof(why), "node %.63s has lost node %.63s", process->name, peer->name);
-	if (mesh_path_has_relay(path)) {
-		snprintf(why + n, sizeof(why) - (size_t)n, ", its relay (path via %.127s)",
-			 path->via ? path->via : "?");
-		relay_loss_note(path, process->node_id, peer->node_id);
-	}
-	loss_note(path->comm, why);
-}
-
 /* Our own operations on it end by themselves: the provider's connections were cut. */
 MESH_HOLDS(process)
 MESH_HOLDS(domain)
 static void path_stop(struct mesh_path *path)
 {
 	struct mesh_comm *comm = path->comm;
+	const struct mesh_process *process = comm->process;
 
 	mesh_path_wait_cancel(path);
 	mesh_comm_lock(comm);
@@ -166,7 +135,9 @@ static void path_stop(struct mesh_path *path)
 	comm_repeat(comm);
 	mesh_comm_recover_soon(comm);
 	mesh_comm_unlock(comm);
-	link_loss_note(path);
+	/* Of a circuit that broke it is known. */
+	if (!path->broken && path->known && mesh_path_has_relay(path))
+		relay_loss_note(path, process->node_id, path->peer->node_id);
 	mesh_reroute_soon(comm);
 }
 
@@ -437,8 +408,6 @@ static void circuit_lost(struct mesh_path *path, const struct mesh_frame_circuit
 	resumed = mesh_path_is_resumed(path) && !event->unclean;
 	waits = mesh_path_is_waited_for(path);
 	event_text(path, event, why, sizeof(why));
-	if (!is_left_for_better(event))
-		loss_note(comm, why);
 	relay_loss_note(path, event->by_node, event->lost_node);
 	mesh_comm_lock(comm);
 	if (resumed && !is_left_for_better(event) && !comm->closing &&

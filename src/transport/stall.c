@@ -111,24 +111,13 @@ void mesh_reroute_soon(struct mesh_comm *comm)
 	mesh_engine_wake(&comm->process->engine);
 }
 
-/* True if some of its paths lead through relays. */
-MESH_HOLDS(process)
-static bool has_relays(const struct mesh_comm *comm)
-{
-	int i = 0;
-
-	while (i < comm->num_paths && !mesh_path_has_relay(&comm->paths[i]))
-		i++;
-	return i < comm->num_paths;
-}
-
 /* Learns since when the comm waits, and ends it if it has waited for a path for too long. */
 MESH_HOLDS(process)
 static void route_wait_look(struct mesh_comm *comm, uint64_t now_ms)
 {
 	struct mesh_process *process = comm->process;
 	unsigned long long limit_s = process->config.recovery_timeout_s;
-	char why[512], more[MESH_LOG_LIMIT_TEXT_MAX] = "";
+	char why[320], more[MESH_LOG_LIMIT_TEXT_MAX] = "";
 	bool passes;
 
 	if (!is_routeless(comm))
@@ -139,17 +128,11 @@ static void route_wait_look(struct mesh_comm *comm, uint64_t now_ms)
 	    mesh_clock_elapsed_ms(comm->routeless_ms, now_ms) < limit_s * 1000)
 		return;
 	passes = mesh_log_limit_pass(&process->limits.routeless, ROUTE_LINES, now_ms, more);
-	if (has_relays(comm))
-		snprintf(why, sizeof(why),
-			 "no route has reached it for %llu s (NCCL_MESH_RECOVERY_TIMEOUT), since "
-			 "%.300s: are the cables in, and do the relays run?%s",
-			 limit_s, comm->loss ? comm->loss : "its circuit broke", more);
-	else
-		snprintf(why, sizeof(why),
-			 "the peer has not come back over any path for %llu s "
-			 "(NCCL_MESH_RECOVERY_TIMEOUT): are the cables in, and the links of both "
-			 "nodes up?%s",
-			 limit_s, more);
+	snprintf(why, sizeof(why),
+		 "the peer has not come back over any path for %llu s "
+		 "(NCCL_MESH_RECOVERY_TIMEOUT): are the cables in, are the links of both nodes up, "
+		 "and do the relays run?%s",
+		 limit_s, more);
 	mesh_comm_lock(comm);
 	if (passes)
 		mesh_comm_fail(comm, -ETIMEDOUT, comm->closing, why);

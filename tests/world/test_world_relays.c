@@ -62,8 +62,7 @@ static const struct test_case cases[] = {
 	{"end-killed-for-good", "line", 10000, .says = "has lost node c, whose process has ended",
 	 .settings = "NCCL_MESH_RECOVERY_TIMEOUT=60", .events = {IS_KILLED(1000, 2), ENDS(11000)}},
 	{"late", "chain", 1000, FAILS(3000, 4000), .settings = "NCCL_MESH_RECOVERY_TIMEOUT=2",
-	 .says = "no route has reached it for 2 s .*since node "
-		 "\\(b, .* has lost node c\\|c.* has lost node b\\)",
+	 .says = "lost node \\(b\\|c\\) .*; its messages wait for a",
 	 .events = {DOWN(1000, 1), UP(6000, 1), ENDS(7000)}},
 	/* A cable between the two, later: a stream that goes over a relay does not move to it. */
 	{"cable-added", "line", 2000, .events = {PLUGGED(1000, 0, 2), ENDS(8000)}},
