@@ -221,6 +221,7 @@ struct mesh_stall {
 	uint32_t peer_asked_seq;
 	uint64_t peer_asked_ms;
 	uint64_t peer_has_ms; /* since when its kernel has all of that message; 0: it has not */
+	uint64_t lacked_ms;   /* sending: when it asked last for what counts as sent; 0: never */
 };
 
 /* The latest RESUME, whose answer waits until nothing arrives over its paths (questions.c). */

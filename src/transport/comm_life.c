@@ -210,9 +210,7 @@ void mesh_comm_frame_handle(struct mesh_peer *peer, const struct mesh_frame *fra
 		mesh_stall_asked(over->comm, &frame->ask);
 		break;
 	case MESH_FRAME_RESUME:
-		if (over->comm->sending)
-			mesh_paths_left(over->comm, &frame->resume);
-		else
+		if (!over->comm->sending)
 			mesh_resume_came(over, &frame->resume);
 		break;
 	case MESH_FRAME_HAVE:

@@ -39,13 +39,6 @@ MESH_HOLDS(comm)
 void mesh_send_repeat(struct mesh_comm *comm);
 
 /**
- * Informs the other end which lives are over here; a sending end asks about messages in doubt.
- * Takes comm->lock.
- */
-MESH_HOLDS(process)
-void mesh_resume_send(struct mesh_comm *comm);
-
-/**
  * Loses the links of suspect paths, and sends RESUME where it is due. To be called after
  * each event; does nothing unless mesh_comm_recover_soon() was called.
  */
@@ -66,10 +59,6 @@ void mesh_path_circuit_event(struct mesh_peer *peer, const struct mesh_frame *fr
  */
 MESH_HOLDS(process)
 void mesh_path_leave(struct mesh_path *path);
-
-/** RESUME for a sending comm: leaves those of the paths that lead through relays. */
-MESH_HOLDS(process)
-void mesh_paths_left(struct mesh_comm *comm, const struct mesh_frame_resume *resume);
 
 /* ---- a lost path is quiet, and messages in doubt (questions.c) ------------------------------- */
 

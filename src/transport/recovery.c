@@ -222,19 +222,18 @@ static void doubts_name(struct mesh_comm *comm, struct mesh_frame_resume *resume
 	}
 }
 
-void mesh_resume_send(struct mesh_comm *comm)
+/* Informs the receiver which lives are over here, and asks about messages in doubt. */
+MESH_HOLDS(process)
+static void resume_send(struct mesh_comm *comm)
 {
 	const struct mesh_path *path;
 	struct mesh_frame frame;
 	int i;
 
-	mesh_process_assert_locked(comm->process);
 	memset(&frame, 0, sizeof(frame));
 	mesh_comm_lock(comm);
-	if (comm->sending) {
-		frame.resume.round = comm->send.resumed = comm->send.round;
-		doubts_name(comm, &frame.resume);
-	}
+	frame.resume.round = comm->send.resumed = comm->send.round;
+	doubts_name(comm, &frame.resume);
 	for (i = 0; i < comm->num_paths; i++) {
 		path = &comm->paths[i];
 		if (path->state == MESH_PATH_UP || !path->remote_id)
@@ -276,22 +275,7 @@ static void comm_recover(struct mesh_comm *comm)
 	if (suspect)
 		suspect_lose(suspect, cause);
 	if (resumes)
-		mesh_resume_send(comm);
-}
-
-MESH_HOLDS(process)
-static bool any_is_suspect(struct mesh_process *process)
-{
-	struct mesh_comm *comm;
-	bool suspect = false;
-
-	for (comm = mesh_comm_next(process, NULL); comm && !suspect;
-	     comm = mesh_comm_next(process, comm)) {
-		mesh_comm_lock(comm);
-		suspect = suspect_find(comm);
-		mesh_comm_unlock(comm);
-	}
-	return suspect;
+		resume_send(comm);
 }
 
 void mesh_comms_recover(struct mesh_process *process)
@@ -301,8 +285,7 @@ void mesh_comms_recover(struct mesh_process *process)
 	mesh_process_assert_locked(process);
 	if (!atomic_exchange(&process->recover, false))
 		return;
-	if (any_is_suspect(process))
-		mesh_peers_unread_handle(process);
+	mesh_peers_unread_handle(process); /* before a link is lost */
 	for (comm = mesh_comm_next(process, NULL); comm; comm = mesh_comm_next(process, comm)) {
 		comm_recover(comm);
 		mesh_comm_end_repeat(comm);
@@ -384,13 +367,6 @@ static void resumed_log(const struct mesh_path *path, bool waits, const char *wh
 			  more);
 }
 
-/* True if the path carries messages, as far as this end knows. */
-MESH_HOLDS(process)
-static bool is_up(const struct mesh_path *path)
-{
-	return mesh_path_is(path, MESH_PATH_UP) && mesh_path_lives(path);
-}
-
 /* The path's circuit is broken, or is left: @event says where. */
 MESH_HOLDS(process)
 static void circuit_lost(struct mesh_path *path, const struct mesh_frame_circuit *event)
@@ -433,40 +409,6 @@ void mesh_path_leave(struct mesh_path *path)
 	mesh_process_assert_locked(path->comm->process);
 	mesh_path_drain_ask(path); /* before the circuit is shut: else no relay reports that */
 	circuit_lost(path, &left);
-}
-
-/* ---- what relays and the other end say ------------------------------------------------------- */
-
-/* Also of one that the receiving end has accepted, before OPENED is here. */
-MESH_HOLDS(process)
-static void path_left(struct mesh_path *path)
-{
-	struct mesh_frame_circuit left = {.event = MESH_CIRCUIT_LOST};
-	struct mesh_comm *comm = path->comm;
-
-	memcpy(left.lost, comm->peer_name, sizeof(left.lost));
-	/* A late OPENED is answered with CIRCUIT. */
-	if (mesh_path_is(path, MESH_PATH_JOINING) && !comm->opener)
-		mesh_path_down(path, MESH_PATH_JOINING);
-	if (is_up(path))
-		circuit_lost(path, &left);
-}
-
-void mesh_paths_left(struct mesh_comm *comm, const struct mesh_frame_resume *resume)
-{
-	struct mesh_path *path;
-	int i;
-
-	mesh_process_assert_locked(comm->process);
-	if (resume->dead >> comm->num_paths)
-		mesh_count_event(&comm->process->counters->refused);
-	for (i = 0; i < comm->num_paths; i++) {
-		path = &comm->paths[i];
-		/* The loss of a link is known here as well, or is about to be. */
-		if (resume->dead >> i & 1 && mesh_path_has_relay(path) &&
-		    resume->epochs[i] == path->epoch)
-			path_left(path);
-	}
 }
 
 void mesh_path_circuit_event(struct mesh_peer *peer, const struct mesh_frame *frame)

@@ -143,30 +143,6 @@ static void route_wait_look(struct mesh_comm *comm, uint64_t now_ms)
 /* ---- a relay that does not answer ------------------------------------------------------------ */
 
 /*
- * The link to a relay that does not answer is lost, with all paths over it: what the provider still
- * has for it would wait, with the memory that it comes from. The other ends learn it afterwards,
- * over other paths: the relay reports nothing. Those of sending comms learn it as after each loss.
- */
-MESH_HOLDS(process)
-static void relay_lose(struct mesh_peer *relay)
-{
-	struct mesh_peer *peer = NULL;
-	struct mesh_peer_user *user;
-	struct mesh_path *path;
-
-	mesh_link_lose(relay, "it does not answer, though its kernel does: its process is stopped",
-		       MESH_REFUSAL_BROKEN);
-	while ((peer = mesh_peer_of_process(relay, peer))) {
-		LIST_FOREACH(user, &peer->user_list, entry) {
-			path = mesh_path_if_user(user);
-			if (path && peer->state == MESH_PEER_LOST && mesh_path_has_relay(path) &&
-			    !path->comm->sending && !mesh_comm_is_cut(path->comm))
-				mesh_resume_send(path->comm);
-		}
-	}
-}
-
-/*
  * True if the path may be left when its relay is stopped. The sending end looks for another route;
  * a receiving end without another path waits for what comes of that. And a circuit of others that
  * ends in the stopped process may lead through this one: it waits for that process anyhow.
@@ -181,9 +157,10 @@ static bool may_leave(const struct mesh_path *path)
 }
 
 /*
- * Asks the relay of each path, and loses the link to one that does not answer. The kernel of a
- * stopped relay answers, so its link looks alive; the relays ask the next ones. The peer itself may
- * be stopped as long as it likes: nobody asks it.
+ * Asks the relay of each path, and loses the link to one that does not answer, with all paths over
+ * it: what the provider still has for it would wait, with the memory that it comes from. The kernel
+ * of a stopped relay answers, so its link looks alive; the relays ask the next ones. The peer
+ * itself may be stopped as long as it likes: nobody asks it.
  */
 MESH_HOLDS(process)
 static void relays_look(struct mesh_comm *comm, uint64_t now_ms)
@@ -198,7 +175,10 @@ static void relays_look(struct mesh_comm *comm, uint64_t now_ms)
 			continue;
 		mesh_relay_ask(&path->question, path->peer, path->remote_id, now_ms);
 		if (mesh_relay_is_silent(&path->question, comm->process, now_ms) && may_leave(path))
-			relay_lose(path->peer);
+			mesh_link_lose(path->peer,
+				       "it does not answer, though its kernel does: its process "
+				       "is stopped",
+				       MESH_REFUSAL_BROKEN);
 	}
 }
 
@@ -214,6 +194,14 @@ static void links_want(struct mesh_comm *comm, uint64_t until_ms)
 		mesh_link_want(comm->paths[i].peer, until_ms, comm->sending);
 }
 
+/* True if the receiver lacks something that counts as sent, and asks for it. */
+MESH_HOLDS(comm)
+static bool is_asked(const struct mesh_stall *stall, uint64_t now_ms)
+{
+	return stall->lacked_ms &&
+	       mesh_clock_elapsed_ms(stall->lacked_ms, now_ms) < 2 * MESH_ASK_MS;
+}
+
 /* True if it is time to send ASK about *seq. process->lock held. */
 MESH_HOLDS(comm)
 MESH_HOLDS(process)
@@ -225,7 +213,8 @@ static bool ask_is_due(struct mesh_comm *comm, uint64_t now_ms, uint32_t *seq)
 	mesh_comm_assert_locked(comm);
 	*seq = mesh_requests_done(comm);
 	quiet = *seq == comm->next_seq;
-	atomic_store_explicit(&comm->quiet, quiet, memory_order_relaxed);
+	atomic_store_explicit(&comm->quiet, quiet && !is_asked(stall, now_ms),
+			      memory_order_relaxed);
 	/* A receiver that has closed answers nothing, but what is in flight to it may be stuck. */
 	over = mesh_comm_peer_is_over(comm);
 	if (comm->error || (over && !comm->unfinished) || quiet) {
@@ -280,8 +269,7 @@ static void failure_report(struct mesh_comm *comm)
 void mesh_stall_tick(struct mesh_comm *comm, uint64_t now_ms)
 {
 	struct mesh_frame frame = {0};
-	uint64_t waited_ms = 0;
-	bool ask;
+	bool ask, waits;
 
 	route_wait_look(comm, now_ms);
 	if (is_idle(comm))
@@ -289,12 +277,12 @@ void mesh_stall_tick(struct mesh_comm *comm, uint64_t now_ms)
 	mesh_comm_lock(comm);
 	ask = ask_is_due(comm, now_ms, &frame.ask.seq);
 	frame.ask.lacks = !comm->sending || mesh_send_awaits_receiver(comm, frame.ask.seq);
-	if (comm->stall.since_ms)
-		waited_ms = now_ms - comm->stall.since_ms;
+	waits = is_asked(&comm->stall, now_ms) ||
+		(comm->stall.since_ms && now_ms - comm->stall.since_ms >= MESH_LINK_FRAME_MS);
 	if (!comm->sending && comm->receive.ack_ns)
 		mesh_ack_send(comm); /* NCCL has not polled */
 	mesh_comm_unlock(comm);
-	if (waited_ms >= MESH_LINK_FRAME_MS)
+	if (waits)
 		relays_look(comm, now_ms);
 	if (ask)
 		mesh_comm_frame_send(comm, &frame, MESH_FRAME_ASK);
@@ -354,6 +342,10 @@ void mesh_stall_asked(struct mesh_comm *comm, const struct mesh_frame_ask *ask)
 	unacked = comm->sending && mesh_ack_is_missing(comm, ask->seq);
 	sent = comm->sending ? unacked || mesh_send_is_complete(comm, ask->seq)
 			     : mesh_seq_before(ask->seq, comm->next_seq);
+	if (comm->sending && sent && ask->lacks) {
+		comm->stall.lacked_ms = mesh_clock_ms(); /* a relay on the way may be stopped */
+		comm->quiet = false;
+	}
 	sent = ask->lacks && sent && is_delivered(comm, ask->seq);
 	if (comm->sending && sent && !unacked)
 		mesh_send_repeat(comm);

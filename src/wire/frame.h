@@ -21,7 +21,7 @@ enum mesh_frame_type {
 	MESH_FRAME_ASK,	      /* either end: this message has been pending for long */
 	MESH_FRAME_PORT,      /* connector: the TCP port that its provider connected from */
 	MESH_FRAME_WITHDRAW,  /* connector: it drops a comm that its NCCL never had, or gives up */
-	MESH_FRAME_RESUME,    /* either end: these lives are over; sending: what do you have? */
+	MESH_FRAME_RESUME,    /* sending end: these lives are over; what do you have? */
 	MESH_FRAME_HAVE,      /* receiving end: the answer */
 	MESH_FRAME_OPEN,      /* towards the listener: open a circuit through this relay */
 	MESH_FRAME_OPENED,    /* relay: the answer, once the listener has accepted */
@@ -242,16 +242,15 @@ struct mesh_frame_port {
 _Static_assert(sizeof(struct mesh_frame_port) == 8, "wire format");
 
 /*
- * RESUME: the sender of the frame has stopped its paths in @dead. From a sending end: nothing of
- * its own is in flight there, and it asks for HAVE about @count messages. It travels over another
- * path.
+ * RESUME: the sending end has stopped its paths in @dead, has nothing in flight there, and asks for
+ * HAVE about @count messages. It travels over another path.
  */
 struct mesh_frame_resume {
 	uint32_t to_comm;
-	uint32_t seq;			 /* of the first message */
-	uint32_t round;			 /* counts the sender's lost paths; HAVE repeats it */
-	uint16_t dead;			 /* bits: paths, by their index */
-	uint16_t count;			 /* of a receiving end 0 */
+	uint32_t seq;	/* of the first message */
+	uint32_t round; /* counts the sender's lost paths; HAVE repeats it */
+	uint16_t dead;	/* bits: paths, by their index */
+	uint16_t count;
 	uint32_t epochs[MESH_PATHS_MAX]; /* of those paths: the lives up to this one are over */
 };
 _Static_assert(offsetof(struct mesh_frame_resume, epochs) == 16, "wire format");
