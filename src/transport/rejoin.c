@@ -33,8 +33,6 @@
 #define ATTEMPT_LOOKS 2
 /* A link over which no large write has arrived in so many lives is not tried at once. */
 #define FUTILE_LIVES 3
-/* A link is remembered for so long: there may be no large write for minutes. */
-#define MEMORY_MS 600000
 
 /* A link that a comm has lost; it is remembered until it has held for some time. */
 struct mesh_rejoin {
@@ -439,19 +437,6 @@ static void answer_note(const struct mesh_rejoin *rejoin, uint64_t now_ms)
 	}
 }
 
-/* True if comms go on without the link, and may wait for it again. */
-MESH_HOLDS(process)
-static bool is_missed(const struct mesh_rejoin *rejoin)
-{
-	const struct mesh_peer *peer;
-
-	LIST_FOREACH(peer, &rejoin->process->peers, entry) {
-		if (peer_is_links(peer, rejoin) && !LIST_EMPTY(&peer->user_list))
-			return true;
-	}
-	return false;
-}
-
 MESH_HOLDS(process)
 static uint64_t look_pause_ms(const struct mesh_rejoin *rejoin, uint64_t now_ms)
 {
@@ -493,8 +478,8 @@ static void rejoin_expired(struct mesh_timer *timer, uint64_t now_ms)
 	}
 	if (!path && !grower_next(rejoin, NULL)) {
 		mesh_dial_end(&rejoin->dial);
-		if (mesh_clock_elapsed_ms(rejoin->lost_ms, now_ms) >= MEMORY_MS &&
-		    !is_missed(rejoin))
+		if (mesh_clock_elapsed_ms(rejoin->lost_ms, now_ms) >= MESH_RETRY_STEADY_MS &&
+		    !mesh_process_is_known(rejoin->process, rejoin->process_id))
 			rejoin_free(rejoin);
 		else
 			mesh_engine_timer_set(engine, timer, now_ms + MESH_RETRY_MAX_MS);
