@@ -285,10 +285,7 @@ static void answer_expect(struct mesh_comm *comm, uint64_t now_ms)
 	mesh_comm_unlock(comm);
 }
 
-/*
- * Notes that no answer is owed: it has arrived, or is not needed, because the peer is lost or its
- * NIC has acknowledged everything.
- */
+/* Notes that no answer is owed: it has arrived, or is not needed, because the peer is lost. */
 static void answer_had(struct mesh_comm *comm, uint64_t begin_ms)
 {
 	struct mesh_peer *peer;
@@ -300,9 +297,8 @@ static void answer_had(struct mesh_comm *comm, uint64_t begin_ms)
 	mesh_process_unlock(comm->process);
 }
 
-/* Our end takes a step, and waits until @condition holds, which the peer's answer causes. */
-static void step_and_wait(struct mesh_comm *comm, enum mesh_end state,
-			  bool (*condition)(struct mesh_comm *))
+/* Closes our end, and waits until nothing of it is in flight, which the peer's answer causes. */
+static void rest_await(struct mesh_comm *comm)
 {
 	uint64_t limit_ms = comm->process->config.dead_peer_timeout_s * 1000;
 	struct patience patience = patience_begin(limit_ms);
@@ -310,10 +306,10 @@ static void step_and_wait(struct mesh_comm *comm, enum mesh_end state,
 	/* An abort waits no longer than a peer that runs needs. */
 	mesh_process_lock(comm->process);
 	patience.answer_ms = is_aborted(comm, patience.begin_ms) ? MESH_LINK_FRAME_MS : limit_ms;
-	mesh_comm_end_step(comm, state);
+	mesh_comm_end_step(comm, MESH_END_CLOSING);
 	answer_expect(comm, patience.begin_ms);
 	mesh_process_unlock(comm->process);
-	if (wait_for(comm, condition, patience))
+	if (wait_for(comm, is_at_rest_or_hopeless, patience))
 		answer_had(comm, patience.begin_ms);
 	else
 		slow_warn(comm, &patience);
@@ -382,7 +378,7 @@ static void cut_off(struct mesh_comm *comm)
 static enum mesh_end comm_rest(struct mesh_comm *comm)
 {
 	if (!holds(comm, is_at_rest))
-		step_and_wait(comm, MESH_END_CLOSING, is_at_rest_or_hopeless);
+		rest_await(comm);
 	if (holds(comm, is_at_rest))
 		return MESH_END_CLOSED;
 	cut_off(comm);
@@ -408,25 +404,6 @@ bool mesh_comm_quiesce(struct mesh_comm *comm)
 }
 
 /* ---- lingering ------------------------------------------------------------------------------- */
-
-/*
- * True if the peer's kernel or NIC has all that was sent on the comm: it arrives, whatever happens
- * to this process.
- */
-static bool is_delivered(struct mesh_comm *comm)
-{
-	uint64_t now_ms = mesh_clock_ms();
-	bool delivered;
-
-	comm_poll(comm); /* what the provider itself holds back goes into its sockets */
-	mesh_process_lock(comm->process);
-	delivered = !mesh_comm_is_cut(comm) && mesh_comm_is_acknowledged(comm, now_ms, now_ms);
-	mesh_comm_lock(comm);
-	delivered &= !comm->sending || !comm->send.resending;
-	mesh_comm_unlock(comm);
-	mesh_process_unlock(comm->process);
-	return delivered;
-}
 
 /* True if all that the sender may wait for on this path has reached its kernel, or never will. */
 MESH_HOLDS(process)
@@ -505,6 +482,7 @@ static void linger_expired(struct mesh_timer *timer, uint64_t now_ms)
 	struct mesh_comm *comm = mesh_container_of(timer, struct mesh_comm, timer);
 	struct mesh_engine *engine = &comm->process->engine;
 
+	comm_poll(comm); /* what the provider itself holds back goes into its sockets */
 	if (linger_end(comm, now_ms))
 		return;
 	/*
@@ -575,10 +553,6 @@ void mesh_comm_close(struct mesh_comm *comm)
 		return;
 	process = comm->process;
 	awaited = mesh_comm_quiesce(comm);
-	if (awaited && comm->sending && !is_delivered(comm)) {
-		step_and_wait(comm, MESH_END_CLOSED, is_answered); /* our end is there already */
-		awaited = false;
-	}
 	mesh_registrations_close(comm); /* unpins memory, which takes long */
 	mesh_process_lock(process);
 	if (awaited)

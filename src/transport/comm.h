@@ -417,13 +417,6 @@ struct mesh_comm *mesh_comm_next(const struct mesh_process *process,
 				 const struct mesh_comm *previous);
 
 /**
- * True if the kernel of the peer has all that the provider's sockets held for it at @since_ms, on
- * every path; reads their state now. process->lock held.
- */
-MESH_HOLDS(process)
-bool mesh_comm_is_acknowledged(const struct mesh_comm *comm, uint64_t since_ms, uint64_t now_ms);
-
-/**
  * Ends the comm with @error: every request that is not done fails from now on. Only the first call
  * has an effect. It logs @why unless that is NULL: at WARN, or at INFO if @quiet. comm->lock held.
  */

@@ -9,7 +9,6 @@
 
 #include "base/clock.h"
 #include "base/log.h"
-#include "control/link.h"
 #include "control/peer_life.h"
 #include "control/process.h"
 #include "nic/addr.h"
@@ -269,17 +268,6 @@ struct mesh_comm *mesh_comm_next(const struct mesh_process *process,
 	if (!next && (!previous || !previous->closed_ms))
 		next = LIST_FIRST(&process->lingering);
 	return next;
-}
-
-bool mesh_comm_is_acknowledged(const struct mesh_comm *comm, uint64_t since_ms, uint64_t now_ms)
-{
-	bool drained = true;
-	int i;
-
-	mesh_process_assert_locked(comm->process);
-	for (i = 0; i < comm->num_paths; i++)
-		drained &= mesh_link_is_drained(comm->paths[i].peer, since_ms, now_ms);
-	return drained;
 }
 
 void mesh_comm_tiers_renew(struct mesh_comm *comm)

@@ -140,9 +140,8 @@ bool mesh_comm_quiesce(struct mesh_comm *comm);
 /*
  * A sender that has nothing in flight needs only the receiver's word that everything has arrived,
  * because its process may end. NCCL closes its comms one after the other, so a close does not wait
- * for that word while the process has other comms, if the receiver's kernel or NIC has acknowledged
- * every byte: the comm lingers, and the engine frees it. The close of the last comm waits for all
- * that linger; so do mesh_net_close() and exit(). A process that ends without them loses nothing.
+ * for that word: the comm lingers, and the engine frees it. The close of the last comm waits for
+ * all that linger; so do mesh_net_close() and exit().
  *
  * A receiver lingers as well: its CLOSED may be lost with a link, and the sender's doubt about what
  * has arrived ends with it.

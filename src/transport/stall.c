@@ -289,6 +289,18 @@ void mesh_stall_tick(struct mesh_comm *comm, uint64_t now_ms)
 	failure_report(comm);
 }
 
+/* True if the peer's kernel has all that the provider's sockets held for it at @since_ms. */
+MESH_HOLDS(process)
+static bool is_acknowledged(const struct mesh_comm *comm, uint64_t since_ms, uint64_t now_ms)
+{
+	bool drained = true;
+	int i;
+
+	for (i = 0; i < comm->num_paths; i++)
+		drained &= mesh_link_is_drained(comm->paths[i].peer, since_ms, now_ms);
+	return drained;
+}
+
 /*
  * True if the kernel of the peer has all that was sent here before the first ASK about message
  * @seq. It is not enough that the provider's socket has it: over a slow link the rest may take
@@ -308,7 +320,7 @@ static bool is_delivered(struct mesh_comm *comm, uint32_t seq)
 		stall->peer_asked_ms = now_ms;
 		stall->peer_has_ms = 0;
 	}
-	drained = mesh_comm_is_acknowledged(comm, stall->peer_asked_ms, now_ms);
+	drained = is_acknowledged(comm, stall->peer_asked_ms, now_ms);
 	if (drained && !stall->peer_has_ms)
 		stall->peer_has_ms = now_ms;
 	if (!drained)
