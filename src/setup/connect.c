@@ -10,7 +10,6 @@
 #include "setup/net.h"
 #include "setup/setup.h"
 #include "transport/comm_life.h"
-#include "transport/path_life.h"
 #include "wire/protocol.h"
 
 /*

@@ -14,7 +14,6 @@
 #include "setup/connecting.h"
 #include "setup/relay_try.h"
 #include "transport/comm_life.h"
-#include "transport/path_life.h"
 
 static const uint8_t connect_may_follow[MESH_CONNECT_STATES] = {
 	[MESH_CONNECT_ASKING] = 1 << MESH_CONNECT_NEW,
@@ -258,7 +257,7 @@ static void relay_refused(struct mesh_connect *connect, enum mesh_refusal refusa
 }
 
 /*
- * Looks for the answer about the latest path (transport/path_life.h). If it was the last, was
+ * Looks for the answer about the latest path (transport/comm_life.h). If it was the last, was
  * accepted and is lost since, the comm recovers: NCCL at the other end may have it.
  */
 MESH_HOLDS(process)

@@ -15,7 +15,6 @@
 #include "setup/setup.h"
 #include "transport/comm_life.h"
 #include "transport/data.h"
-#include "transport/path_life.h"
 #include "wire/handle.h"
 
 /* If accept() waits for this long, one WARN reports it. */

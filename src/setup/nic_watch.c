@@ -34,7 +34,6 @@
 #include "system/node.h"
 #include "system/stats_file.h"
 #include "transport/comm_life.h"
-#include "transport/path_life.h"
 
 /* From the start of one reading to the next. */
 #define PAUSE_MS 100

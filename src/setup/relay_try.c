@@ -21,7 +21,7 @@
 #include "setup/relay_try.h"
 #include "setup/setup.h"
 #include "transport/comm.h"
-#include "transport/path_life.h"
+#include "transport/comm_life.h"
 
 /* What is remembered of this node; NULL: nothing. */
 static const struct mesh_relay_tried *tried_find(const struct mesh_relays_tried *tried,

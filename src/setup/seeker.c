@@ -31,7 +31,7 @@
 #include "setup/relay_try.h"
 #include "setup/setup.h"
 #include "transport/comm.h"
-#include "transport/path_life.h"
+#include "transport/comm_life.h"
 #include "wire/handle.h"
 
 /* ---- the links ------------------------------------------------------------------------------ */

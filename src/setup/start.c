@@ -25,7 +25,6 @@
 #include "setup/setup.h"
 #include "system/this_process.h"
 #include "transport/comm_life.h"
-#include "transport/path_life.h"
 
 /* A process that relays ends so much later, at most. */
 #define RELAY_END_MS 2000

@@ -27,7 +27,6 @@
 #include "control/process.h"
 #include "transport/comm_life.h"
 #include "transport/data.h"
-#include "transport/path_life.h"
 
 /* Lines about comms that have another route, within MESH_LOG_LIMIT_PERIOD_MS. */
 #define ROUTE_LINES 4
@@ -70,6 +69,24 @@ static void path_drop(struct mesh_path *path)
 }
 
 /*
+ * True if what was fixed when the comm was made fits the path, whose other end takes small messages
+ * of @eager_limit bytes.
+ */
+MESH_HOLDS(process)
+static bool path_suffices(const struct mesh_path *path, size_t eager_limit)
+{
+	const struct mesh_comm *comm = path->comm;
+
+	if (!comm->reorders && !path->is_acknowledged)
+		return false; /* what was cut for RDMA may have its flags in place (data.h) */
+	if (comm->sending &&
+	    (path->payload_max < comm->eager_limit || eager_limit < comm->eager_limit))
+		return false;
+	/* A relay cuts what is too large for it. */
+	return mesh_path_has_relay(path) || path->segment_max >= comm->segment_max;
+}
+
+/*
  * Gives the path, which rests, or is new, and is prepared, to another peer: a @relay, or the
  * process at the other end. So what the path is fits its peer, also if it does not get up.
  */
@@ -94,7 +111,7 @@ static int path_give(struct mesh_path *path, struct mesh_peer *peer, bool relay)
 		mesh_comm_unlock(comm);
 	}
 	/* Of a relay OPENED says whether it suffices. */
-	if (!(relay && comm->sending) && !mesh_path_suffices(path, peer->eager_limit))
+	if (!(relay && comm->sending) && !path_suffices(path, peer->eager_limit))
 		ret = -EOPNOTSUPP;
 	if (!ret)
 		ret = mesh_registrations_check(comm, index_of(path));
@@ -317,8 +334,7 @@ bool mesh_attach_opened(struct mesh_peer *peer, const struct mesh_frame_opened *
 	/* A comm that is being made fits each of its relays; later ones must fit the comm. */
 	if (mesh_comm_is_opening(path->comm) && path->comm->eager_limit > opened->eager_limit)
 		path->comm->eager_limit = opened->eager_limit;
-	if (mesh_path_relayed_opened(path, opened) ||
-	    !mesh_path_suffices(path, opened->eager_limit)) {
+	if (mesh_path_relayed_opened(path, opened) || !path_suffices(path, opened->eager_limit)) {
 		path->refusal = MESH_REFUSAL_RESOURCES;
 		mesh_path_down(path, MESH_PATH_JOINING);
 		return false;

@@ -333,7 +333,7 @@ struct mesh_comm {
 	uint64_t cookie MESH_GUARDED_BY(process); /* of the listener at the receiving end */
 	/* Since when accept() doubts whether its connector had it; 0: it does not. */
 	uint64_t doubted_ms MESH_GUARDED_BY(process);
-	/* Since when no path leads to the peer, or a link of its process has answered; 0: one does. */
+	/* Since when no path leads to the peer, or its process has answered; 0: one does. */
 	uint64_t routeless_ms MESH_GUARDED_BY(process);
 	/* What paths without an entry in the process's page count. */
 	struct mesh_counters unlisted MESH_GUARDED_BY(comm);

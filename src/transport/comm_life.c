@@ -14,7 +14,6 @@
 #include "nic/addr.h"
 #include "transport/comm_life.h"
 #include "transport/data.h"
-#include "transport/path_life.h"
 #include "wire/handle.h"
 #include "wire/stats.h"
 

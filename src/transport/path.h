@@ -243,13 +243,6 @@ MESH_HOLDS(process)
 int mesh_path_open(struct mesh_path *path, struct mesh_comm *comm, struct mesh_peer *peer,
 		   bool relay);
 
-/**
- * True if what was fixed when the comm was made fits the path, whose other end takes small messages
- * of @eager_limit bytes.
- */
-MESH_HOLDS(process)
-bool mesh_path_suffices(const struct mesh_path *path, size_t eager_limit);
-
 /** The path that has this id at our end, if @peer is its peer; else NULL. process->lock held. */
 MESH_HOLDS(process)
 struct mesh_path *mesh_comm_path_find(struct mesh_peer *peer, uint32_t id);

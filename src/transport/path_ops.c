@@ -233,19 +233,6 @@ int mesh_path_move(struct mesh_path *path, struct mesh_peer *peer, bool relay)
 	return 0;
 }
 
-bool mesh_path_suffices(const struct mesh_path *path, size_t eager_limit)
-{
-	const struct mesh_comm *comm = path->comm;
-
-	if (!comm->reorders && !path->is_acknowledged)
-		return false; /* what was cut for RDMA may have its flags in place (data.h) */
-	if (comm->sending &&
-	    (path->payload_max < comm->eager_limit || eager_limit < comm->eager_limit))
-		return false;
-	/* A relay cuts what is too large for it. */
-	return mesh_path_has_relay(path) || path->segment_max >= comm->segment_max;
-}
-
 /* Frees what a path has once it has led through relays. */
 MESH_NOT_ANALYSED
 static void relayed_free(struct mesh_path *path)

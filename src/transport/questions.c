@@ -13,7 +13,6 @@
 #include "fabric/poll.h"
 #include "transport/comm_life.h"
 #include "transport/data.h"
-#include "transport/path_life.h"
 #include "wire/stats.h"
 
 /* NULL: the comm sends. */
@@ -37,25 +36,10 @@ static bool is_named(const struct mesh_path *path, const struct mesh_frame_resum
 
 /* ---- a lost path ----------------------------------------------------------------------------- */
 
-/* True if no operation of ours is in flight on a lost path. */
-MESH_HOLDS(process)
-static bool path_is_quiet(struct mesh_peer_user *user)
-{
-	const struct mesh_path *path = mesh_path_of_user(user);
-	bool quiet;
-
-	mesh_comm_lock(path->comm);
-	quiet = !path->unfinished && (path->state != MESH_PATH_UP || path->comm->error);
-	mesh_comm_unlock(path->comm);
-	return quiet;
-}
-
 /* The lost path's peer has stopped and was fenced: the path is down. Takes domain->lock. */
 MESH_HOLDS(process)
-static void path_fenced(struct mesh_peer_user *user)
+static void path_fenced(struct mesh_path *path)
 {
-	struct mesh_path *path = mesh_path_of_user(user);
-
 	if (mesh_path_is(path, MESH_PATH_SUSPECT))
 		mesh_path_down(path, MESH_PATH_SUSPECT);
 }
@@ -68,7 +52,7 @@ static void path_drained(struct mesh_path *path)
 	if (!mesh_path_is(path, MESH_PATH_SUSPECT))
 		return;
 	mesh_domain_poll(path->domain); /* what has arrived is counted */
-	path_fenced(&path->user);
+	path_fenced(path);
 }
 
 /*
@@ -88,7 +72,7 @@ static void path_fence(struct mesh_path *path)
 	if (peer->fenced != MESH_FENCED && !mesh_peer_fence(peer))
 		return;
 	peer->fenced = MESH_FENCED;
-	path_fenced(&path->user);
+	path_fenced(path);
 }
 
 /* When the last relay of a path has had its time: one that is silent had some before. */
@@ -286,77 +270,3 @@ void mesh_path_circuit_drained(struct mesh_path *path, const struct mesh_frame_c
 		path_drained(path);
 	questions_answer(comm);
 }
-
-/* ---- a path as the user of a peer ---------------------------------------------------------- */
-
-MESH_HOLDS(process)
-static bool path_misses(struct mesh_peer_user *user)
-{
-	struct mesh_comm *comm = mesh_path_of_user(user)->comm;
-	bool misses;
-
-	mesh_comm_lock(comm);
-	/*
-	 * One that waits for accept() does not count: strangers can cause any number of these.
-	 * After the peer's end, what NCCL has posted may still be missing.
-	 */
-	misses = comm->use < MESH_COMM_WAITS && !comm->closing &&
-		 (!mesh_comm_peer_is_over(comm) ||
-		  (!comm->error && mesh_requests_done(comm) != comm->next_seq));
-	mesh_comm_unlock(comm);
-	return misses;
-}
-
-MESH_HOLDS(process)
-static bool path_resumes(struct mesh_peer_user *user)
-{
-	return mesh_path_is_resumed(mesh_path_of_user(user));
-}
-
-MESH_HOLDS(process)
-MESH_HOLDS(domain)
-static void path_lost(struct mesh_peer_user *user)
-{
-	struct mesh_path *path = mesh_path_of_user(user);
-	bool returns = mesh_path_is_resumed(path) && !mesh_path_has_relay(path);
-
-	mesh_path_lost(path);
-	if (returns)
-		mesh_rejoin_want(path);
-}
-
-MESH_HOLDS(process)
-static bool path_waits(struct mesh_peer_user *user)
-{
-	return mesh_path_is_waited_for(mesh_path_of_user(user));
-}
-
-/* A comm that has failed asks for nothing, but NCCL still has its memory. */
-MESH_HOLDS(process)
-static bool path_is_open(struct mesh_peer_user *user)
-{
-	const struct mesh_path *path = mesh_path_of_user(user);
-
-	return mesh_path_is(path, MESH_PATH_SUSPECT) ||
-	       (path->comm->error && !path->comm->sending && mesh_path_is(path, MESH_PATH_UP));
-}
-
-MESH_HOLDS(process)
-static void link_drained(struct mesh_peer_user *user)
-{
-	mesh_comm_tiers_renew(mesh_path_of_user(user)->comm);
-}
-
-const struct mesh_peer_user_ops mesh_path_user_ops = {
-	.answers =
-		{
-			[MESH_USER_MISSES] = path_misses,
-			[MESH_USER_RESUMES] = path_resumes,
-			[MESH_USER_WAITS] = path_waits,
-			[MESH_USER_IS_QUIET] = path_is_quiet,
-			[MESH_USER_IS_OPEN] = path_is_open,
-		},
-	.lost = path_lost,
-	.fenced = path_fenced,
-	.drained = link_drained,
-};

@@ -24,7 +24,6 @@
 #include "transport/comm.h"
 #include "transport/comm_life.h"
 #include "transport/data.h"
-#include "transport/path_life.h"
 #include "transport/resend.h"
 #include "wire/stats.h"
 
@@ -52,7 +51,9 @@ static bool another_lives(const struct mesh_path *path)
 	return false;
 }
 
-bool mesh_path_is_resumed(const struct mesh_path *path)
+/* True if the comm goes on when this path is lost: over other paths, or when one is back. */
+MESH_HOLDS(process)
+static bool path_goes_on(const struct mesh_path *path)
 {
 	const struct mesh_comm *comm = path->comm;
 
@@ -70,7 +71,7 @@ bool mesh_path_is_resumed(const struct mesh_path *path)
 
 bool mesh_path_is_waited_for(const struct mesh_path *path)
 {
-	return mesh_path_is_resumed(path) && !another_lives(path);
+	return path_goes_on(path) && !another_lives(path);
 }
 
 void mesh_send_repeat(struct mesh_comm *comm)
@@ -150,9 +151,15 @@ static void unfenced_fail(struct mesh_comm *comm)
 	mesh_comm_unlock(comm);
 }
 
-void mesh_path_lost(struct mesh_path *path)
+/*
+ * Nothing that we post on the path reaches its peer: the comm goes on over its other paths, waits
+ * for one, or ends if it cannot.
+ */
+MESH_HOLDS(process)
+MESH_HOLDS(domain)
+static void path_lose(struct mesh_path *path)
 {
-	if (mesh_path_is_resumed(path))
+	if (path_goes_on(path))
 		path_stop(path);
 	else if (path->peer->fenced == MESH_FENCED_FAILED)
 		unfenced_fail(path->comm);
@@ -381,7 +388,7 @@ static void circuit_lost(struct mesh_path *path, const struct mesh_frame_circuit
 		return;
 	path->broken = true;
 	/* No other circuit leads to a process that has ended. */
-	resumed = mesh_path_is_resumed(path) && !event->unclean;
+	resumed = path_goes_on(path) && !event->unclean;
 	waits = mesh_path_is_waited_for(path);
 	event_text(path, event, why, sizeof(why));
 	relay_loss_note(path, event->by_node, event->lost_node);
@@ -394,7 +401,7 @@ static void circuit_lost(struct mesh_path *path, const struct mesh_frame_circuit
 	mesh_comm_unlock(comm);
 	mesh_domain_lock(domain);
 	if (resumed)
-		mesh_path_lost(path);
+		path_lose(path);
 	else
 		mesh_path_abandon(path);
 	mesh_domain_unlock(domain);
@@ -425,3 +432,99 @@ void mesh_path_circuit_event(struct mesh_peer *peer, const struct mesh_frame *fr
 	else if (frame->circuit.event == MESH_CIRCUIT_DRAINED)
 		mesh_path_circuit_drained(path, &frame->circuit);
 }
+
+/* ---- a path as the user of a peer ---------------------------------------------------------- */
+
+/* True if no operation of ours is in flight on a lost path. */
+MESH_HOLDS(process)
+static bool path_is_quiet(struct mesh_peer_user *user)
+{
+	const struct mesh_path *path = mesh_path_of_user(user);
+	bool quiet;
+
+	mesh_comm_lock(path->comm);
+	quiet = !path->unfinished && (path->state != MESH_PATH_UP || path->comm->error);
+	mesh_comm_unlock(path->comm);
+	return quiet;
+}
+
+MESH_HOLDS(process)
+static bool path_misses(struct mesh_peer_user *user)
+{
+	struct mesh_comm *comm = mesh_path_of_user(user)->comm;
+	bool misses;
+
+	mesh_comm_lock(comm);
+	/*
+	 * One that waits for accept() does not count: strangers can cause any number of these.
+	 * After the peer's end, what NCCL has posted may still be missing.
+	 */
+	misses = comm->use < MESH_COMM_WAITS && !comm->closing &&
+		 (!mesh_comm_peer_is_over(comm) ||
+		  (!comm->error && mesh_requests_done(comm) != comm->next_seq));
+	mesh_comm_unlock(comm);
+	return misses;
+}
+
+MESH_HOLDS(process)
+static bool path_resumes(struct mesh_peer_user *user)
+{
+	return path_goes_on(mesh_path_of_user(user));
+}
+
+MESH_HOLDS(process)
+MESH_HOLDS(domain)
+static void path_lost(struct mesh_peer_user *user)
+{
+	struct mesh_path *path = mesh_path_of_user(user);
+	bool returns = path_goes_on(path) && !mesh_path_has_relay(path);
+
+	path_lose(path);
+	if (returns)
+		mesh_rejoin_want(path);
+}
+
+MESH_HOLDS(process)
+static bool path_waits(struct mesh_peer_user *user)
+{
+	return mesh_path_is_waited_for(mesh_path_of_user(user));
+}
+
+MESH_HOLDS(process)
+static void path_fenced(struct mesh_peer_user *user)
+{
+	struct mesh_path *path = mesh_path_of_user(user);
+
+	if (mesh_path_is(path, MESH_PATH_SUSPECT))
+		mesh_path_down(path, MESH_PATH_SUSPECT);
+}
+
+/* A comm that has failed asks for nothing, but NCCL still has its memory. */
+MESH_HOLDS(process)
+static bool path_is_open(struct mesh_peer_user *user)
+{
+	const struct mesh_path *path = mesh_path_of_user(user);
+
+	return mesh_path_is(path, MESH_PATH_SUSPECT) ||
+	       (path->comm->error && !path->comm->sending && mesh_path_is(path, MESH_PATH_UP));
+}
+
+MESH_HOLDS(process)
+static void link_drained(struct mesh_peer_user *user)
+{
+	mesh_comm_tiers_renew(mesh_path_of_user(user)->comm);
+}
+
+const struct mesh_peer_user_ops mesh_path_user_ops = {
+	.answers =
+		{
+			[MESH_USER_MISSES] = path_misses,
+			[MESH_USER_RESUMES] = path_resumes,
+			[MESH_USER_WAITS] = path_waits,
+			[MESH_USER_IS_QUIET] = path_is_quiet,
+			[MESH_USER_IS_OPEN] = path_is_open,
+		},
+	.lost = path_lost,
+	.fenced = path_fenced,
+	.drained = link_drained,
+};

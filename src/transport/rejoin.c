@@ -21,7 +21,6 @@
 #include "control/process.h"
 #include "fabric/flow.h"
 #include "transport/comm_life.h"
-#include "transport/path_life.h"
 
 /*
  * Between two looks at an attempt: this part of the time that the link is away, within bounds; and

@@ -30,7 +30,6 @@
 #include "relay/relay.h"
 #include "transport/comm_life.h"
 #include "transport/data.h"
-#include "transport/path_life.h"
 #include "transport/resend.h"
 
 /* Lines about comms that have waited in vain, within MESH_LOG_LIMIT_PERIOD_MS. */

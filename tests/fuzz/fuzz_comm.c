@@ -29,7 +29,6 @@
 #include "setup/setup.h"
 #include "transport/comm_life.h"
 #include "transport/data.h"
-#include "transport/path_life.h"
 
 #include "comm_run.h"
 

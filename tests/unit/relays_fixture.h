@@ -9,7 +9,6 @@
 #include <sys/socket.h>
 
 #include "transport/comm_life.h"
-#include "transport/path_life.h"
 #include "wire/handle.h"
 
 #include "comm_fixture.h"

@@ -8,7 +8,6 @@
 #include "control/peer.h"
 #include "control/peer_life.h"
 #include "transport/comm_life.h"
-#include "transport/path_life.h"
 
 #include "comm_fixture.h"
 #include "tcp_pair.h"

@@ -5,7 +5,7 @@
  */
 #include "fabric/mr.h"
 #include "transport/data.h"
-#include "transport/path_life.h"
+#include "transport/comm_life.h"
 
 #include "log_capture.h"
 

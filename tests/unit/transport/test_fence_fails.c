@@ -5,7 +5,6 @@
  */
 #include "control/peer_life.h"
 #include "transport/comm_life.h"
-#include "transport/path_life.h"
 
 #include "comm_fixture.h"
 #include "log_capture.h"

@@ -12,7 +12,7 @@
 #include "base/threads.h"
 #include "fabric/mr.h"
 #include "setup/setup.h"
-#include "transport/path_life.h"
+#include "transport/comm_life.h"
 
 #define RELAYS_PROVIDER MESH_PROVIDER_VERBS_RXM
 #include "log_capture.h"

@@ -2,7 +2,7 @@
 /* test_receive_grants.c - what a receiving comm sends to its sender, and when. */
 #include "fabric/mr.h"
 #include "transport/data.h"
-#include "transport/path_life.h"
+#include "transport/comm_life.h"
 
 #include "comm_fixture.h"
 #include "log_capture.h"

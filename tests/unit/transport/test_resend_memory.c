@@ -5,7 +5,7 @@
  */
 #include <rdma/fi_errno.h>
 
-#include "transport/path_life.h"
+#include "transport/comm_life.h"
 #include "transport/resend.h"
 
 #include "comm_fixture.h"
