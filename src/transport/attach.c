@@ -16,7 +16,6 @@
  * answer has come.
  */
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"

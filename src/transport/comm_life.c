@@ -174,7 +174,8 @@ void mesh_comm_free(struct mesh_comm *comm)
 	if (comm->seeker)
 		*comm->seeker = NULL;
 	mesh_engine_timer_cancel(&comm->process->engine, &comm->timer);
-	mesh_questions_end(comm);
+	if (!comm->sending)
+		mesh_engine_timer_cancel(&comm->process->engine, &comm->receive.question.timer);
 	if (unfinished) {
 		/* The provider still holds pointers into the comm, and may never release them. */
 		mesh_info("a connection with node %s keeps %u operations that never ended; its "

@@ -221,10 +221,6 @@ void mesh_path_circuit_drained(struct mesh_path *path, const struct mesh_frame_c
 MESH_HOLDS(process)
 void mesh_resume_came(struct mesh_path *over, const struct mesh_frame_resume *resume);
 
-/** The comm ends: no answer waits any longer. */
-MESH_HOLDS(process)
-void mesh_questions_end(struct mesh_comm *comm);
-
 /* ---- over its link, when that is back (rejoin.c) --------------------------------------------- */
 
 /*

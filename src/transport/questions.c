@@ -15,13 +15,6 @@
 #include "transport/data.h"
 #include "wire/stats.h"
 
-/* NULL: the comm sends. */
-MESH_HOLDS(process)
-static struct mesh_question *question_of(struct mesh_comm *comm)
-{
-	return comm->sending ? NULL : &comm->receive.question;
-}
-
 /*
  * True if the peer has stopped the path's present life. One that it has stopped before was fenced:
  * the path has another one.
@@ -175,24 +168,15 @@ static bool any_is_open(const struct mesh_comm *comm, const struct mesh_frame_re
 	return false;
 }
 
-void mesh_questions_end(struct mesh_comm *comm)
-{
-	struct mesh_question *question = question_of(comm);
-
-	mesh_process_assert_locked(comm->process);
-	if (question)
-		mesh_engine_timer_cancel(&comm->process->engine, &question->timer);
-}
-
 /* Answers the RESUME that waits, if all relays have reported and all fences are over. */
 MESH_HOLDS(process)
 static void questions_answer(struct mesh_comm *comm)
 {
-	struct mesh_question *question = question_of(comm);
+	struct mesh_question *question = &comm->receive.question;
 	const struct mesh_frame_resume *resume;
 	uint32_t i;
 
-	if (!question || !question->over || any_is_open(comm, &question->resume))
+	if (!question->over || any_is_open(comm, &question->resume))
 		return;
 	resume = &question->resume;
 	mesh_engine_timer_cancel(&comm->process->engine, &question->timer);
