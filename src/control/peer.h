@@ -64,7 +64,7 @@ struct mesh_peer_events {
 	/* True if a stranger's HELLO names a listener of this process. */
 	bool (*admits)(struct mesh_process *process, const struct mesh_frame_hello *hello);
 	/* Opens a domain, as mesh_opening_need(). True while it is being opened. */
-	bool (*opens)(struct mesh_process *process, int index, bool again);
+	bool (*opens)(struct mesh_process *process, int index);
 	/* An incoming peer has sent HELLO, and was admitted. */
 	void (*introduced)(struct mesh_peer *peer, const struct mesh_frame_hello *hello);
 	/* An incoming peer of another protocol version is about to be lost, for @reason. */

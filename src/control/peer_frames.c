@@ -498,7 +498,7 @@ static bool stranger_admit(struct mesh_peer *peer, const struct mesh_frame *fram
 		return false;
 	}
 	index = hello_domain(peer, hello);
-	if (!process->domains[index] && process->events->opens(process, index, false)) {
+	if (!process->domains[index] && process->events->opens(process, index)) {
 		if (peer->state == MESH_PEER_HELLO)
 			mesh_peer_state_set(peer, MESH_PEER_OPENING);
 		return false;

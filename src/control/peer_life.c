@@ -520,13 +520,13 @@ static int domain_error(const struct mesh_dial *dial)
 
 /* Connects, also again, once our domain is open. */
 MESH_HOLDS(process)
-static void attempt_begin(struct mesh_dial *dial, bool again, uint64_t now_ms)
+static void attempt_begin(struct mesh_dial *dial, uint64_t now_ms)
 {
 	struct mesh_process *process = dial->process;
 	const struct mesh_way *way = &dial->way;
 	struct mesh_peer *failed = dial->peer;
 
-	if (!process->domains[way->index] && process->events->opens(process, way->index, again))
+	if (!process->domains[way->index] && process->events->opens(process, way->index))
 		return;
 	dial->peer = NULL;
 	dial->error = process->domains[way->index] ? peer_get(process, way, failed, &dial->peer)
@@ -538,7 +538,7 @@ static void attempt_begin(struct mesh_dial *dial, bool again, uint64_t now_ms)
 }
 
 int mesh_dial_begin(struct mesh_dial *dial, struct mesh_process *process,
-		    const struct mesh_way *way, bool again, uint64_t now_ms)
+		    const struct mesh_way *way, uint64_t now_ms)
 {
 	int ret = -ENETDOWN;
 
@@ -547,7 +547,7 @@ int mesh_dial_begin(struct mesh_dial *dial, struct mesh_process *process,
 	dial->way = *way;
 	dial->since_ms = now_ms;
 	if (!lacks_carrier(dial)) {
-		attempt_begin(dial, again, now_ms);
+		attempt_begin(dial, now_ms);
 		state_learn(dial);
 		ret = dial->error;
 	}
@@ -563,7 +563,7 @@ enum mesh_dial_state mesh_dial_look(struct mesh_dial *dial, uint64_t now_ms)
 	if (state == MESH_DIAL_OPENING ||
 	    (state == MESH_DIAL_TRYING && dial->peer->state == MESH_PEER_LOST &&
 	     now_ms >= dial->peer->retry_ms)) {
-		attempt_begin(dial, false, now_ms);
+		attempt_begin(dial, now_ms);
 		state = state_learn(dial);
 	}
 	return state;

@@ -87,13 +87,11 @@ struct mesh_dial {
 /**
  * Begins to dial @way. The dial is at rest.
  *
- * @again: our domain is opened also if that has failed a moment ago
- *
  * Returns 0, or what is said of mesh_dial.error: then the dial is at rest again.
  */
 MESH_HOLDS(process)
 int mesh_dial_begin(struct mesh_dial *dial, struct mesh_process *process,
-		    const struct mesh_way *way, bool again, uint64_t now_ms);
+		    const struct mesh_way *way, uint64_t now_ms);
 
 /** Learns what has become of it, and tries again if that is due. Returns its state. */
 MESH_HOLDS(process)

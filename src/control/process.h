@@ -124,9 +124,7 @@ struct mesh_process {
 	struct mesh_log_last failures[MESH_DOMAINS_MAX];
 	/* The NIC had no carrier before or after the domain failed to open last. */
 	bool dev_away[MESH_DOMAINS_MAX] MESH_GUARDED_BY(process);
-	/* Bit masks of devs. They are being opened at init, and nothing has needed them yet. */
-	uint32_t nics_early MESH_GUARDED_BY(process);
-	/* No carrier when mesh_process_carrier_look() was called last. */
+	/* Bit mask of devs: no carrier when mesh_process_carrier_look() was called last. */
 	uint32_t nics_away MESH_GUARDED_BY(process);
 	/* By dev, without ports; only grows while started. */
 	struct mesh_endpoint_addr endpoints[MESH_NICS_MAX];

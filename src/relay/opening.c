@@ -387,7 +387,7 @@ static void way_next(struct mesh_circuit *circuit, uint64_t now_ms)
 			return;
 		}
 	} while (mesh_dial_begin(dial, circuit->relay->process,
-				 &opening->nexts[opening->tried++].way, false, now_ms));
+				 &opening->nexts[opening->tried++].way, now_ms));
 }
 
 /* The candidate is not asked yet. May free the circuit. */

@@ -125,7 +125,7 @@ static int relay_begin(struct mesh_connect *connect)
 }
 
 /*
- * @ret: of the beginning of a try. While no NIC of ours has a carrier for it, relays may help.
+ * @ret: of the beginning of a try. While no NIC of ours can begin, relays may help.
  * Where no candidate is left, no_path() follows.
  */
 MESH_HOLDS(process)
@@ -213,7 +213,6 @@ static void candidates_renew(struct mesh_connect *connect)
 {
 	mesh_candidates_find(connect->net->process, connect->dev, &connect->handle,
 			     &connect->choice);
-	connect->unopened = 0;
 }
 
 MESH_HOLDS(process)
@@ -281,7 +280,7 @@ MESH_HOLDS(process)
 static void no_path_fail(struct mesh_connect *connect)
 {
 	mesh_connect_log_no_path(connect);
-	connect_fail(connect, connect->unopened ? -ENODEV : -ENETUNREACH);
+	connect_fail(connect, -ENETUNREACH);
 }
 
 /*

@@ -169,14 +169,7 @@ void mesh_connect_log_no_path(const struct mesh_connect *connect)
 		return;
 	}
 	mesh_handle_node_text(&connect->handle, node);
-	relays_text(connect, relays);
-	if (connect->unopened)
-		mesh_warn("node %s cannot connect to node %s: libfabric cannot open %s, which "
-			  "reaches it%s. An earlier line has the cause",
-			  process->name, node, process->nics[connect->unopened - 1]->netdev,
-			  relays);
-	else
-		no_path_log(connect, node, relays);
+	no_path_log(connect, node, relays_text(connect, relays));
 }
 
 /* ---- candidates of which none is up ---------------------------------------------------------- */
@@ -220,7 +213,8 @@ static void why_fill(const struct mesh_peer *peer, const struct mesh_nic *nic, c
 		snprintf(why, MESH_PEER_REASON_MAX, "no link or route reaches it");
 	else if (mesh_carrier_is_up(nic))
 		snprintf(why, MESH_PEER_REASON_MAX,
-			 "libfabric has not opened %s: is this node short of CPU time or memory?",
+			 "libfabric has not opened %s: is this node short of CPU time or memory? "
+			 "An earlier line may have the cause",
 			 nic->netdev);
 	else
 		snprintf(why, MESH_PEER_REASON_MAX,

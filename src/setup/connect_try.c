@@ -59,39 +59,32 @@ static int pair_dial(struct mesh_connect *connect, struct mesh_path_candidate pa
 	int ret;
 
 	if (!mesh_way_of_pair(process, &connect->handle, &pair, &way))
-		return -ENODEV;
+		return -ENODEV; /* no domain can serve it */
 	way.index = mesh_process_lane_index(process, mesh_way_dev(&way), pair.provider, lane);
-	ret = mesh_dial_begin(dial, process, &way, true, now_ms);
+	ret = mesh_dial_begin(dial, process, &way, now_ms);
 	if (!ret)
 		connect->pairs[connect->num_dials++] = pair;
 	return ret;
 }
 
 /*
- * Dials the candidates of a try, without those whose NIC has no carrier. Removes those whose domain
- * cannot be opened. Returns 0; -ENOLINK if one has no carrier; -ENOMEM or -ENOSPC.
+ * Dials the candidates of a try, without those whose NIC has no carrier, or cannot be opened now.
+ * Returns 0; -ENOLINK if there is one of these; -ENOMEM or -ENOSPC.
  */
 MESH_HOLDS(process)
 static int candidates_dial(struct mesh_connect *connect, uint64_t now_ms)
 {
-	const struct mesh_endpoint_addr *endpoints = connect->net->process->endpoints;
 	struct mesh_path_choice *choice = &connect->choice;
-	int i = 0, ret, max = paths_max(connect), error = 0;
+	int i, ret, max = paths_max(connect), error = 0;
 
-	while (i < choice->num_candidates && connect->num_dials < max) {
-		ret = -EAGAIN;
-		if (is_apart(connect, &choice->candidates[i]))
-			ret = pair_dial(connect, choice->candidates[i], 0, now_ms);
-		if (ret == -ENODEV) {
-			connect->unopened = 1 + endpoints[choice->candidates[i].local].nic;
-			candidate_remove(connect, i);
+	for (i = 0; i < choice->num_candidates && connect->num_dials < max; i++) {
+		if (!is_apart(connect, &choice->candidates[i]))
 			continue;
-		}
-		if (ret == -ENETDOWN)
-			error = -ENOLINK; /* its turn comes with a carrier */
-		else if (ret && ret != -EAGAIN)
+		ret = pair_dial(connect, choice->candidates[i], 0, now_ms);
+		if (ret == -ENETDOWN || ret == -ENODEV)
+			error = -ENOLINK; /* its turn comes with a carrier, or memory */
+		else if (ret)
 			error = ret;
-		i++;
 	}
 	return error;
 }
@@ -151,20 +144,14 @@ enum prospect {
 	PROSPECT_OVER,	  /* it cannot come up now, but a new dial of the same pair may later */
 	PROSPECT_REFUSES, /* it refuses this connection */
 	PROSPECT_DEAD_END,
-	PROSPECT_UNOPENED, /* our NIC cannot be opened for it */
 	PROSPECTS
 };
 
-/*
- * True if the peer's kernel sends the answers by another NIC, or ours cannot be opened: to try this
- * pair again is no use.
- */
+/* True if the peer's kernel sends the answers by another NIC: to try this pair again is no use. */
 MESH_HOLDS(process)
 static bool is_dead_end(const struct mesh_dial *dial)
 {
-	if (dial->peer)
-		return dial->peer->refusal == MESH_REFUSAL_ROUTE;
-	return dial->error == -ENODEV && !mesh_domain_lane(dial->way.index);
+	return dial->peer && dial->peer->refusal == MESH_REFUSAL_ROUTE;
 }
 
 /*
@@ -218,7 +205,7 @@ static enum prospect prospect_of(const struct mesh_connect *connect, const struc
 	const struct mesh_peer *peer = dial->peer;
 
 	if (is_dead_end(dial))
-		return peer ? PROSPECT_DEAD_END : PROSPECT_UNOPENED;
+		return PROSPECT_DEAD_END;
 	if (!peer)
 		return dial->state == MESH_DIAL_OPENING ? PROSPECT_PENDING : PROSPECT_OVER;
 	if (is_refusing(connect, peer))
@@ -327,11 +314,11 @@ static bool is_spent(const struct mesh_connect *connect, const struct outlook *o
 
 	if (outlook->num[PROSPECT_UP])
 		return false;
-	if (outlook->num[PROSPECT_DEAD_END] + outlook->num[PROSPECT_UNOPENED] == connect->num_dials)
+	if (outlook->num[PROSPECT_DEAD_END] == connect->num_dials)
 		return true;
 	if (age_ms <= MESH_SETTLE_MS)
 		return false;
-	return outlook->num[PROSPECT_OVER] || outlook->num[PROSPECT_UNOPENED] ||
+	return outlook->num[PROSPECT_OVER] ||
 	       (outlook->rivals
 			? age_ms > outlook->patience_ms
 			: !outlook->num[PROSPECT_PENDING] && !outlook->num[PROSPECT_SILENT]);
@@ -384,17 +371,6 @@ static bool dialled_remove(struct mesh_connect *connect, int i)
 	return k < num;
 }
 
-/* The same, unless the dial is that of a further lane: the pair works without. */
-MESH_HOLDS(process)
-static void dial_forget(struct mesh_connect *connect, int i)
-{
-	if (mesh_domain_lane(connect->dials[i].way.index))
-		return;
-	if (!connect->dials[i].peer)
-		connect->unopened = 1 + mesh_way_dev(&connect->dials[i].way);
-	(void)!dialled_remove(connect, i);
-}
-
 /* Each candidate gets a try before one gets another. */
 static void untried_first(struct mesh_connect *connect)
 {
@@ -414,7 +390,7 @@ static void dead_ends_forget(struct mesh_connect *connect)
 
 	for (i = 0; i < connect->num_dials; i++) {
 		if (is_dead_end(&connect->dials[i]))
-			dial_forget(connect, i);
+			(void)!dialled_remove(connect, i);
 	}
 }
 
@@ -454,9 +430,10 @@ void mesh_connect_try_settle(struct mesh_connect *connect)
 		if (connect->dials[i].state == MESH_DIAL_UP)
 			continue;
 		peer = connect->dials[i].peer;
-		if (peer ? mesh_peer_refuses(peer, connect->handle.cookie)
-			 : is_dead_end(&connect->dials[i]))
-			dial_forget(connect, i);
+		/* The pair works without a further lane. */
+		if (peer && mesh_peer_refuses(peer, connect->handle.cookie) &&
+		    !mesh_domain_lane(connect->dials[i].way.index))
+			(void)!dialled_remove(connect, i);
 		dial_leave(connect, i);
 	}
 	for (i = 0; i < connect->num_dials; i++) {

@@ -54,11 +54,10 @@ struct mesh_connect {
 	struct mesh_dial dials[MESH_PATHS_MAX];
 	int num_dials;		      /* 0: no candidate can begin now */
 	struct mesh_relay_try *relay; /* tried beside them; owned, or NULL */
-	int unopened;	 /* 1 + the NIC of the last candidate that cannot be opened, or 0 */
-	int lanes;	 /* of each pair of this try; 0: not chosen yet */
-	int lanes_begun; /* of these, beside the first one */
-	uint64_t try_ms; /* since when these are tried */
-	uint64_t up_ms;	 /* since when one of them is up; 0: none is */
+	int lanes;		      /* of each pair of this try; 0: not chosen yet */
+	int lanes_begun;	      /* of these, beside the first one */
+	uint64_t try_ms;	      /* since when these are tried */
+	uint64_t up_ms;		      /* since when one of them is up; 0: none is */
 
 	struct mesh_comm *comm; /* from SENT on */
 	uint64_t started_ms, deadline_ms;
@@ -123,11 +122,11 @@ MESH_HOLDS(process)
 bool mesh_connect_relays_are_due(const struct mesh_connect *connect, uint64_t now_ms);
 
 /**
- * Dials the first candidates. Those whose domain cannot be opened are removed, and those whose NIC
- * has no carrier wait for it, also if it is open.
+ * Dials the first candidates. Those whose NIC has no carrier wait for it, also if it is open, and
+ * those whose domain cannot be opened are tried again.
  *
- * Returns 0; -ENOLINK where each needs a carrier first: no try has begun; -ENODEV if no candidate
- * is left; -ENOMEM or -ENOSPC.
+ * Returns 0; -ENOLINK where each has to wait so: no try has begun; -ENODEV if no candidate is left;
+ * -ENOMEM or -ENOSPC.
  */
 MESH_HOLDS(process)
 int mesh_connect_try_start(struct mesh_connect *connect, uint64_t now_ms);

@@ -348,8 +348,7 @@ void mesh_nic_watch_publish(struct mesh_process *process)
 		return;
 	for (dev = 0; dev < process->num_devs; dev++) {
 		nic = nic_now(watch, process->nics[dev], table);
-		if (!nic || process->dev_reserves[dev] ||
-		    process->dev_states[dev] == MESH_DEV_FAILED ||
+		if (!nic || process->dev_reserves[dev] || process->controls[dev].watch.fd < 0 ||
 		    is_listed(links, num_links, nic->ifindex))
 			continue;
 		mesh_neighbour_link_describe(&neighbours->self, nic, dev,

@@ -34,17 +34,16 @@ MESH_HOLDS(process)
 int mesh_opening_join(struct mesh_process *process, int dev);
 
 /**
- * Starts to open a domain, if that was not tried yet, or if it has failed: memory or descriptors
- * may be free now. process->lock held.
+ * Starts to open a domain, if that was not tried yet, or if it has failed a second ago: memory or
+ * descriptors may be free now. process->lock held.
  *
  * @index: of one of a NIC's domains (control/process.h)
- * @again: also if it has failed less than a second ago: the caller has not asked for it before
  *
  * Returns true while it is being opened; afterwards it is open, or has failed
  * (logged, unless it had failed for the same reason).
  */
 MESH_HOLDS(process)
-bool mesh_opening_need(struct mesh_process *process, int index, bool again);
+bool mesh_opening_need(struct mesh_process *process, int index);
 
 /**
  * At init: starts to open the NICs that have a carrier, if they are few and that is cheap, so that

@@ -47,29 +47,11 @@ static void first_finish(struct mesh_process *process, int dev, const struct mes
 		mesh_peers_nics_changed(process);
 }
 
-/* True if the domain was opened at init, and nothing has needed it since. */
-MESH_HOLDS(process)
-static bool is_early(const struct mesh_process *process, int index)
-{
-	return index < MESH_NICS_MAX && process->nics_early & 1u << index;
-}
-
-MESH_HOLDS(process)
-static void early_forget(struct mesh_process *process, int index)
-{
-	if (index < MESH_NICS_MAX)
-		process->nics_early &= ~(1u << index);
-}
-
 MESH_HOLDS(process)
 static void opening_finish(struct mesh_process *process, int index, struct mesh_domain *domain)
 {
 	mesh_process_assert_locked(process);
 	process->dev_states[index] = domain ? MESH_DEV_OPEN : MESH_DEV_FAILED;
-	/* What fails before anything needs it is tried again when something does. */
-	if (!domain && is_early(process, index))
-		process->dev_states[index] = MESH_DEV_CLOSED;
-	early_forget(process, index);
 	process->opening_ms[index] = mesh_clock_ms();
 	if (domain || !mesh_carrier_is_up(process->nics[index % MESH_NICS_MAX]))
 		process->dev_away[index] = !domain;
@@ -152,16 +134,15 @@ static void opening_begin(struct mesh_process *process, int index)
 	opening_start(process, index);
 }
 
-bool mesh_opening_need(struct mesh_process *process, int index, bool again)
+bool mesh_opening_need(struct mesh_process *process, int index)
 {
 	enum mesh_dev_state state = process->dev_states[index];
 	uint64_t since_ms = process->opening_ms[index];
 
 	mesh_process_assert_locked(process);
-	early_forget(process, index);
 	if (state == MESH_DEV_CLOSED ||
 	    (state == MESH_DEV_FAILED &&
-	     (again || mesh_clock_elapsed_ms(since_ms, mesh_clock_ms()) >= AGAIN_MS)))
+	     mesh_clock_elapsed_ms(since_ms, mesh_clock_ms()) >= AGAIN_MS))
 		opening_begin(process, index);
 	return process->dev_states[index] == MESH_DEV_OPENING;
 }
@@ -209,7 +190,6 @@ void mesh_openings_early(struct mesh_process *process)
 		    process->dev_states[dev] != MESH_DEV_CLOSED ||
 		    !mesh_carrier_is_up(process->nics[dev]))
 			continue;
-		process->nics_early |= 1u << dev;
 		opening_begin(process, dev);
 	}
 }

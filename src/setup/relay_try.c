@@ -156,7 +156,7 @@ static void first_hop_dial(struct mesh_relay_try *relay, const struct mesh_route
 		if ((early && last != (i >= num)) || (only && lacks_rdma(route, next)))
 			continue;
 		tried_get(&relay->tried, next); /* it is known: the connection has hope */
-		if (!mesh_dial_begin(&relay->dial, process, &next->way, false, now_ms)) {
+		if (!mesh_dial_begin(&relay->dial, process, &next->way, now_ms)) {
 			relay->next = *next;
 			relay->route = *route;
 			return;

@@ -342,7 +342,7 @@ static void attempt_look(struct mesh_rejoin *rejoin, uint64_t look_ms, uint64_t 
 	     mesh_clock_elapsed_ms(peer->state_ms, now_ms) >= ATTEMPT_LOOKS * look_ms))
 		mesh_dial_end(dial);
 	if (dial->state == MESH_DIAL_REST && rejoin->way.control_port)
-		mesh_dial_begin(dial, rejoin->process, &rejoin->way, false, now_ms);
+		mesh_dial_begin(dial, rejoin->process, &rejoin->way, now_ms);
 	peer = dial->peer;
 	if (!peer)
 		return; /* no carrier, or no memory now */

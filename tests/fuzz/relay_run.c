@@ -48,7 +48,7 @@ static void dial_step(struct mesh_dial *dial)
 }
 
 int __wrap_mesh_dial_begin(struct mesh_dial *dial, struct mesh_process *process,
-			   const struct mesh_way *way, bool again, uint64_t now_ms)
+			   const struct mesh_way *way, uint64_t now_ms)
 {
 	int ret;
 

@@ -26,7 +26,7 @@ void stranger_setup(void)
 	assert_int_equal(mesh_handle_decode(bytes, &stranger.handle), 0);
 	process = stranger.net->process;
 	mesh_lock_take(&process->lock);
-	mesh_opening_need(process, 0, false); /* the first HELLO would open it */
+	mesh_opening_need(process, 0); /* the first HELLO would open it */
 	mesh_lock_release(&process->lock);
 	mesh_threads_await();
 	mesh_lock_take(&process->lock);
