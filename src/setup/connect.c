@@ -26,18 +26,12 @@
 #define ABANDONED_MS 30000
 
 MESH_HOLDS(process)
-static struct mesh_connect_bucket *bucket_of(struct mesh_setup *setup, uint64_t id)
-{
-	return &setup->connects_by_id[id % MESH_CONNECT_BUCKETS];
-}
-
-MESH_HOLDS(process)
 static struct mesh_connect *connect_find(struct mesh_net *net, uint64_t id,
 					 const struct mesh_handle *handle)
 {
 	struct mesh_connect *connect;
 
-	LIST_FOREACH(connect, bucket_of(net->setup, id), id_entry) {
+	LIST_FOREACH(connect, &net->setup->connects, entry) {
 		/* The id comes from the buffer, so it is trusted only with the right listener. */
 		if (connect->id == id && connect->net == net &&
 		    connect->handle.cookie == handle->cookie &&
@@ -52,7 +46,6 @@ void mesh_connect_free(struct mesh_connect *connect)
 	mesh_connect_end(connect);
 	mesh_engine_timer_cancel(&connect->net->process->engine, &connect->timer);
 	LIST_REMOVE(connect, entry);
-	LIST_REMOVE(connect, id_entry);
 	free(connect);
 }
 
@@ -118,7 +111,6 @@ static struct mesh_connect *connect_start(struct mesh_net *net, int dev,
 	connect->deadline_ms = connect->started_ms + process->config.connect_timeout_s * 1000;
 	connect->id = ++net->setup->next_connect_id;
 	LIST_INSERT_HEAD(&net->setup->connects, connect, entry);
-	LIST_INSERT_HEAD(bucket_of(net->setup, connect->id), connect, id_entry);
 	connect->timer.expired = connect_expired;
 	mesh_engine_timer_set(&process->engine, &connect->timer, connect->started_ms);
 	return connect;

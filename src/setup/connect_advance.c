@@ -348,7 +348,8 @@ static bool hello_learn(struct mesh_connect *connect, uint64_t now_ms)
 	if (!any)
 		return false;
 	candidates_renew(connect);
-	try_begun(connect, mesh_connect_try_again(connect, now_ms), now_ms);
+	mesh_connect_try_end(connect); /* peers that are up stay */
+	try_begun(connect, mesh_connect_try_start(connect, now_ms), now_ms);
 	return true;
 }
 

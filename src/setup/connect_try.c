@@ -408,19 +408,6 @@ int mesh_connect_try_next(struct mesh_connect *connect, uint64_t now_ms)
 	return mesh_connect_try_start(connect, now_ms);
 }
 
-int mesh_connect_try_again(struct mesh_connect *connect, uint64_t now_ms)
-{
-	struct mesh_dial before[MESH_PATHS_MAX];
-	int i, num = connect->num_dials, ret;
-
-	memcpy(before, connect->dials, sizeof(before));
-	memset(connect->dials, 0, sizeof(connect->dials));
-	ret = mesh_connect_try_start(connect, now_ms);
-	for (i = 0; i < num; i++)
-		mesh_dial_end(&before[i]);
-	return ret;
-}
-
 void mesh_connect_try_settle(struct mesh_connect *connect)
 {
 	const struct mesh_peer *peer;

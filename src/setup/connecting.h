@@ -38,10 +38,9 @@ enum mesh_connect_state {
 struct mesh_relay_try;
 
 struct mesh_connect {
-	LIST_ENTRY(mesh_connect) entry;	   /* setup->connects; all under process->lock */
-	LIST_ENTRY(mesh_connect) id_entry; /* setup->connects_by_id */
-	struct mesh_timer timer;	   /* when the engine, and nobody else, advances it */
-	int over_looks;			   /* of the engine, since it is DONE or FAILED */
+	LIST_ENTRY(mesh_connect) entry; /* setup->connects; all under process->lock */
+	struct mesh_timer timer;	/* when the engine, and nobody else, advances it */
+	int over_looks;			/* of the engine, since it is DONE or FAILED */
 	struct mesh_net *net;
 	int dev;     /* NCCL's on this side */
 	uint64_t id; /* NCCL's handle buffer carries it between calls */
@@ -138,10 +137,6 @@ void mesh_connect_try_end(struct mesh_connect *connect);
 /** Tries the next candidates, or the same again if there are no others. The same errors. */
 MESH_HOLDS(process)
 int mesh_connect_try_next(struct mesh_connect *connect, uint64_t now_ms);
-
-/** Begins again with the best candidates; peers of both tries stay. The same errors. */
-MESH_HOLDS(process)
-int mesh_connect_try_again(struct mesh_connect *connect, uint64_t now_ms);
 
 /** Dials pair @i of the try over this lane as well. The connection may do without it. */
 MESH_HOLDS(process)

@@ -28,11 +28,6 @@ struct mesh_nic_watch;
 struct mesh_path_choice;
 struct mesh_seeker;
 
-/* Bucket of a connection attempt: its id, which counts, modulo this. */
-#define MESH_CONNECT_BUCKETS 256u
-
-LIST_HEAD(mesh_connect_bucket, mesh_connect);
-
 struct mesh_setup {
 	struct mesh_process process;
 	pid_t pid;    /* the process that made it; constant */
@@ -43,7 +38,6 @@ struct mesh_setup {
 
 	LIST_HEAD(, mesh_listener) listeners MESH_GUARDED_BY(process);
 	LIST_HEAD(, mesh_connect) connects MESH_GUARDED_BY(process);
-	struct mesh_connect_bucket connects_by_id[MESH_CONNECT_BUCKETS] MESH_GUARDED_BY(process);
 	LIST_HEAD(, mesh_seeker) seekers MESH_GUARDED_BY(process);
 	uint32_t next_listen_id MESH_GUARDED_BY(process);
 	uint64_t next_connect_id MESH_GUARDED_BY(process);
