@@ -129,9 +129,7 @@ struct mesh_process {
 	/* By dev, without ports; only grows while started. */
 	struct mesh_endpoint_addr endpoints[MESH_NICS_MAX];
 	int num_endpoints MESH_GUARDED_BY(process);
-	uint32_t
-		near_logged MESH_GUARDED_BY(process); /* bit mask of devs: src/setup/candidates.c */
-	struct mesh_control controls[MESH_NICS_MAX];  /* by dev */
+	struct mesh_control controls[MESH_NICS_MAX]; /* by dev */
 	uint16_t control_port MESH_GUARDED_BY(process);
 
 	/* Limits of messages that strangers or a lack of descriptors can cause without end. */

@@ -318,52 +318,44 @@ static size_t switch_len(const struct mesh_nic *nic)
 		       : 0;
 }
 
-static bool is_near(const struct mesh_nic *a, const struct mesh_nic *b, enum mesh_near_kind kind)
+static bool is_near(const struct mesh_nic *a, const struct mesh_nic *b, bool by_switch)
 {
 	size_t len = switch_len(a);
 
-	if (kind == MESH_NEAR_NUMA)
+	if (!by_switch)
 		return a->numa_node >= 0 && a->numa_node == b->numa_node;
 	return len && len == switch_len(b) && !memcmp(a->pci_path, b->pci_path, len);
 }
 
-static uint32_t near_mask(const struct mesh_nic *const *nics, int num, int dev,
-			  enum mesh_near_kind kind)
+static uint32_t near_mask(const struct mesh_nic *const *nics, int num, int dev, bool by_switch)
 {
 	uint32_t mask = 0;
 	int i;
 
 	for (i = 0; i < num; i++) {
-		if (is_near(nics[dev], nics[i], kind))
+		if (is_near(nics[dev], nics[i], by_switch))
 			mask |= 1u << i;
 	}
 	return mask;
 }
 
 /* True if each NIC has another one near it in this sense. */
-static bool divides(const struct mesh_nic *const *nics, int num, enum mesh_near_kind kind)
+static bool divides(const struct mesh_nic *const *nics, int num, bool by_switch)
 {
 	uint32_t mask;
 	int i;
 
 	for (i = 0; i < num; i++) {
-		mask = near_mask(nics, num, i, kind);
+		mask = near_mask(nics, num, i, by_switch);
 		if (!(mask & (mask - 1)))
 			return false;
 	}
 	return true;
 }
 
-uint32_t mesh_nics_near(const struct mesh_nic *const *nics, int num, int dev,
-			enum mesh_near_kind *kind)
+uint32_t mesh_nics_near(const struct mesh_nic *const *nics, int num, int dev)
 {
-	enum mesh_near_kind found = MESH_NEAR_ALL, k;
-
-	for (k = MESH_NEAR_SWITCH; k <= MESH_NEAR_NUMA && !found; k++) {
-		if (divides(nics, num, k))
-			found = k;
-	}
-	if (kind)
-		*kind = found;
-	return found ? near_mask(nics, num, dev, found) : (1u << num) - 1;
+	if (divides(nics, num, true))
+		return near_mask(nics, num, dev, true);
+	return divides(nics, num, false) ? near_mask(nics, num, dev, false) : (1u << num) - 1;
 }

@@ -231,13 +231,6 @@ const char *mesh_nics_skipped_text(const struct mesh_nic_table *table,
 
 /* ---- near each other ------------------------------------------------------------------------- */
 
-/* Why NICs are near each other. */
-enum mesh_near_kind {
-	MESH_NEAR_ALL,	  /* nothing separates them */
-	MESH_NEAR_SWITCH, /* one PCIe switch */
-	MESH_NEAR_NUMA,	  /* one NUMA node */
-};
-
 /**
  * Finds the NICs that are near NIC @dev, itself included: those behind the same PCIe switch, if
  * each NIC shares its switch with another; else those of the same NUMA node, if each NIC shares its
@@ -245,11 +238,9 @@ enum mesh_near_kind {
  *
  * @nics: of one node; @num: MESH_NICS_MAX at most
  * @dev: below @num
- * @kind: why; may be NULL
  *
  * Returns a bit mask of indices into @nics.
  */
-uint32_t mesh_nics_near(const struct mesh_nic *const *nics, int num, int dev,
-			enum mesh_near_kind *kind);
+uint32_t mesh_nics_near(const struct mesh_nic *const *nics, int num, int dev);
 
 #endif

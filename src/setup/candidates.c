@@ -17,9 +17,6 @@
 #include "setup/setup.h"
 #include "system/node.h"
 
-/* Room for the names of all NICs. */
-#define NEAR_TEXT_MAX (MESH_NICS_MAX * (IF_NAMESIZE + 2))
-
 /*
  * The longest wait for the node to answer on each NIC. If it has on one, those of
  * its other NICs follow within MESH_ASKING_SETTLE_MS. The listener answers as soon as there is a
@@ -77,32 +74,6 @@ static bool is_doubtful(const struct mesh_process *process, const struct mesh_en
 	return is_spare ? remote->reserve : class == MESH_PATH_ROUTED;
 }
 
-/* Logs the rule, once for each NIC that NCCL chose. */
-MESH_HOLDS(process)
-static void near_log(struct mesh_process *process, int dev, uint32_t near, enum mesh_near_kind kind)
-{
-	static const char *const reasons[] = {
-		[MESH_NEAR_ALL] = "no other is farther away",
-		[MESH_NEAR_SWITCH] = "same PCIe switch",
-		[MESH_NEAR_NUMA] = "same NUMA node",
-	};
-	char text[NEAR_TEXT_MAX] = "";
-	size_t used = 0;
-	int i;
-
-	if (process->near_logged & 1u << dev)
-		return;
-	process->near_logged |= 1u << dev;
-	for (i = 0; i < process->num_nics && used < sizeof(text); i++) {
-		if (near & 1u << i)
-			used += (size_t)snprintf(text + used, sizeof(text) - used, "%s%s",
-						 used ? ", " : "", process->nics[i]->netdev);
-	}
-	mesh_info("connections of NIC %d use %s (%s), because all NICs are on one fabric; the "
-		  "others only if none of these connects. NCCL_MESH_NEAR=off uses all",
-		  dev, text, reasons[kind]);
-}
-
 /* On a switched fabric, puts the paths of NICs near those that NCCL chose first. */
 MESH_HOLDS(process)
 static void near_first(struct mesh_process *process, const struct mesh_handle *handle,
@@ -114,14 +85,12 @@ static void near_first(struct mesh_process *process, const struct mesh_handle *h
 		.always = !strcmp(process->config.near, "always"),
 	};
 	int dev = hints->local_nic;
-	enum mesh_near_kind kind;
 
 	if (dev < 0 || dev >= process->num_nics || hints->same_node ||
 	    !strcmp(process->config.near, "off"))
 		return;
-	rule.local = mesh_nics_near(process->nics, process->num_nics, dev, &kind);
-	if (mesh_path_near_first(process->endpoints, handle->endpoints, hints, &rule, choice))
-		near_log(process, dev, rule.local, kind);
+	rule.local = mesh_nics_near(process->nics, process->num_nics, dev);
+	mesh_path_near_first(process->endpoints, handle->endpoints, hints, &rule, choice);
 }
 
 /* True if a direct path is over a NIC of ours that is not drained. */

@@ -466,8 +466,7 @@ static void handle_write(const struct mesh_listener *listener, void *bytes)
 	handle.dev = (uint8_t)listener->dev;
 	endpoints_order(process, listener->dev, &handle);
 	handle.total_nics = (uint8_t)handle.num_endpoints;
-	handle.near =
-		(uint16_t)mesh_nics_near(process->nics, process->num_nics, listener->dev, NULL);
+	handle.near = (uint16_t)mesh_nics_near(process->nics, process->num_nics, listener->dev);
 	snprintf(handle.node, sizeof(handle.node), "%s", process->name);
 	fitted = mesh_handle_encode(&handle, bytes);
 	if (fitted < handle.num_endpoints)

@@ -175,7 +175,7 @@ static bool nics_are_few(const struct mesh_process *process)
 
 	return num <= (mesh_tcp_endpoints_are_small() ? EARLY_SMALL : EARLY_LARGE) &&
 	       num <= (int)process->config.max_paths && (num == 1 || all_are_routable(process)) &&
-	       mesh_nics_near(process->nics, num, 0, NULL) == all;
+	       mesh_nics_near(process->nics, num, 0) == all;
 }
 
 void mesh_openings_early(struct mesh_process *process)

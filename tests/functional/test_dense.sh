@@ -134,8 +134,7 @@ make_sysfs
 make_fabric
 measure near auto tcp 1M 4
 near near
-near_names=$(printf ', %s' "${NAMES[@]:HALF}")
-said near "connections of NIC $LAST use ${near_names:2} \(same NUMA node\), because all NICs are"
+said near "path: .* why=near"
 (($(opened near) == HALF)) || fail "more domains than those of the near NICs were opened"
 if [[ ${DENSE_BEFORE:-} ]]; then
 	measure all off tcp 1M 4

@@ -23,13 +23,9 @@ void tests_setup(void)
 	}
 }
 
-static uint32_t near(int num, int dev, enum mesh_near_kind kind)
+static uint32_t near(int num, int dev)
 {
-	enum mesh_near_kind found;
-	uint32_t mask = mesh_nics_near(pointers, num, dev, &found);
-
-	assert_int_equal(found, kind);
-	return mask;
+	return mesh_nics_near(pointers, num, dev);
 }
 
 static void pci_set(int nic, const char *path)
@@ -39,8 +35,8 @@ static void pci_set(int nic, const char *path)
 
 TEST(unknown)
 {
-	assert_int_equal(near(1, 0, MESH_NEAR_ALL), 1);
-	assert_int_equal(near(16, 3, MESH_NEAR_ALL), 0xffff);
+	assert_int_equal(near(1, 0), 1);
+	assert_int_equal(near(16, 3), 0xffff);
 }
 
 /* Two sockets; a NIC alone on its NUMA node would have no other to go on with. */
@@ -48,11 +44,11 @@ TEST(numa)
 {
 	for (int i = 0; i < 8; i++)
 		nics[i].numa_node = i / 4;
-	assert_int_equal(near(8, 0, MESH_NEAR_NUMA), 0x0f);
-	assert_int_equal(near(8, 5, MESH_NEAR_NUMA), 0xf0);
-	assert_int_equal(near(5, 0, MESH_NEAR_ALL), 0x1f);
+	assert_int_equal(near(8, 0), 0x0f);
+	assert_int_equal(near(8, 5), 0xf0);
+	assert_int_equal(near(5, 0), 0x1f);
 	nics[7].numa_node = -1;
-	assert_int_equal(near(8, 0, MESH_NEAR_ALL), 0xff);
+	assert_int_equal(near(8, 0), 0xff);
 }
 
 /* Two NICs behind each of two switches below one CPU; on root ports nothing divides them. */
@@ -68,19 +64,19 @@ TEST(switch)
 			i / 2, i / 2, 0x10 + i / 2, 0x11 + i / 2, i % 2, 0x20 + i);
 		pci_set(i, path);
 	}
-	assert_int_equal(near(4, 0, MESH_NEAR_SWITCH), 0x3);
-	assert_int_equal(near(4, 3, MESH_NEAR_SWITCH), 0xc);
+	assert_int_equal(near(4, 0), 0x3);
+	assert_int_equal(near(4, 3), 0xc);
 	for (int i = 0; i < 4; i++) {
 		snprintf(path, sizeof(path), "pci0000:00/0000:00:0%d.0/0000:0%d:00.0", i + 1,
 			 i + 1);
 		pci_set(i, path);
 	}
-	assert_int_equal(near(4, 0, MESH_NEAR_NUMA), 0xf);
+	assert_int_equal(near(4, 0), 0xf);
 	/* Two functions of one card at a root port are no switch. */
 	pci_set(0, "pci0000:00/0000:00:01.0/0000:01:00.0");
 	pci_set(1, "pci0000:00/0000:00:01.0/0000:01:00.1");
 	nics[0].numa_node = nics[1].numa_node = -1;
-	assert_int_equal(near(2, 0, MESH_NEAR_ALL), 0x3);
+	assert_int_equal(near(2, 0), 0x3);
 }
 
 /* Four NICs a node, two of them near. */
