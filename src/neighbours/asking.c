@@ -176,15 +176,10 @@ static bool is_heard(const struct mesh_asked *asked, uint64_t node_id, const cha
 	return false;
 }
 
-bool mesh_asked_has_heard(const struct mesh_asked *asked, uint64_t node_id)
-{
-	return is_heard(asked, node_id, NULL);
-}
-
 /* On a switch the first answer may be another node's. */
 static bool is_wanted(const struct mesh_asking *asking, const struct mesh_asked *asked)
 {
-	return !asked->answered || (asking->sought && !mesh_asked_has_heard(asked, asking->sought));
+	return !asked->answered || (asking->sought && !is_heard(asked, asking->sought, NULL));
 }
 
 /* To all nodes of the link. Returns 0 or a negative errno. */

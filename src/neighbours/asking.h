@@ -112,9 +112,6 @@ struct mesh_heard_at {
 const struct mesh_heard *mesh_asking_heard_next(const struct mesh_asking *asking, uint64_t node_id,
 						uint64_t since_ms, struct mesh_heard_at *at);
 
-/** True if the NIC has heard this node; of one of another version the id is not known. */
-bool mesh_asked_has_heard(const struct mesh_asked *asked, uint64_t node_id);
-
 /** Sends what is due; ends the round when its time is over, and closes the sockets. */
 void mesh_asking_advance(struct mesh_asking *asking, uint64_t now_ms);
 

@@ -18,9 +18,9 @@
 #include "system/node.h"
 
 /*
- * The longest wait for the node to answer on each NIC. If it has on one, those of
- * its other NICs follow within MESH_ASKING_SETTLE_MS. The listener answers as soon as there is a
- * handle: within a millisecond of a question, unless the processor is busy.
+ * The longest wait for an answer of the node. If there is one, those of its other NICs follow
+ * within MESH_ASKING_SETTLE_MS of the question. The listener answers as soon as there is a handle:
+ * within a millisecond, unless the processor is busy.
  */
 #define ANSWERS_MS 300
 
@@ -312,36 +312,6 @@ static bool is_found(struct mesh_process *process, const struct mesh_handle *han
 	return false;
 }
 
-/*
- * True if the node has answered on each NIC of ours that may lead there, for all that its addresses
- * say: with guesses, those of the guesses, else all.
- *
- * @failed: also on those whose latest question could not be sent, so that they ask again
- */
-MESH_HOLDS(process)
-static bool all_have_heard(struct mesh_process *process, const struct mesh_handle *handle,
-			   const struct mesh_path_choice *choice, bool failed)
-{
-	const struct mesh_asking *asking = &mesh_setup_of(process)->neighbours->asking;
-	int i, num = choice->num_candidates ? choice->num_candidates : asking->num_links;
-	const struct mesh_endpoint_addr *local;
-	const struct mesh_asked *asked;
-
-	for (i = 0; i < num; i++) {
-		asked = &asking->asked[i];
-		if (choice->num_candidates) {
-			local = &process->endpoints[choice->candidates[i].local];
-			asked = mesh_addr_is_link_local(&local->addr)
-					? asked_of(process, local->nic)
-					: NULL;
-		}
-		if (asked && (failed || !asked->error) &&
-		    !mesh_asked_has_heard(asked, handle->node_id))
-			return false;
-	}
-	return true;
-}
-
 /* A NIC that the handle had no room for may share a link. */
 static bool is_missing(const struct mesh_handle *handle, const struct mesh_path_choice *choice)
 {
@@ -359,8 +329,7 @@ bool mesh_candidates_wait(struct mesh_process *process, const struct mesh_handle
 	mesh_process_assert_locked(process);
 	if (!neighbours || handle->node_id == process->node_id ||
 	    !(is_missing(handle, choice) || mesh_path_is_guess(process->endpoints, choice)) ||
-	    mesh_clock_elapsed_ms(since_ms, now_ms) >= ANSWERS_MS ||
-	    all_have_heard(process, handle, choice, begins))
+	    mesh_clock_elapsed_ms(since_ms, now_ms) >= ANSWERS_MS)
 		return false;
 	waited_ms = mesh_neighbours_waited_ms(neighbours, now_ms);
 	/* Many connections in a row to a node that does not answer wait for one round. */

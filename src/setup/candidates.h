@@ -34,9 +34,9 @@ bool mesh_candidates_learn(struct mesh_process *process, struct mesh_handle *han
 
 /**
  * True while answers of neighbours may still come that decide where the node of @handle is: if some
- * candidates are guesses, or if there are none and the handle had no room for all NICs. In the
- * first 0.1 s of a round until each of our NICs has heard it, for 0.3 s while none has: on most
- * NICs it is not.
+ * candidates are guesses, or if there are none and the handle had no room for all NICs. For the
+ * first 0.1 s of a round of questions, and for 0.3 s while the node has answered on none of our
+ * NICs.
  *
  * @begins: the first call for a connection: asks, unless that was done for this node
  * @since_ms: when the connection began; it waits for 0.3 s at most, however many others ask
