@@ -8,7 +8,6 @@
 #include "base/random.h"
 #include "control/peer.h"
 #include "control/peer_life.h"
-#include "neighbours/neighbours.h"
 #include "relay/relay.h"
 #include "setup/candidates.h"
 #include "setup/connecting.h"
@@ -285,27 +284,15 @@ static void no_path_fail(struct mesh_connect *connect)
 
 /*
  * There is no candidate, unless a neighbour has answered since: the handle may have had no room for
- * its NIC. Where relays may not lead there, looks for a route before it fails, so that the message
- * can say over which nodes the cables lead there.
+ * its NIC.
  */
 MESH_HOLDS(process)
 static void no_path(struct mesh_connect *connect)
 {
-	struct mesh_process *process = connect->net->process;
-	struct mesh_neighbours *neighbours = connect->net->setup->neighbours;
-
-	if (mesh_candidates_learn(process, &connect->handle))
+	if (mesh_candidates_learn(connect->net->process, &connect->handle))
 		candidates_renew(connect);
-	if (connect->choice.num_candidates || !relay_begin(connect))
-		return;
-	if (neighbours && connect->handle.node_id != process->node_id) {
-		if (!connect->route_asked)
-			mesh_neighbours_search(neighbours);
-		connect->route_asked = true;
-		if (mesh_neighbours_searches(neighbours, connect->handle.node_id))
-			return; /* for a second at most */
-	}
-	no_path_fail(connect);
+	if (!connect->choice.num_candidates && relay_begin(connect))
+		no_path_fail(connect);
 }
 
 /* Finds the candidates, which are tried at once unless neighbours are asked first. */

@@ -44,23 +44,14 @@ static void sentence_add(char *text, size_t size, const char *sentence)
 			 !used || strchr("?.", text[used - 1]) ? " " : ". ", sentence);
 }
 
-/* Which NICs the setting would add; "" if it is set, or if there are none. */
-static const char *spares_text(const struct mesh_process *process,
-			       const struct mesh_nic_table *table, char *text, size_t size)
+/* True if the setting would add NICs of the management network. */
+static bool has_spares(const struct mesh_process *process, const struct mesh_nic_table *table)
 {
-	int i, used = 0;
+	int i = 0;
 
-	*text = '\0';
-	for (i = 0; strcmp(process->config.routed, "management") != 0 && i < table->num_nics; i++) {
-		if (table->nics[i].verdict != MESH_NIC_SPARE || used < 0 || (size_t)used >= size)
-			continue;
-		used += snprintf(text + used, size - (size_t)used, "%s%s",
-				 used ? ", "
-				      : " NCCL_MESH_ROUTED=management on all nodes sends such data "
-					"over the management network: ",
-				 table->nics[i].netdev);
-	}
-	return text;
+	while (i < table->num_nics && table->nics[i].verdict != MESH_NIC_SPARE)
+		i++;
+	return i < table->num_nics && strcmp(process->config.routed, "management") != 0;
 }
 
 /* What is at the other ends of our NICs: "Neighbours: ab is cabled to node c (ca)", or "". */
@@ -83,7 +74,11 @@ static const char *advice_text(const struct mesh_connect *connect, char *text, s
 	char skipped[SKIPPED_TEXT_MAX] = "Skipped here: ", words[MESH_NEIGHBOURS_WORDS_MAX];
 	size_t used = strlen(skipped);
 
-	spares_text(process, table, text, size);
+	*text = '\0';
+	if (has_spares(process, table))
+		sentence_add(text, size,
+			     "NCCL_MESH_ROUTED=management on all nodes sends such data over the "
+			     "management network");
 	if (*mesh_nics_skipped_text(table, handle->endpoints, handle->num_endpoints, skipped + used,
 				    sizeof(skipped) - used))
 		sentence_add(text, size, skipped);
@@ -124,52 +119,44 @@ static const char *relays_text(const struct mesh_connect *connect, char *text)
 	return text;
 }
 
-/* Logs every address on both sides, so that the reader sees which cable is missing. */
-MESH_HOLDS(process)
-static void no_path_log(const struct mesh_connect *connect, const char *node, const char *relays)
-{
-	struct mesh_process *process = connect->net->process;
-	const struct mesh_handle *handle = &connect->handle;
-	const struct mesh_path_choice *choice = &connect->choice;
-	char local[ENDPOINTS_TEXT_MAX], remote[ENDPOINTS_TEXT_MAX], advice[END_TEXT_MAX];
-
-	mesh_endpoints_text(process->endpoints, process->num_endpoints, process, local,
-			    sizeof(local));
-	remote_text(handle, remote, sizeof(remote));
-	if (choice->differing.provider)
-		mesh_warn(
-			"node %s cannot connect to node %s: on their common subnet we use the "
-			"provider %s and it uses %s. Set NCCL_MESH_PROVIDER to the same on all "
-			"nodes. Here: %s; there: %s",
-			process->name, node,
-			mesh_provider_id_text(process->endpoints[choice->differing.local].provider),
-			mesh_provider_id_text(handle->endpoints[choice->differing.remote].provider),
-			local, remote);
-	else
-		mesh_warn(
-			"node %s cannot connect to node %s: no common subnet, and no route between "
-			"their mesh NICs%s. Here: %s; there: %s. Is there a cable between the two, "
-			"with addresses of one subnet at both ends (`fi_mesh up` sets them)?%s",
-			process->name, node, relays, local, remote,
-			advice_text(connect, advice, sizeof(advice)));
-}
-
+/* With every address on both sides, so that the reader sees which cable is missing. */
 void mesh_connect_log_no_path(const struct mesh_connect *connect)
 {
-	const struct mesh_process *process = connect->net->process;
+	const struct mesh_path_candidate *differing = &connect->choice.differing;
+	const struct mesh_handle *handle = &connect->handle;
+	struct mesh_process *process = connect->net->process;
+	char local[ENDPOINTS_TEXT_MAX], remote[ENDPOINTS_TEXT_MAX], advice[END_TEXT_MAX];
 	char node[MESH_HANDLE_NODE_TEXT_MAX], relays[RELAY_TEXT_MAX];
 
-	if (connect->handle.foreign)
+	if (handle->foreign)
 		return; /* the line about the handle says enough */
 	/* Its user has little room for it. */
 	if (process->role == MESH_PROCESS_GUEST) {
-		mesh_warn("no relay reaches node %s: %s", connect->handle.node,
+		mesh_warn("no relay reaches node %s: %s", handle->node,
 			  connect->relay ? relay_try_text(connect->relay, relays, sizeof(relays))
 					 : "none may be asked");
 		return;
 	}
-	mesh_handle_node_text(&connect->handle, node);
-	no_path_log(connect, node, relays_text(connect, relays));
+	mesh_handle_node_text(handle, node);
+	mesh_endpoints_text(process->endpoints, process->num_endpoints, process, local,
+			    sizeof(local));
+	remote_text(handle, remote, sizeof(remote));
+	if (differing->provider)
+		mesh_warn("node %s cannot connect to node %s: on their common subnet we use the "
+			  "provider %s and it uses %s. Set NCCL_MESH_PROVIDER to the same on all "
+			  "nodes. Here: %s; there: %s",
+			  process->name, node,
+			  mesh_provider_id_text(process->endpoints[differing->local].provider),
+			  mesh_provider_id_text(handle->endpoints[differing->remote].provider),
+			  local, remote);
+	else
+		mesh_warn(
+			"node %s cannot connect to node %s: no common subnet, and no route between "
+			"their mesh NICs%s. Here: %s; there: %s. Is there a cable between the two, "
+			"with addresses of one subnet at both ends (`fi_mesh up` sets them), or do "
+			"the nodes between them relay (NCCL_MESH_RELAY)?%s",
+			process->name, node, relays_text(connect, relays), local, remote,
+			advice_text(connect, advice, sizeof(advice)));
 }
 
 /* ---- candidates of which none is up ---------------------------------------------------------- */
@@ -181,11 +168,8 @@ static const char *rdma_advice(const struct mesh_peer *peer)
 	if (!peer || peer->domain->provider != MESH_PROVIDER_VERBS_RXM || !peer->name[0] ||
 	    peer->refusal)
 		return "";
-	if (peer->routed)
-		return "The path is routed: does each router on the way pass UDP port 4791? "
-		       "NCCL_MESH_PROVIDER='verbs;ofi_rxm,tcp' on all nodes allows tcp, which is "
-		       "much slower";
-	return "NCCL_MESH_PROVIDER='verbs;ofi_rxm,tcp' on all nodes allows tcp, which is much "
+	return "If the path is routed, does each router on the way pass UDP port 4791? "
+	       "NCCL_MESH_PROVIDER='verbs;ofi_rxm,tcp' on all nodes allows tcp, which is much "
 	       "slower";
 }
 

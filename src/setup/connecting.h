@@ -47,7 +47,6 @@ struct mesh_connect {
 	enum mesh_connect_state state;
 	struct mesh_handle handle;
 	struct mesh_path_choice choice;
-	bool route_asked; /* there is no path: which nodes are between is looked for */
 	/* The current try: candidates whose NICs are all different, which may become paths. */
 	struct mesh_path_candidate pairs[MESH_PATHS_MAX];
 	struct mesh_dial dials[MESH_PATHS_MAX];
