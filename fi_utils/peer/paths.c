@@ -15,7 +15,7 @@
 #include "peer/wire.h"
 #include "system/node.h"
 
-/* The plugin takes a node without a site as one of every site: see src/setup/connect_lanes.c. */
+/* The plugin takes a node without a site as one of every site: see src/setup/connect_try.c. */
 static void one_sided_say(const struct peer_checker *checker, const struct peer *peer,
 			  const char *ours, const char *theirs, struct check_result *result)
 {

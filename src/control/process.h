@@ -66,7 +66,7 @@ enum mesh_dev_state {
 /*
  * Domains have an index: the first one of a NIC, with its best provider, that of the NIC. A NIC
  * with RDMA has a second one with tcp, for peers that lack RDMA. Behind these main domains come the
- * lanes from 1 on: further ones with tcp, for long lines (src/setup/connect_lanes.c). Lane 0 is
+ * lanes from 1 on: further ones with tcp, for long lines (src/setup/connect_try.c). Lane 0 is
  * the NIC's main domain with tcp. An index modulo MESH_NICS_MAX is the NIC's.
  */
 #define MESH_MAIN_DOMAINS (2 * MESH_NICS_MAX)

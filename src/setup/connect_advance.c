@@ -390,7 +390,6 @@ static void candidates_take(struct mesh_connect *connect)
 	}
 	if (connect->relay)
 		mesh_relay_try_end(connect->relay);
-	mesh_connect_try_settle(connect);
 	connect_state_set(connect, MESH_CONNECT_SENT);
 	path_request(connect);
 }
@@ -406,7 +405,7 @@ static void candidates_try(struct mesh_connect *connect, uint64_t now_ms)
 	}
 	if (hello_learn(connect, now_ms))
 		return;
-	verdict = mesh_connect_lanes_judge(connect, now_ms);
+	verdict = mesh_connect_judge(connect, now_ms);
 	if (verdict == MESH_VERDICT_READY && connect->handle.foreign) {
 		connect_fail(connect, -EPROTONOSUPPORT); /* the other end has its HELLO */
 	} else if (verdict == MESH_VERDICT_READY) {

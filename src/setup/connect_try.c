@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * connect_try.c - what a connection dials together: candidates whose NICs are all different. Each
- * of them that is up becomes a path of the comm.
+ * connect_try.c - what a connection dials together: candidates whose NICs are all different, and
+ * further lanes of these. Each of them that is up becomes a path of the comm.
  */
 #include <errno.h>
 #include <string.h>
@@ -9,6 +9,14 @@
 #include "base/clock.h"
 #include "nic/addr.h"
 #include "setup/connecting.h"
+#include "system/tcp_look.h"
+
+/* A shorter round trip is that of a cable, whose end answers late because it is busy. */
+#define LONG_NS 1000000ull
+/* If no NIC's speed is known: 10 Gbit/s. */
+#define SPEED_GUESS_MBPS 10000
+/* Bytes in a millisecond of one Mbit/s. */
+#define MBPS_BYTES 125
 
 static int paths_max(const struct mesh_connect *connect)
 {
@@ -107,13 +115,6 @@ int mesh_connect_try_start(struct mesh_connect *connect, uint64_t now_ms)
 	if (ret && ret != -ENOLINK)
 		mesh_connect_log_full(connect, ret);
 	return ret ? ret : -EAGAIN;
-}
-
-void mesh_connect_try_lane(struct mesh_connect *connect, int i, int lane, uint64_t now_ms)
-{
-	mesh_process_assert_locked(connect->net->process);
-	if (connect->num_dials < MESH_PATHS_MAX)
-		(void)!pair_dial(connect, connect->pairs[i], lane, now_ms);
 }
 
 MESH_HOLDS(process)
@@ -324,12 +325,12 @@ static bool is_spent(const struct mesh_connect *connect, const struct outlook *o
 			: !outlook->num[PROSPECT_PENDING] && !outlook->num[PROSPECT_SILENT]);
 }
 
-enum mesh_verdict mesh_connect_judge(struct mesh_connect *connect, uint64_t now_ms)
+/* Judges the dials of the try, without further lanes. */
+MESH_HOLDS(process)
+static enum mesh_verdict dials_judge(struct mesh_connect *connect, uint64_t now_ms)
 {
-	struct outlook outlook;
+	struct outlook outlook = outlook_of(connect, now_ms);
 
-	mesh_process_assert_locked(connect->net->process);
-	outlook = outlook_of(connect, now_ms);
 	if (is_ready(connect, &outlook, now_ms))
 		return MESH_VERDICT_READY;
 	if (is_refused(connect, &outlook, now_ms))
@@ -350,6 +351,23 @@ bool mesh_connect_relays_are_due(const struct mesh_connect *connect, uint64_t no
 			wait_ms = patience_ms(&connect->dials[i]);
 	}
 	return mesh_clock_elapsed_ms(connect->started_ms, now_ms) >= wait_ms;
+}
+
+const struct mesh_peer *mesh_connect_try_informative(const struct mesh_connect *connect)
+{
+	const struct mesh_peer *peer, *informative = NULL;
+	int i;
+
+	if (connect->state == MESH_CONNECT_SENT)
+		return connect->dials[connect->comm->num_paths - 1].peer;
+	for (i = 0; i < connect->num_dials; i++) {
+		peer = connect->dials[i].peer;
+		if (peer && peer->refusal)
+			return peer;
+		if (peer && (!informative || (peer->reason[0] && !informative->reason[0])))
+			informative = peer;
+	}
+	return informative;
 }
 
 /* ---- the next ones --------------------------------------------------------------------------- */
@@ -408,7 +426,20 @@ int mesh_connect_try_next(struct mesh_connect *connect, uint64_t now_ms)
 	return mesh_connect_try_start(connect, now_ms);
 }
 
-void mesh_connect_try_settle(struct mesh_connect *connect)
+/* ---- several TCP connections for a long line ------------------------------------------------ */
+
+/*
+ * One TCP connection moves its buffer in each round trip, and libfabric has one for each pair of
+ * endpoints. So two NICs that a long line joins have several endpoints each: lane N of the one NIC
+ * is connected with lane N of the other. Each lane is a path of its own, with a peer, a link and a
+ * pace of its own. Further lanes are added once the first ones are up, because only then the round
+ * trip is known. All pairs of NICs of a connection have as many: a cable counts once, however many
+ * lanes it has.
+ */
+
+/* Keeps what is up and not much slower than the fastest. */
+MESH_HOLDS(process)
+static void try_settle(struct mesh_connect *connect)
 {
 	const struct mesh_peer *peer;
 	int fastest = 0, i, speed;
@@ -435,19 +466,125 @@ void mesh_connect_try_settle(struct mesh_connect *connect)
 	}
 }
 
-const struct mesh_peer *mesh_connect_try_informative(const struct mesh_connect *connect)
+/*
+ * How many TCP connections keep a line busy. @speed_mbps: of the slower NIC; @window_bytes: what
+ * one connection has in flight at most. 0 is unknown: of the time or the window, one is enough.
+ */
+static int lanes_count(uint64_t round_trip_ns, int speed_mbps, uint64_t window_bytes)
 {
-	const struct mesh_peer *peer, *informative = NULL;
-	int i;
+	uint64_t mbps = speed_mbps > 0 ? (uint64_t)speed_mbps : SPEED_GUESS_MBPS, bytes;
 
-	if (connect->state == MESH_CONNECT_SENT)
-		return connect->dials[connect->comm->num_paths - 1].peer;
+	if (round_trip_ns < LONG_NS || !window_bytes)
+		return 1;
+	bytes = mbps * MBPS_BYTES * (round_trip_ns / 1000) / 1000;
+	if (bytes > MESH_LANES_MAX * window_bytes)
+		return MESH_LANES_MAX;
+	return bytes > window_bytes ? (int)((bytes + window_bytes - 1) / window_bytes) : 1;
+}
+
+static bool is_other_site(const struct mesh_process *process, const struct mesh_peer *peer)
+{
+	return *peer->site && *process->config.site &&
+	       strncmp(peer->site, process->config.site, sizeof(peer->site) - 1);
+}
+
+/* True for a pair of NICs that may have several lanes. On RDMA one connection fills any line. */
+MESH_HOLDS(process)
+static bool is_line(const struct mesh_connect *connect, int i)
+{
+	const struct mesh_dial *dial = &connect->dials[i];
+
+	return connect->pairs[i].provider == MESH_PROVIDER_TCP && dial->state == MESH_DIAL_UP &&
+	       !mesh_domain_lane(dial->way.index) &&
+	       (dial->way.routed || is_other_site(dial->process, dial->peer));
+}
+
+/* What one pair needs. The window is read here, because few connections have such a line. */
+MESH_HOLDS(process)
+static int lanes_need(const struct mesh_peer *peer)
+{
+	int fixed = (int)peer->process->config.lanes;
+
+	if (fixed)
+		return fixed;
+	return lanes_count(mesh_socket_round_trip_ns(peer->watch.fd), mesh_peer_speed_mbps(peer),
+			   mesh_tcp_window_bytes(""));
+}
+
+/* True if there are links that may give the comm a path later. */
+static bool may_grow(const struct mesh_connect *connect)
+{
+	const struct mesh_path_choice *choice = &connect->choice;
+
+	return choice->candidates[0].class == MESH_PATH_DIRECT &&
+	       mesh_path_ways(choice->candidates, choice->num_candidates) > connect->num_dials;
+}
+
+/*
+ * How many lanes each pair of the try has: what the longest one needs, as far as there is room for
+ * the cables as well that may join the comm later.
+ */
+MESH_HOLDS(process)
+static int lanes_choose(const struct mesh_connect *connect)
+{
+	int most = (int)connect->net->process->config.max_paths;
+	int i, need, lanes = 1;
+
 	for (i = 0; i < connect->num_dials; i++) {
-		peer = connect->dials[i].peer;
-		if (peer && peer->refusal)
-			return peer;
-		if (peer && (!informative || (peer->reason[0] && !informative->reason[0])))
-			informative = peer;
+		need = is_line(connect, i) ? lanes_need(connect->dials[i].peer) : 1;
+		if (need > lanes)
+			lanes = need;
 	}
-	return informative;
+	if (most > MESH_PATHS_MAX - MESH_LATE_PATHS && may_grow(connect))
+		most = MESH_PATHS_MAX - MESH_LATE_PATHS;
+	most /= connect->num_dials;
+	if (lanes > most)
+		lanes = most;
+	return lanes > 1 ? lanes : 1;
+}
+
+/* True if the last lane that has begun came up. */
+MESH_HOLDS(process)
+static bool lane_is_up(const struct mesh_connect *connect)
+{
+	int i = 0;
+
+	while (i < connect->num_dials &&
+	       mesh_domain_lane(connect->dials[i].way.index) != connect->lanes_begun)
+		i++;
+	return i < connect->num_dials;
+}
+
+/*
+ * Dials the next lane, once the last one is up: so two nodes whose ports have room for some lanes
+ * only open the same ones. Returns true if it did.
+ */
+MESH_HOLDS(process)
+static bool lane_begin(struct mesh_connect *connect, uint64_t now_ms)
+{
+	int i, lane = connect->lanes_begun + 1, num = connect->num_dials;
+
+	if (lane >= connect->lanes || !lane_is_up(connect))
+		return false;
+	for (i = 0; i < num; i++) {
+		if (is_line(connect, i) && connect->num_dials < MESH_PATHS_MAX)
+			(void)!pair_dial(connect, connect->pairs[i], lane, now_ms);
+	}
+	connect->lanes_begun = lane;
+	connect->try_ms = now_ms;
+	connect->up_ms = 0;
+	return true;
+}
+
+enum mesh_verdict mesh_connect_judge(struct mesh_connect *connect, uint64_t now_ms)
+{
+	enum mesh_verdict verdict = dials_judge(connect, now_ms);
+
+	mesh_process_assert_locked(connect->net->process);
+	if (verdict != MESH_VERDICT_READY)
+		return verdict;
+	try_settle(connect);
+	if (!connect->lanes)
+		connect->lanes = lanes_choose(connect);
+	return lane_begin(connect, now_ms) ? MESH_VERDICT_WAIT : verdict;
 }

@@ -111,7 +111,11 @@ enum mesh_verdict {
 	MESH_VERDICT_NEXT,    /* none of this try will be up soon: the next candidates */
 };
 
-/** Looks at the dials of the current try, of which there is one, and judges it. */
+/**
+ * Looks at the dials of the current try, of which there is one, and judges it. Once those are up,
+ * adds the lanes of the pairs that need some, and is READY again when they are up, or had time for
+ * that. Then the try has only what is up and not much slower than the fastest.
+ */
 MESH_HOLDS(process)
 enum mesh_verdict mesh_connect_judge(struct mesh_connect *connect, uint64_t now_ms);
 
@@ -137,30 +141,12 @@ void mesh_connect_try_end(struct mesh_connect *connect);
 MESH_HOLDS(process)
 int mesh_connect_try_next(struct mesh_connect *connect, uint64_t now_ms);
 
-/** Dials pair @i of the try over this lane as well. The connection may do without it. */
-MESH_HOLDS(process)
-void mesh_connect_try_lane(struct mesh_connect *connect, int i, int lane, uint64_t now_ms);
-
-/** Keeps what is up and not much slower than the fastest. */
-MESH_HOLDS(process)
-void mesh_connect_try_settle(struct mesh_connect *connect);
-
 /**
  * The peer that explains best why there is no connection yet: it refused, failed or is silent.
  * NULL: no domain of the try is open.
  */
 MESH_HOLDS(process)
 const struct mesh_peer *mesh_connect_try_informative(const struct mesh_connect *connect);
-
-/* ---- several TCP connections for a long line (connect_lanes.c) ------------------------------ */
-
-/**
- * Judges the current try as mesh_connect_judge() does. Once that is READY, adds the lanes of the
- * pairs that need some, and is READY again when they are up, or had time for that. A lane that does
- * not come up is left out.
- */
-MESH_HOLDS(process)
-enum mesh_verdict mesh_connect_lanes_judge(struct mesh_connect *connect, uint64_t now_ms);
 
 /* ---- messages to the user about it (connect_log.c) ------------------------------------------ */
 
