@@ -84,14 +84,14 @@ uint64_t mesh_link_resumed_limit_ms(const struct mesh_process *process)
 	return limit_ms < MESH_DIAL_MS ? limit_ms : MESH_DIAL_MS;
 }
 
-/* How long the link may be silent. */
+/* How long the link may be silent: less if comms or circuits use it, which go on elsewhere. */
 MESH_HOLDS(process)
 static uint64_t limit_of(const struct mesh_link *link)
 {
 	const struct mesh_peer *peer;
 
 	LIST_FOREACH(peer, &link->peers, link_entry) {
-		if (mesh_peer_is_resumed(peer))
+		if (!LIST_EMPTY(&peer->user_list))
 			return mesh_link_resumed_limit_ms(link->process);
 	}
 	return link->process->config.dead_peer_timeout_s * 1000;

@@ -431,7 +431,12 @@ static void ask_answer(struct mesh_circuit_side *from)
 	uint64_t now_ms = mesh_clock_ms();
 
 	event_send(from, answer);
-	if (!next->is_relay || mesh_circuit_side_is_lost(next))
+	if (mesh_circuit_side_is_lost(next))
+		return;
+	/* Whoever asks waits: perhaps for a cable that passes nothing. */
+	mesh_link_want(next->peer, now_ms + mesh_link_resumed_limit_ms(circuit->relay->process),
+		       next == &circuit->down);
+	if (!next->is_relay)
 		return;
 	mesh_relay_ask(&next->question, next->peer, next->remote_id, now_ms);
 	if (!mesh_relay_is_silent(&next->question, circuit->relay->process, now_ms))

@@ -29,7 +29,7 @@
 /* Without a fault, a process says an INFO at most so often: for each end of a stream, and so on. */
 #define QUIET_LINES 32
 
-struct play play = {.gap_ns = 8 * WORLD_S, .pair_streams = 4};
+struct play play = {.gap_ns = 8 * WORLD_S, .pair_streams = PLAY_STREAMS_MAX};
 static struct stream streams[STREAMS_MAX];
 static int num_streams;
 

@@ -8,7 +8,7 @@
 #define PLAY_RANKS_MAX 5
 #define PLAY_CABLES_MAX 6
 #define PLAY_PAIRS_MAX 4
-#define PLAY_STREAMS_MAX 16
+#define PLAY_STREAMS_MAX 4
 
 /* Two ranks with streams. */
 struct pair {

@@ -36,7 +36,7 @@ static const struct pulled_case {
 	{"two-of-full-silent", "full", 2, WORLD_CABLE_HOLE, 4000},
 };
 
-/* Of each pair: a stream one way, and eight each way. */
+/* Of each pair: a stream one way; or two each way, 16 in all where there are four pairs. */
 static const int streams[] = {1, PLAY_STREAMS_MAX};
 
 #define NUM_CASES (int)(sizeof(cases) / sizeof(cases[0]))
