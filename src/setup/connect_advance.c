@@ -323,9 +323,10 @@ static void candidates_begin(struct mesh_connect *connect, uint64_t now_ms)
 MESH_HOLDS(process)
 static bool hello_learn(struct mesh_connect *connect, uint64_t now_ms)
 {
+	struct mesh_dial before[MESH_PATHS_MAX];
 	const struct mesh_peer *peer;
+	int i, k, num = connect->num_dials;
 	bool any = false;
-	int i, k;
 
 	for (i = 0; mesh_handle_lacks_nics(&connect->handle) && i < connect->num_dials; i++) {
 		peer = connect->dials[i].peer;
@@ -335,8 +336,12 @@ static bool hello_learn(struct mesh_connect *connect, uint64_t now_ms)
 	if (!any)
 		return false;
 	candidates_renew(connect);
-	mesh_connect_try_end(connect); /* peers that are up stay */
+	/* Their peers stay until the new dials have them. */
+	memcpy(before, connect->dials, sizeof(before));
+	memset(connect->dials, 0, sizeof(connect->dials));
 	try_begun(connect, mesh_connect_try_start(connect, now_ms), now_ms);
+	for (i = 0; i < num; i++)
+		mesh_dial_end(&before[i]);
 	return true;
 }
 

@@ -208,7 +208,7 @@ static enum prospect prospect_of(const struct mesh_connect *connect, const struc
 	if (is_dead_end(dial))
 		return PROSPECT_DEAD_END;
 	if (!peer)
-		return dial->state == MESH_DIAL_OPENING ? PROSPECT_PENDING : PROSPECT_OVER;
+		return PROSPECT_PENDING; /* our NIC is being opened */
 	if (is_refusing(connect, peer))
 		return PROSPECT_REFUSES;
 	if (dial->state == MESH_DIAL_DEAD)
@@ -249,19 +249,25 @@ MESH_HOLDS(process)
 static struct outlook outlook_of(struct mesh_connect *connect, uint64_t now_ms)
 {
 	const struct mesh_path_choice *choice = &connect->choice;
-	int i, outside = choice->num_candidates - connect->num_dials, away = 0;
-	struct outlook outlook = {.others = outside > 0};
 	const struct mesh_endpoint_addr *local;
+	struct outlook outlook = {0};
 	enum prospect prospect;
+	int i, away = 0;
 
+	for (i = connect->num_dials - 1; i >= 0; i--) {
+		mesh_dial_look(&connect->dials[i], now_ms);
+		/* Its NIC could not be opened, which says nothing about the others. */
+		if (!connect->dials[i].peer && connect->dials[i].state == MESH_DIAL_DEAD)
+			dial_leave(connect, i);
+	}
+	outlook.others = choice->num_candidates > connect->num_dials;
 	/* Also those of this try whose carrier is lost: they are over, and the try soon is, too. */
 	for (i = 0; i < choice->num_candidates; i++) {
 		local = &connect->net->process->endpoints[choice->candidates[i].local];
 		away += nic_is_away(connect, local->nic);
 	}
-	outlook.rivals = outside > away;
+	outlook.rivals = choice->num_candidates - connect->num_dials > away;
 	for (i = 0; i < connect->num_dials; i++) {
-		mesh_dial_look(&connect->dials[i], now_ms);
 		prospect = prospect_of(connect, &connect->dials[i], now_ms);
 		outlook.num[prospect]++;
 		if (prospect == PROSPECT_PENDING &&
@@ -437,17 +443,19 @@ int mesh_connect_try_next(struct mesh_connect *connect, uint64_t now_ms)
  * lanes it has.
  */
 
-/* Keeps what is up and not much slower than the fastest. */
+/* Keeps what is up and not much slower than the fastest. Returns true if a lane was just late. */
 MESH_HOLDS(process)
-static void try_settle(struct mesh_connect *connect)
+static bool try_settle(struct mesh_connect *connect)
 {
 	const struct mesh_peer *peer;
 	int fastest = 0, i, speed;
+	bool late = false;
 
 	for (i = connect->num_dials - 1; i >= 0; i--) {
 		if (connect->dials[i].state == MESH_DIAL_UP)
 			continue;
 		peer = connect->dials[i].peer;
+		late |= connect->dials[i].state == MESH_DIAL_TRYING && !peer->first_refused_ms;
 		/* The pair works without a further lane. */
 		if (peer && mesh_peer_refuses(peer, connect->handle.cookie) &&
 		    !mesh_domain_lane(connect->dials[i].way.index))
@@ -464,6 +472,7 @@ static void try_settle(struct mesh_connect *connect)
 		if (speed && speed < fastest / MESH_PATH_SPEED_RATIO_MAX)
 			dial_leave(connect, i);
 	}
+	return late;
 }
 
 /*
@@ -556,15 +565,15 @@ static bool lane_is_up(const struct mesh_connect *connect)
 }
 
 /*
- * Dials the next lane, once the last one is up: so two nodes whose ports have room for some lanes
- * only open the same ones. Returns true if it did.
+ * Dials the next lane, once the last one is up, or had its time: so two nodes whose ports have room
+ * for some lanes only open the same ones. Returns true if it did.
  */
 MESH_HOLDS(process)
-static bool lane_begin(struct mesh_connect *connect, uint64_t now_ms)
+static bool lane_begin(struct mesh_connect *connect, bool late, uint64_t now_ms)
 {
 	int i, lane = connect->lanes_begun + 1, num = connect->num_dials;
 
-	if (lane >= connect->lanes || !lane_is_up(connect))
+	if (lane >= connect->lanes || (!late && !lane_is_up(connect)))
 		return false;
 	for (i = 0; i < num; i++) {
 		if (is_line(connect, i) && connect->num_dials < MESH_PATHS_MAX)
@@ -579,12 +588,13 @@ static bool lane_begin(struct mesh_connect *connect, uint64_t now_ms)
 enum mesh_verdict mesh_connect_judge(struct mesh_connect *connect, uint64_t now_ms)
 {
 	enum mesh_verdict verdict = dials_judge(connect, now_ms);
+	bool late;
 
 	mesh_process_assert_locked(connect->net->process);
 	if (verdict != MESH_VERDICT_READY)
 		return verdict;
-	try_settle(connect);
+	late = try_settle(connect);
 	if (!connect->lanes)
 		connect->lanes = lanes_choose(connect);
-	return lane_begin(connect, now_ms) ? MESH_VERDICT_WAIT : verdict;
+	return lane_begin(connect, late, now_ms) ? MESH_VERDICT_WAIT : verdict;
 }
