@@ -284,11 +284,13 @@ static bool own_question(void *owner, const struct mesh_forwarding_slot *slot)
 	const struct mesh_neighbour_self *self = answering->members->self;
 	struct mesh_links_nic nics[MESH_NICS_MAX];
 	struct mesh_links_link links[MESH_LINKS_MAX];
-	int num_nics = nics_list(answering, nics), num_links = links_list(answering, links);
 	struct mesh_links_answer answer;
+	int num_nics, num_links;
 
 	if (!is_settled(answering, mesh_clock_ms()))
 		return false;
+	num_nics = nics_list(answering, nics);
+	num_links = links_list(answering, links);
 	memset(&answer, 0, sizeof(answer));
 	memcpy(answer.head.product, mesh_version(), strlen(mesh_version()));
 	memcpy(answer.head.node, self->node, sizeof(answer.head.node));
