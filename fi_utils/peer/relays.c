@@ -319,8 +319,10 @@ static bool routes_say(const struct relays *relays, struct check_result *result,
 	num = mesh_graph_routes(&relays->explore->graph, relays->checker->self.node_id,
 				relays->peer->hello.node_id, MESH_ROUTE_RELAYS_MAX, NULL, 0, routes,
 				MESH_ROUTES_MAX);
-	/* A cable that joins the two, although it is no path, comes first. */
-	link = num > 0 && !routes[0].num_relays ? "no usable link" : "no link";
+	link = "no link";
+	for (i = 0; i < num; i++)
+		if (!routes[i].num_relays) /* a cable that joins the two, although it is no path */
+			link = "no usable link";
 	together = relays_together(routes, num, relays->replace);
 	if (!together)
 		return false;
