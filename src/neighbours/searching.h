@@ -89,8 +89,8 @@ void mesh_searching_init(struct mesh_searching *searching, struct mesh_asking *a
 void mesh_searching_finish(struct mesh_searching *searching);
 
 /**
- * Begins a search in place of the present one, and a round of @asking; the hops that have failed
- * stay known. It ends when all nodes have answered, or with the round.
+ * Begins a search in place of the present one, and a round of @asking. It ends when all nodes have
+ * answered, or with the round.
  *
  * Returns 0 or a negative errno.
  */

@@ -104,7 +104,7 @@ static void relay_loss_note(const struct mesh_path *path, uint64_t node, uint64_
 	struct mesh_path_relayed *relayed = path->relayed;
 	const struct mesh_route *route = relayed ? &relayed->route : NULL;
 
-	if (!relayed)
+	if (!relayed || !node || !next)
 		return; /* only a sending end looks for routes */
 	relayed->lost_node = next == route->hops[route->num_relays] ? node : next;
 	relayed->lost_ms = mesh_clock_ms();
