@@ -22,42 +22,9 @@
 struct adapter {
 	int abi;
 	const char *plugin_name;
-	void *context; /* what init gave, since v11 */
+	const void *table; /* the plugin's, of this ABI */
+	void *context;	   /* what init gave, since v11 */
 	struct activity *activity;
-
-	/* The plugin's functions; in each line the one that its ABI has is set. */
-	nccl_init_v6 *init_v6;
-	nccl_init_v10 *init_v10;
-	nccl_init_v11 *init_v11;
-	nccl_devices_v6 *devices;
-	enum nccl_result (*properties_v6)(int dev, struct nccl_net_properties_v6 *properties);
-	enum nccl_result (*properties_v7)(int dev, struct nccl_net_properties_v7 *properties);
-	enum nccl_result (*properties_v8)(int dev, struct nccl_net_properties_v8 *properties);
-	enum nccl_result (*properties_v9)(int dev, struct nccl_net_properties_v9 *properties);
-	enum nccl_result (*properties_v11)(int dev, struct nccl_net_properties_v11 *properties);
-	enum nccl_result (*properties_v12)(int dev, struct nccl_net_properties_v12 *properties);
-	nccl_listen_v6 *listen_v6;
-	nccl_listen_v11 *listen_v11;
-	nccl_connect_v6 *connect_v6;
-	nccl_connect_v7 *connect_v7;
-	nccl_connect_v10 *connect_v10;
-	nccl_connect_v11 *connect_v11;
-	nccl_accept_v6 *accept_v6;
-	nccl_accept_v7 *accept_v7;
-	nccl_register_v6 *reg_mr_v6;
-	nccl_register_v8 *reg_mr_v8;
-	nccl_deregister_v6 *dereg_mr;
-	nccl_isend_v6 *isend_v6;
-	nccl_isend_v9 *isend_v9;
-	nccl_isend_v10 *isend_v10;
-	nccl_irecv_v6 *irecv_v6;
-	nccl_irecv_v9 *irecv_v9;
-	nccl_irecv_v10 *irecv_v10;
-	nccl_test_v6 *test;
-	nccl_close_v6 *close_send, *close_receive, *close_listen;
-	nccl_irecv_consumed_v7 *irecv_consumed; /* NULL in most plugins */
-	nccl_finalize_v11 *finalize;		/* NULL before v11 */
-	nccl_set_attributes_v11 *set_attributes;
 };
 
 /* The range of ABIs. */

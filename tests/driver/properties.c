@@ -80,11 +80,12 @@ static void fill_compat(struct nccl_net_properties_newest *properties, int dev)
 	static enum nccl_result name(const struct adapter *adapter, int dev,                       \
 				     struct nccl_net_properties_newest *properties, char *unset)   \
 	{                                                                                          \
+		const struct nccl_net_##version *table = adapter->table;                           \
 		struct nccl_net_properties_##version raw;                                          \
 		enum nccl_result result;                                                           \
                                                                                                    \
 		memset(&raw, ADAPTER_POISON, sizeof(raw));                                         \
-		result = adapter->properties_##version(dev, &raw);                                 \
+		result = table->get_properties(dev, &raw);                                         \
 		if (result)                                                                        \
 			return result;                                                             \
 		take(properties, &raw);                                                            \
