@@ -29,6 +29,25 @@ enum fake_error {
 /* The library exports these and nothing else. */
 #define FAKE_EXPORT __attribute__((visibility("default"), used))
 
+/* A function that gives @answer and does not look at its arguments, which its caller removes. */
+#define FAKE_ANSWER(type, name, answer)                                                            \
+	FAKE_EXPORT type name(void);                                                               \
+	FAKE_EXPORT type name(void)                                                                \
+	{                                                                                          \
+		return answer;                                                                     \
+	}
+
+/* A function that succeeds and writes @number where its first argument points. */
+#define FAKE_NUMBER(type, name, number)                                                            \
+	FAKE_EXPORT type name(int *value)                                                          \
+	{                                                                                          \
+		*value = number;                                                                   \
+		return (type)0;                                                                    \
+	}
+
+/* Another name of a function of the same file, which does not look at what is passed besides. */
+#define FAKE_ALIAS(name, of) FAKE_EXPORT __typeof__(of) name __attribute__((alias(#of)));
+
 /* The only GPU, as NCCL names it in its log. */
 #define FAKE_PCI_ADDRESS "0000:65:00.0"
 /* cudaUUID_t. All ranks of a machine have this GPU, as with a real one that they share. */
@@ -86,7 +105,7 @@ enum fake_error fake_cu_launch_extended(const struct fake_launch *launch, const 
 void fake_streams_synchronize(void);
 
 /* Functions of the runtime that the driver has, too. */
-enum fake_error cudaDriverGetVersion(int *version);
+enum fake_error cudaGetDevice(int *device);
 enum fake_error cudaSetDevice(int device);
 enum fake_error cudaDeviceGetAttribute(int *value, int attribute, int device);
 const char *cudaGetErrorString(enum fake_error error);

@@ -17,7 +17,6 @@ struct function_attributes {
 void **__cudaRegisterFatBinary(void *binary);
 void __cudaRegisterFatBinaryEnd(void **binary);
 void __cudaUnregisterFatBinary(void **binary);
-char __cudaInitModule(void **binary);
 
 FAKE_EXPORT enum fake_error cudaFuncGetAttributes(struct function_attributes *of,
 						  const void *kernel)
@@ -28,10 +27,7 @@ FAKE_EXPORT enum fake_error cudaFuncGetAttributes(struct function_attributes *of
 	return FAKE_OK;
 }
 
-FAKE_EXPORT enum fake_error cudaFuncSetAttribute(const void *kernel, int attribute, int value)
-{
-	return FAKE_OK;
-}
+FAKE_ANSWER(enum fake_error, cudaFuncSetAttribute, FAKE_OK)
 
 FAKE_EXPORT enum fake_error cudaGetFuncBySymbol(const void **function, const void *kernel)
 {
@@ -65,16 +61,8 @@ FAKE_EXPORT void __cudaRegisterVar(void **binary, char *host, char *device, cons
 {
 }
 
-FAKE_EXPORT char __cudaInitModule(void **binary)
-{
-	return 1;
-}
-
-FAKE_EXPORT enum fake_error __cudaGetKernel(const void **kernel, const void *host)
-{
-	*kernel = host;
-	return FAKE_OK;
-}
+FAKE_ANSWER(char, __cudaInitModule, 1)
+FAKE_ALIAS(__cudaGetKernel, cudaGetFuncBySymbol)
 
 /* --- driver functions that NCCL asks for by name --------------------------------------------- */
 
@@ -111,12 +99,6 @@ static enum fake_error cu_context_set(void *context)
 	return FAKE_OK;
 }
 
-static enum fake_error cu_context_device(int *device)
-{
-	*device = 0;
-	return FAKE_OK;
-}
-
 /* ncclMemFree asks only for the device. */
 static enum fake_error cu_pointer_attribute(void *value, int attribute, uintptr_t address)
 {
@@ -139,7 +121,7 @@ static const struct {
 	{"cuDeviceGetUuid", (void (*)(void))cu_device_uuid},
 	{"cuCtxGetCurrent", (void (*)(void))cu_context},
 	{"cuCtxSetCurrent", (void (*)(void))cu_context_set},
-	{"cuCtxGetDevice", (void (*)(void))cu_context_device},
+	{"cuCtxGetDevice", (void (*)(void))cudaGetDevice},
 	{"cuPointerGetAttribute", (void (*)(void))cu_pointer_attribute},
 	{"cuLaunchKernel", (void (*)(void))fake_cu_launch},
 	{"cuLaunchKernelEx", (void (*)(void))fake_cu_launch_extended},
@@ -166,17 +148,7 @@ FAKE_EXPORT enum fake_error cudaGetDriverEntryPointByVersion(const char *name, v
 	return cudaGetDriverEntryPoint(name, function, flags, status);
 }
 
-/* NCCL before 2.22 takes these three from libcuda.so. */
-FAKE_EXPORT enum fake_error cuInit(unsigned int flags)
-{
-	return FAKE_OK;
-}
-
-FAKE_EXPORT enum fake_error cuDriverGetVersion(int *version)
-{
-	return cudaDriverGetVersion(version);
-}
-
+/* NCCL before 2.22 takes it from libcuda.so. */
 FAKE_EXPORT enum fake_error cuGetProcAddress(const char *name, void **function, int version,
 					     uint64_t flags)
 {

@@ -32,10 +32,6 @@ struct launch {
 	char arguments[];
 };
 
-/* Declared here, because only nvcc's output declares it. */
-enum fake_error __cudaPopCallConfiguration(struct extent *grid, struct extent *block,
-					   size_t *shared_bytes, void *stream);
-
 static _Atomic(fake_kernel_fn *) kernels_run;
 
 FAKE_EXPORT void fake_gpu_kernels(fake_kernel_fn *run)
@@ -119,15 +115,5 @@ FAKE_EXPORT enum fake_error cudaLaunchKernelExC(const struct runtime_launch *lau
 	return fake_stream_append(launch->stream, kernel_skip, NULL);
 }
 
-FAKE_EXPORT enum fake_error __cudaLaunchKernel(const void *kernel, struct extent grid,
-					       struct extent block, void **arguments,
-					       size_t shared_bytes, struct fake_stream *stream)
-{
-	return cudaLaunchKernel(kernel, grid, block, arguments, shared_bytes, stream);
-}
-
-FAKE_EXPORT enum fake_error __cudaPopCallConfiguration(struct extent *grid, struct extent *block,
-						       size_t *shared_bytes, void *stream)
-{
-	return FAKE_NOT_SUPPORTED;
-}
+FAKE_ALIAS(__cudaLaunchKernel, cudaLaunchKernel)
+FAKE_ANSWER(enum fake_error, __cudaPopCallConfiguration, FAKE_NOT_SUPPORTED)

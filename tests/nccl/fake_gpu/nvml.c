@@ -12,31 +12,11 @@ enum nvml_result {
 
 static int device; /* its address is the handle of the only GPU */
 
-FAKE_EXPORT enum nvml_result nvmlInit_v2(void)
-{
-	return NVML_OK;
-}
-
-FAKE_EXPORT enum nvml_result nvmlInit(void)
-{
-	return NVML_OK;
-}
-
-FAKE_EXPORT enum nvml_result nvmlShutdown(void)
-{
-	return NVML_OK;
-}
-
-FAKE_EXPORT enum nvml_result nvmlDeviceGetCount_v2(unsigned int *count)
-{
-	*count = 1;
-	return NVML_OK;
-}
-
-FAKE_EXPORT enum nvml_result nvmlDeviceGetCount(unsigned int *count)
-{
-	return nvmlDeviceGetCount_v2(count);
-}
+FAKE_ANSWER(enum nvml_result, nvmlInit_v2, NVML_OK)
+FAKE_ANSWER(enum nvml_result, nvmlInit, NVML_OK)
+FAKE_ANSWER(enum nvml_result, nvmlShutdown, NVML_OK)
+FAKE_NUMBER(enum nvml_result, nvmlDeviceGetCount_v2, 1)
+FAKE_NUMBER(enum nvml_result, nvmlDeviceGetCount, 1)
 
 FAKE_EXPORT enum nvml_result nvmlDeviceGetHandleByIndex(unsigned int index, void **handle)
 {
@@ -44,11 +24,7 @@ FAKE_EXPORT enum nvml_result nvmlDeviceGetHandleByIndex(unsigned int index, void
 	return NVML_OK;
 }
 
-FAKE_EXPORT enum nvml_result nvmlDeviceGetHandleByPciBusId(const char *id, void **handle)
-{
-	*handle = &device;
-	return NVML_OK;
-}
+FAKE_ALIAS(nvmlDeviceGetHandleByPciBusId, nvmlDeviceGetHandleByIndex)
 
 FAKE_EXPORT enum nvml_result nvmlDeviceGetIndex(void *handle, unsigned int *index)
 {
@@ -76,12 +52,7 @@ FAKE_EXPORT enum nvml_result nvmlDeviceGetP2PStatus(void *one, void *other, int 
 	return NVML_OK;
 }
 
-#define CANNOT(name)                                                                               \
-	FAKE_EXPORT enum nvml_result name(void);                                                   \
-	FAKE_EXPORT enum nvml_result name(void)                                                    \
-	{                                                                                          \
-		return NVML_NOT_SUPPORTED;                                                         \
-	}
+#define CANNOT(name) FAKE_ANSWER(enum nvml_result, name, NVML_NOT_SUPPORTED)
 
 CANNOT(nvmlDeviceGetNvLinkState)
 CANNOT(nvmlDeviceGetNvLinkRemotePciInfo)

@@ -45,29 +45,18 @@ static const struct {
 
 /* --- the device ----------------------------------------------------------------------------- */
 
-FAKE_EXPORT enum fake_error cudaDriverGetVersion(int *version)
-{
-	*version = RUNTIME_VERSION;
-	return FAKE_OK;
-}
-
-FAKE_EXPORT enum fake_error cudaRuntimeGetVersion(int *version)
-{
-	*version = RUNTIME_VERSION;
-	return FAKE_OK;
-}
-
-FAKE_EXPORT enum fake_error cudaGetDeviceCount(int *count)
-{
-	*count = 1;
-	return FAKE_OK;
-}
-
-FAKE_EXPORT enum fake_error cudaGetDevice(int *device)
-{
-	*device = 0;
-	return FAKE_OK;
-}
+FAKE_NUMBER(enum fake_error, cudaDriverGetVersion, RUNTIME_VERSION)
+FAKE_NUMBER(enum fake_error, cudaRuntimeGetVersion, RUNTIME_VERSION)
+FAKE_NUMBER(enum fake_error, cudaGetDeviceCount, 1)
+FAKE_NUMBER(enum fake_error, cudaGetDevice, 0)
+FAKE_NUMBER(enum fake_error, cudaDeviceGetByPCIBusId, 0)
+FAKE_NUMBER(enum fake_error, cudaDeviceCanAccessPeer, false)
+FAKE_ANSWER(enum fake_error, cudaDeviceSetLimit, FAKE_OK)
+FAKE_ANSWER(enum fake_error, cudaGetLastError, FAKE_OK)
+FAKE_ANSWER(enum fake_error, cudaPeekAtLastError, FAKE_OK)
+/* NCCL before 2.22 takes these two from libcuda.so. */
+FAKE_ANSWER(enum fake_error, cuInit, FAKE_OK)
+FAKE_NUMBER(enum fake_error, cuDriverGetVersion, RUNTIME_VERSION)
 
 FAKE_EXPORT enum fake_error cudaSetDevice(int device)
 {
@@ -99,41 +88,11 @@ FAKE_EXPORT enum fake_error cudaGetDeviceProperties(struct properties *propertie
 }
 
 /* CUDA 12 gives the same function this name. */
-FAKE_EXPORT enum fake_error cudaGetDeviceProperties_v2(struct properties *properties, int device)
-{
-	return cudaGetDeviceProperties(properties, device);
-}
-
-FAKE_EXPORT enum fake_error cudaDeviceGetByPCIBusId(int *device, const char *id)
-{
-	*device = 0;
-	return FAKE_OK;
-}
-
-FAKE_EXPORT enum fake_error cudaDeviceCanAccessPeer(int *can, int device, int peer)
-{
-	*can = 0;
-	return FAKE_OK;
-}
-
-FAKE_EXPORT enum fake_error cudaDeviceSetLimit(int limit, size_t value)
-{
-	return FAKE_OK;
-}
+FAKE_ALIAS(cudaGetDeviceProperties_v2, cudaGetDeviceProperties)
 
 FAKE_EXPORT enum fake_error cudaDeviceSynchronize(void)
 {
 	fake_streams_synchronize();
-	return FAKE_OK;
-}
-
-FAKE_EXPORT enum fake_error cudaGetLastError(void)
-{
-	return FAKE_OK;
-}
-
-FAKE_EXPORT enum fake_error cudaPeekAtLastError(void)
-{
 	return FAKE_OK;
 }
 
@@ -161,7 +120,7 @@ struct allocation {
 static pthread_mutex_t allocations_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct allocation *allocations; /* under allocations_lock */
 
-static enum fake_error allocate(void **memory, size_t bytes)
+FAKE_EXPORT enum fake_error cudaMalloc(void **memory, size_t bytes)
 {
 	struct allocation *allocation = malloc(sizeof(*allocation));
 
@@ -208,16 +167,6 @@ bool fake_memory_ours(const void *address)
 	return at || fake_mapping_ours(address);
 }
 
-FAKE_EXPORT enum fake_error cudaMalloc(void **memory, size_t bytes)
-{
-	return allocate(memory, bytes);
-}
-
-FAKE_EXPORT enum fake_error cudaHostAlloc(void **memory, size_t bytes, unsigned int flags)
-{
-	return allocate(memory, bytes);
-}
-
 FAKE_EXPORT enum fake_error cudaFree(void *memory)
 {
 	fake_streams_synchronize();
@@ -225,15 +174,19 @@ FAKE_EXPORT enum fake_error cudaFree(void *memory)
 	return FAKE_OK;
 }
 
-FAKE_EXPORT enum fake_error cudaFreeHost(void *memory)
-{
-	return cudaFree(memory);
-}
+FAKE_ALIAS(cudaFreeHost, cudaFree)
+FAKE_ALIAS(cudaHostAlloc, cudaMalloc)
+FAKE_ANSWER(enum fake_error, cudaHostRegister, FAKE_OK)
+FAKE_ANSWER(enum fake_error, cudaHostUnregister, FAKE_OK)
 
 /* A pool hands out memory in the order of a stream; here it may come and go earlier. */
+FAKE_ALIAS(cudaMallocAsync, cudaMalloc)
+FAKE_ALIAS(cudaMallocFromPoolAsync, cudaMalloc)
+FAKE_ANSWER(enum fake_error, cudaMemPoolSetAttribute, FAKE_OK)
+
 FAKE_EXPORT enum fake_error cudaMemPoolCreate(void **pool, const void *properties)
 {
-	return allocate(pool, 1);
+	return cudaMalloc(pool, 1);
 }
 
 FAKE_EXPORT enum fake_error cudaMemPoolDestroy(void *pool)
@@ -242,35 +195,9 @@ FAKE_EXPORT enum fake_error cudaMemPoolDestroy(void *pool)
 	return FAKE_OK;
 }
 
-FAKE_EXPORT enum fake_error cudaMemPoolSetAttribute(void *pool, int attribute, void *value)
-{
-	return FAKE_OK;
-}
-
-FAKE_EXPORT enum fake_error cudaMallocFromPoolAsync(void **memory, size_t bytes, void *pool,
-						    struct fake_stream *stream)
-{
-	return allocate(memory, bytes);
-}
-
-FAKE_EXPORT enum fake_error cudaMallocAsync(void **memory, size_t bytes, struct fake_stream *stream)
-{
-	return allocate(memory, bytes);
-}
-
 FAKE_EXPORT enum fake_error cudaFreeAsync(void *memory, struct fake_stream *stream)
 {
 	return fake_stream_append(stream, release, memory);
-}
-
-FAKE_EXPORT enum fake_error cudaHostRegister(void *host, size_t bytes, unsigned int flags)
-{
-	return FAKE_OK;
-}
-
-FAKE_EXPORT enum fake_error cudaHostUnregister(void *host)
-{
-	return FAKE_OK;
 }
 
 FAKE_EXPORT enum fake_error cudaHostGetDevicePointer(void **device, void *host, unsigned int flags)
@@ -292,12 +219,7 @@ FAKE_EXPORT enum fake_error cudaPointerGetAttributes(struct pointer_attributes *
 
 /* --- what cannot be done --------------------------------------------------------------------- */
 
-#define CANNOT(name)                                                                               \
-	FAKE_EXPORT enum fake_error name(void);                                                    \
-	FAKE_EXPORT enum fake_error name(void)                                                     \
-	{                                                                                          \
-		return FAKE_NOT_SUPPORTED;                                                         \
-	}
+#define CANNOT(name) FAKE_ANSWER(enum fake_error, name, FAKE_NOT_SUPPORTED)
 
 CANNOT(cudaIpcGetMemHandle)
 CANNOT(cudaIpcOpenMemHandle)

@@ -74,8 +74,8 @@ static void *stream_main(void *argument)
 	return NULL;
 }
 
-FAKE_EXPORT enum fake_error cudaStreamCreateWithPriority(struct fake_stream **created,
-							 unsigned int flags, int priority)
+FAKE_EXPORT enum fake_error cudaStreamCreateWithFlags(struct fake_stream **created,
+						      unsigned int flags)
 {
 	struct fake_stream *stream = calloc(1, sizeof(*stream));
 
@@ -96,11 +96,7 @@ FAKE_EXPORT enum fake_error cudaStreamCreateWithPriority(struct fake_stream **cr
 	return FAKE_OK;
 }
 
-FAKE_EXPORT enum fake_error cudaStreamCreateWithFlags(struct fake_stream **created,
-						      unsigned int flags)
-{
-	return cudaStreamCreateWithPriority(created, flags, 0);
-}
+FAKE_ALIAS(cudaStreamCreateWithPriority, cudaStreamCreateWithFlags)
 
 /* NULL, cudaStreamLegacy (1) and cudaStreamPerThread (2) are the default stream. */
 static struct fake_stream *stream_of(struct fake_stream *stream)
@@ -211,17 +207,8 @@ FAKE_EXPORT enum fake_error cudaStreamGetCaptureInfo(struct fake_stream *stream,
 	return FAKE_OK;
 }
 
-FAKE_EXPORT enum fake_error cudaStreamGetCaptureInfo_v2(struct fake_stream *stream, int *status,
-							uint64_t *id)
-{
-	return cudaStreamGetCaptureInfo(stream, status, id);
-}
-
-FAKE_EXPORT enum fake_error cudaStreamGetCaptureInfo_v3(struct fake_stream *stream, int *status,
-							uint64_t *id)
-{
-	return cudaStreamGetCaptureInfo(stream, status, id);
-}
+FAKE_ALIAS(cudaStreamGetCaptureInfo_v2, cudaStreamGetCaptureInfo)
+FAKE_ALIAS(cudaStreamGetCaptureInfo_v3, cudaStreamGetCaptureInfo)
 
 FAKE_EXPORT enum fake_error cudaStreamGetId(struct fake_stream *stream, uint64_t *id)
 {
@@ -229,10 +216,7 @@ FAKE_EXPORT enum fake_error cudaStreamGetId(struct fake_stream *stream, uint64_t
 	return FAKE_OK;
 }
 
-FAKE_EXPORT enum fake_error cudaThreadExchangeStreamCaptureMode(int *mode)
-{
-	return FAKE_OK;
-}
+FAKE_ANSWER(enum fake_error, cudaThreadExchangeStreamCaptureMode, FAKE_OK)
 
 /* --- events ------------------------------------------------------------------------------ */
 
@@ -313,10 +297,7 @@ FAKE_EXPORT enum fake_error cudaEventCreateWithFlags(struct fake_event **created
 	return FAKE_OK;
 }
 
-FAKE_EXPORT enum fake_error cudaEventCreate(struct fake_event **created)
-{
-	return cudaEventCreateWithFlags(created, 0);
-}
+FAKE_ALIAS(cudaEventCreate, cudaEventCreateWithFlags)
 
 FAKE_EXPORT enum fake_error cudaEventRecord(struct fake_event *event, struct fake_stream *stream)
 {
