@@ -64,25 +64,19 @@ static void datagram_decode(const uint8_t *bytes, size_t size)
 		answer_use(&links.answer, size);
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+static void right(uint8_t *bytes, size_t size)
 {
 	struct mesh_links_head head;
-	uint8_t *exact;
 
-	datagram_decode(data, size);
-	if (size < sizeof(head))
-		return 0;
-	/* Once more with magic, version and length right: the rest is the fuzzer's. */
-	exact = malloc(size);
-	if (!exact)
-		return 0;
-	memcpy(exact, data, size);
-	memcpy(&head, exact, sizeof(head));
+	memcpy(&head, bytes, sizeof(head));
 	head.magic = MESH_NEIGHBOUR_MAGIC;
 	head.version = MESH_NEIGHBOUR_VERSION;
 	head.length = (uint16_t)size;
-	memcpy(exact, &head, sizeof(head));
-	datagram_decode(exact, size);
-	free(exact);
+	memcpy(bytes, &head, sizeof(head));
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	fuzz_twice(data, size, sizeof(struct mesh_links_head), right, datagram_decode);
 	return 0;
 }

@@ -51,26 +51,22 @@ static void datagram_decode(const uint8_t *bytes, size_t size)
 		neighbour_use(&neighbour, size);
 }
 
+struct head {
+	uint32_t magic;
+	uint8_t version, type;
+	uint16_t length;
+};
+
+static void right(uint8_t *bytes, size_t size)
+{
+	struct head head = {MESH_NEIGHBOUR_MAGIC, MESH_NEIGHBOUR_VERSION, 0, (uint16_t)size};
+
+	head.type = bytes[offsetof(struct mesh_neighbour, type)];
+	memcpy(bytes, &head, sizeof(head));
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	struct mesh_neighbour_head {
-		uint32_t magic;
-		uint8_t version, type;
-		uint16_t length;
-	} head = {MESH_NEIGHBOUR_MAGIC, MESH_NEIGHBOUR_VERSION, 0, (uint16_t)size};
-	uint8_t *exact;
-
-	datagram_decode(data, size);
-	if (size < sizeof(head))
-		return 0;
-	/* Once more with magic, version and length right: the rest is the fuzzer's. */
-	exact = malloc(size);
-	if (!exact)
-		return 0;
-	memcpy(exact, data, size);
-	head.type = exact[offsetof(struct mesh_neighbour, type)];
-	memcpy(exact, &head, sizeof(head));
-	datagram_decode(exact, size);
-	free(exact);
+	fuzz_twice(data, size, sizeof(struct head), right, datagram_decode);
 	return 0;
 }

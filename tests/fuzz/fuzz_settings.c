@@ -57,7 +57,7 @@ static void nic_init(struct mesh_nic *nic, const char *netdev, const char *devic
 		mesh_addr_parse(*addrs, &nic->addrs[nic->num_addrs++]);
 }
 
-static void nics_select(const struct mesh_config *config)
+static void nics_select(const char *names, const char *addresses)
 {
 	static const char *const first[] = {"10.1.0.1/24", "fd00::1/64", "fe80::1/64", NULL};
 	static const char *const second[] = {"169.254.0.1/16", "192.168.1.1/30", NULL};
@@ -68,7 +68,7 @@ static void nics_select(const struct mesh_config *config)
 	nic_init(&nics[0], "eth0", "mlx5_0", first);
 	nic_init(&nics[1], "eth1", "", second);
 	nic_init(&nics[2], "wlan0", "mlx5_1", first);
-	ret = mesh_nic_select(config->nics, config->addresses, &table);
+	ret = mesh_nic_select(names, addresses, &table);
 	if (ret)
 		return;
 	if (table.num_taken < 0 || table.num_taken > table.num_nics)
@@ -137,7 +137,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		abort();
 	filter_parse(text);
 	rails_parse(text);
-	nics_select(&config);
+	nics_select(config.nics, config.addresses);
+	/* Longer than a setting may be. */
+	nics_select(text, "");
+	nics_select("", text);
 	free(text);
 	return 0;
 }

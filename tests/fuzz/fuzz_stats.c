@@ -7,9 +7,11 @@
 #include "common/stats_folders.h"
 #include "wire/stats.h"
 
+#include "fuzz_text.h"
+
 static struct mesh_stats_page page;
 
-static void decode(const void *bytes, size_t size)
+static void decode(const uint8_t *bytes, size_t size)
 {
 	struct mesh_addr local, remote;
 
@@ -39,28 +41,23 @@ static void decode(const void *bytes, size_t size)
 	}
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+static void right(uint8_t *bytes, size_t size)
 {
-	struct mesh_stats_header header = {
+	const struct mesh_stats_header header = {
 		.magic = MESH_STATS_MAGIC,
 		.version = MESH_STATS_VERSION,
 		.header_size = sizeof(struct mesh_stats_header),
 		.entry_size = sizeof(struct mesh_stats_entry),
 		.circuit_size = sizeof(struct mesh_stats_circuit),
 	};
-	uint8_t *exact = malloc(size + 1);
 
-	if (!exact)
-		return 0;
-	memcpy(exact, data, size);
-	decode(exact, size);
-	/* Once more with the constant parts right. */
-	if (size >= sizeof(header)) {
-		memcpy(exact, &header, offsetof(struct mesh_stats_header, num_entries));
-		memcpy(exact + offsetof(struct mesh_stats_header, circuit_size),
-		       &header.circuit_size, sizeof(header.circuit_size));
-		decode(exact, size);
-	}
-	free(exact);
+	memcpy(bytes, &header, offsetof(struct mesh_stats_header, num_entries));
+	memcpy(bytes + offsetof(struct mesh_stats_header, circuit_size), &header.circuit_size,
+	       sizeof(header.circuit_size));
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	fuzz_twice(data, size, sizeof(struct mesh_stats_header), right, decode);
 	return 0;
 }
