@@ -13,12 +13,10 @@ static void text_round_trip(const struct mesh_addr *addr)
 	char text[MESH_ADDR_TEXT_MAX];
 	struct mesh_addr again;
 
-	if (strlen(mesh_addr_text_prefix(addr, text)) >= sizeof(text))
-		abort();
+	fuzz_check(strlen(mesh_addr_text_prefix(addr, text)) < sizeof(text));
 	/* A scope id is written for people and not read again. */
-	if (!addr->scope_id &&
-	    (mesh_addr_parse(text, &again) || memcmp(&again, addr, sizeof(again))))
-		abort();
+	fuzz_check(addr->scope_id ||
+		   (!mesh_addr_parse(text, &again) && !memcmp(&again, addr, sizeof(again))));
 }
 
 static void sockaddr_round_trip(const struct mesh_addr *addr)
@@ -29,17 +27,14 @@ static void sockaddr_round_trip(const struct mesh_addr *addr)
 	socklen_t len;
 
 	len = mesh_addr_to_sockaddr(addr, 4711, &storage);
-	if (mesh_addr_from_sockaddr((struct sockaddr *)&storage, len, &again, &port) ||
-	    port != 4711 || !mesh_addr_equal(&again, addr))
-		abort();
+	fuzz_check(!mesh_addr_from_sockaddr((struct sockaddr *)&storage, len, &again, &port) &&
+		   port == 4711 && mesh_addr_equal(&again, addr));
 }
 
 static void addr_use(const struct mesh_addr *addr)
 {
-	if (addr->prefix_len > 8 * mesh_addr_size(addr->family))
-		abort();
-	if (!mesh_addr_same_subnet(addr, addr) || !mesh_addr_in_subnet(addr, addr))
-		abort();
+	fuzz_check(addr->prefix_len <= 8 * mesh_addr_size(addr->family));
+	fuzz_check(mesh_addr_same_subnet(addr, addr) && mesh_addr_in_subnet(addr, addr));
 	mesh_addr_is_link_local(addr);
 	mesh_addr_is_loopback(addr);
 	text_round_trip(addr);

@@ -19,8 +19,7 @@
 int LLVMFuzzerInitialize(int *argc, char ***argv)
 {
 	stderr = fopen("/dev/null", "w");
-	if (!stderr)
-		abort();
+	fuzz_check(stderr);
 	return 0;
 }
 
@@ -31,10 +30,9 @@ static void list_use(const struct mesh_cable_list *list)
 	struct mesh_plan plan;
 
 	for (int i = 0; i < list->num_cables; i++)
-		if (!mesh_node_name_valid(list->cables[i].ends[0].node) ||
-		    (*list->cables[i].ends[1].port &&
-		     !mesh_port_name_valid(list->cables[i].ends[1].port)))
-			abort();
+		fuzz_check(mesh_node_name_valid(list->cables[i].ends[0].node) &&
+			   (!*list->cables[i].ends[1].port ||
+			    mesh_port_name_valid(list->cables[i].ends[1].port)));
 	if (list->num_cables > 40 || plan_nodes_add_listed(&nodes, list)) {
 		plan_nodes_free(&nodes);
 		return;
@@ -44,13 +42,11 @@ static void list_use(const struct mesh_cable_list *list)
 	request.num_nodes = nodes.num_nodes;
 	if (mesh_plan_make(&request, &plan))
 		return;
-	if (plan.topology.num_cables != list->num_cables)
-		abort();
+	fuzz_check(plan.topology.num_cables == list->num_cables);
 	for (int i = 0; i < list->num_cables; i++) {
 		struct mesh_addr a = mesh_plan_addr(&plan, i, 0), b = mesh_plan_addr(&plan, i, 1);
 
-		if (!mesh_addr_same_subnet(&a, &b) || mesh_addr_equal(&a, &b))
-			abort();
+		fuzz_check(mesh_addr_same_subnet(&a, &b) && !mesh_addr_equal(&a, &b));
 	}
 	json_decref(plan_json(&plan));
 	mesh_plan_free(&plan);
@@ -80,10 +76,9 @@ static void text_use(const char *text)
 	struct plan_nodes nodes = {.num_nodes = 0};
 	struct mesh_shape shape, same;
 
-	if (!mesh_shape_parse(text, &shape) &&
-	    (mesh_shape_parse(mesh_shape_text(&shape, again), &same) ||
-	     memcmp(&shape, &same, sizeof(shape))))
-		abort();
+	fuzz_check(mesh_shape_parse(text, &shape) ||
+		   (!mesh_shape_parse(mesh_shape_text(&shape, again), &same) &&
+		    !memcmp(&shape, &same, sizeof(shape))));
 	plan_nodes_add(&nodes, text);
 	plan_nodes_ports(&nodes, text);
 	plan_nodes_free(&nodes);

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* fuzz_check_wire.c - frames and datagrams of an untrusted `fi_mesh check` or serve. */
 #include <stdint.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "peer/wire.h"
@@ -13,10 +12,10 @@ static void frame_use(const struct mesh_check_frame *frame)
 {
 	struct mesh_addr addr;
 
-	if (frame->header.length > MESH_CHECK_PAYLOAD_MAX)
-		abort();
-	if (frame->header.version != MESH_CHECK_VERSION && frame->header.type != MESH_CHECK_ERROR)
-		abort(); /* only ERROR is the same in all versions */
+	fuzz_check(frame->header.length <= MESH_CHECK_PAYLOAD_MAX);
+	/* Only ERROR is the same in all versions. */
+	fuzz_check(frame->header.version == MESH_CHECK_VERSION ||
+		   frame->header.type == MESH_CHECK_ERROR);
 	if (frame->header.type == MESH_CHECK_HELLO) {
 		fuzz_text_printable(frame->hello.node, sizeof(frame->hello.node));
 		fuzz_text_printable(frame->hello.site, sizeof(frame->hello.site));
@@ -41,8 +40,7 @@ static void stream_decode(const uint8_t *bytes, size_t size)
 
 	mesh_check_probe_decode(bytes, size, &probe);
 	while ((ret = mesh_check_decode(bytes + at, size - at, &frame)) > 0) {
-		if ((size_t)ret > size - at)
-			abort();
+		fuzz_check((size_t)ret <= size - at);
 		frame_use(&frame);
 		at += (size_t)ret;
 	}

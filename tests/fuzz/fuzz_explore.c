@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* fuzz_explore.c - a search of the mesh among nodes that answer anything, or not at all. */
 #include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "neighbours/searching.h"
 #include "nic/graph.h"

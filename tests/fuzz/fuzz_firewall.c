@@ -13,15 +13,12 @@ static void follow(int ret, struct firewall_rules *rules)
 {
 	struct firewall_verdict verdict;
 
-	if (ret && ret != -EINVAL && ret != -ENOMEM)
-		abort();
+	fuzz_check(!ret || ret == -EINVAL || ret == -ENOMEM);
 	if (!ret) {
 		firewall_follow(rules, &verdict);
-		if (verdict.answer != FIREWALL_ACCEPT && verdict.answer != FIREWALL_DROP &&
-		    verdict.answer != FIREWALL_CONTINUE)
-			abort();
-		if (!memchr(verdict.where, '\0', sizeof(verdict.where)))
-			abort();
+		fuzz_check(verdict.answer == FIREWALL_ACCEPT || verdict.answer == FIREWALL_DROP ||
+			   verdict.answer == FIREWALL_CONTINUE);
+		fuzz_check(memchr(verdict.where, '\0', sizeof(verdict.where)));
 	}
 	firewall_rules_free(rules);
 }

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* fuzz_forwarding.c - questions are passed on once, and their answers to those who asked alone. */
 #include <stdint.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "neighbours/answering.h"

@@ -16,17 +16,13 @@ static void frame_use(const struct mesh_frame *frame)
 
 	if (frame->header.type != MESH_FRAME_HELLO)
 		return;
-	if (frame->hello.num_nics > MESH_NICS_MAX ||
-	    frame->hello.name_len > MESH_ENDPOINT_NAME_MAX ||
-	    strlen(frame->hello.node_name) >= MESH_NODE_NAME_MAX)
-		abort();
-	for (int i = 0; frame->hello.node_name[i]; i++) {
-		if (frame->hello.node_name[i] < ' ' || frame->hello.node_name[i] > '~')
-			abort();
-	}
+	fuzz_check(frame->hello.num_nics <= MESH_NICS_MAX &&
+		   frame->hello.name_len <= MESH_ENDPOINT_NAME_MAX &&
+		   strlen(frame->hello.node_name) < MESH_NODE_NAME_MAX);
+	for (int i = 0; frame->hello.node_name[i]; i++)
+		fuzz_check(frame->hello.node_name[i] >= ' ' && frame->hello.node_name[i] <= '~');
 	for (int i = 0; i < frame->hello.num_nics; i++) {
-		if (mesh_wire_nic_decode(&frame->hello.nics[i], &endpoint))
-			abort();
+		fuzz_check(!mesh_wire_nic_decode(&frame->hello.nics[i], &endpoint));
 		mesh_wire_nic_encode(&endpoint, &wire);
 	}
 }
@@ -40,8 +36,7 @@ static void prefix_check(const uint8_t *bytes, size_t size)
 	if (!exact)
 		return;
 	memcpy(exact, bytes, size - 1);
-	if (mesh_frame_decode(exact, size - 1, &frame) != 0)
-		abort();
+	fuzz_check(!mesh_frame_decode(exact, size - 1, &frame));
 	free(exact);
 }
 
@@ -53,13 +48,11 @@ static void stream_decode(const uint8_t *bytes, size_t size)
 	while (size) {
 		taken = mesh_frame_decode(bytes, size, &frame);
 		if (taken <= 0) {
-			if (taken && taken != -EPROTO && taken != -EPROTONOSUPPORT)
-				abort();
+			fuzz_check(!taken || taken == -EPROTO || taken == -EPROTONOSUPPORT);
 			return;
 		}
-		if ((size_t)taken > size ||
-		    (size_t)taken != sizeof(frame.header) + frame.header.length)
-			abort();
+		fuzz_check((size_t)taken <= size &&
+			   (size_t)taken == sizeof(frame.header) + frame.header.length);
 		frame_use(&frame);
 		prefix_check(bytes, (size_t)taken);
 		bytes += taken;

@@ -8,6 +8,8 @@
 #include "nic/path_choice.h"
 #include "wire/handle.h"
 
+#include "fuzz_text.h"
+
 /* Offset of the checksum in the wire format. */
 #define CHECKSUM_OFFSET 116
 
@@ -16,10 +18,8 @@ static void round_trip(const struct mesh_handle *handle)
 	uint8_t bytes[MESH_HANDLE_BYTES];
 	struct mesh_handle again;
 
-	if (mesh_handle_encode(handle, bytes) != handle->num_endpoints)
-		abort();
-	if (mesh_handle_decode(bytes, &again) || memcmp(&again, handle, sizeof(again)))
-		abort();
+	fuzz_check(mesh_handle_encode(handle, bytes) == handle->num_endpoints);
+	fuzz_check(!mesh_handle_decode(bytes, &again) && !memcmp(&again, handle, sizeof(again)));
 }
 
 static void paths(const struct mesh_handle *handle)
@@ -36,11 +36,9 @@ static void paths(const struct mesh_handle *handle)
 
 	mesh_path_choose(handle->endpoints, handle->num_endpoints, handle->endpoints,
 			 handle->num_endpoints, &hints, &choice);
-	for (int i = 0; i < choice.num_candidates; i++) {
-		if (choice.candidates[i].local >= handle->num_endpoints ||
-		    choice.candidates[i].remote >= handle->num_endpoints)
-			abort();
-	}
+	for (int i = 0; i < choice.num_candidates; i++)
+		fuzz_check(choice.candidates[i].local < handle->num_endpoints &&
+			   choice.candidates[i].remote < handle->num_endpoints);
 }
 
 static void decode(const uint8_t *bytes)
@@ -49,8 +47,7 @@ static void decode(const uint8_t *bytes)
 
 	if (mesh_handle_decode(bytes, &handle))
 		return;
-	if (handle.num_endpoints < 0 || handle.num_endpoints > MESH_NICS_MAX)
-		abort();
+	fuzz_check(handle.num_endpoints >= 0 && handle.num_endpoints <= MESH_NICS_MAX);
 	handle.foreign = false;
 	round_trip(&handle);
 	paths(&handle);

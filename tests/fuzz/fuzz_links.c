@@ -2,7 +2,6 @@
 /* fuzz_links.c - a datagram from any node as a question or an answer about links. */
 #include <errno.h>
 #include <stdint.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "wire/neighbour.h"
@@ -13,9 +12,8 @@ static void question_use(const struct mesh_links_question *question, size_t size
 {
 	struct mesh_links_question copy = *question;
 
-	if (!question->hops || question->hops > MESH_LINKS_HOPS_MAX ||
-	    mesh_links_question_finish(&copy) != size)
-		abort();
+	fuzz_check(question->hops && question->hops <= MESH_LINKS_HOPS_MAX &&
+		   mesh_links_question_finish(&copy) == size);
 }
 
 /* What was decoded is made again from its entries. */
@@ -29,20 +27,17 @@ static void answer_use(const struct mesh_links_answer *answer, size_t size)
 	for (int i = 0; i < answer->num_nics; i++) {
 		mesh_links_nic_get(answer, i, &nics[i]);
 		fuzz_text_printable(nics[i].netdev, sizeof(nics[i].netdev));
-		if (nics[i].nic >= MESH_NICS_MAX)
-			abort();
+		fuzz_check(nics[i].nic < MESH_NICS_MAX);
 		if (nics[i].addr.family)
 			mesh_neighbour_addr_get(&nics[i].addr, &addr);
 	}
 	for (int i = 0; i < answer->num_links; i++) {
 		mesh_links_link_get(answer, i, &links[i]);
-		if (links[i].nic >= MESH_NICS_MAX || links[i].peer_nic >= MESH_NICS_MAX)
-			abort();
+		fuzz_check(links[i].nic < MESH_NICS_MAX && links[i].peer_nic < MESH_NICS_MAX);
 	}
-	if (mesh_links_answer_fill(&copy, 0, nics, answer->num_nics, links, answer->num_links) !=
-		    size ||
-	    memcmp(copy.entries, answer->entries, sizeof(copy.entries)) != 0)
-		abort();
+	fuzz_check(mesh_links_answer_fill(&copy, 0, nics, answer->num_nics, links,
+					  answer->num_links) == size &&
+		   !memcmp(copy.entries, answer->entries, sizeof(copy.entries)));
 }
 
 static void datagram_decode(const uint8_t *bytes, size_t size)
@@ -52,8 +47,7 @@ static void datagram_decode(const uint8_t *bytes, size_t size)
 
 	memset(&links, 0xa5, sizeof(links));
 	ret = mesh_links_decode(bytes, size, &links);
-	if (ret && ret != -EPROTO)
-		abort();
+	fuzz_check(!ret || ret == -EPROTO);
 	if (ret)
 		return;
 	fuzz_text_printable(links.head.product, sizeof(links.head.product));

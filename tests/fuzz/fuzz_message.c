@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* fuzz_message.c - foreign bytes as a message through libfabric, and its payload. */
-#include <errno.h>
 #include <stdint.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "wire/message.h"
@@ -21,9 +19,8 @@ static uint64_t payload_walk(const struct mesh_message_header *header, const uin
 
 	switch ((enum mesh_message_type)header->type) {
 	case MESH_MESSAGE_GRANT:
-		if (!header->count || header->count > MESH_GRANTS_PER_MESSAGE || !header->paths ||
-		    header->paths > MESH_PATHS_MAX)
-			abort();
+		fuzz_check(header->count && header->count <= MESH_GRANTS_PER_MESSAGE &&
+			   header->paths && header->paths <= MESH_PATHS_MAX);
 		for (uint32_t i = 0; i < header->count; i++) {
 			memcpy(&grant, payload + i * grant_size, grant_size);
 			sum += grant.size + grant.targets[header->paths - 1].key;
@@ -31,17 +28,15 @@ static uint64_t payload_walk(const struct mesh_message_header *header, const uin
 		break;
 	case MESH_MESSAGE_WRITTEN:
 		memcpy(&written, payload, sizeof(written));
-		if (written.segment >= MESH_SEGMENTS_MAX ||
-		    (written.num_segments && written.segment >= written.num_segments))
-			abort();
+		fuzz_check(written.segment < MESH_SEGMENTS_MAX &&
+			   (!written.num_segments || written.segment < written.num_segments));
 		sum = written.segment;
 		break;
 	case MESH_MESSAGE_RELAYED:
 		memcpy(&relayed, payload, sizeof(relayed));
-		if (!relayed.length || relayed.granule >= MESH_GRANULES ||
-		    relayed.num_segments > MESH_SEGMENTS_MAX ||
-		    relayed.segment >= relayed.num_segments)
-			abort();
+		fuzz_check(relayed.length && relayed.granule < MESH_GRANULES &&
+			   relayed.num_segments <= MESH_SEGMENTS_MAX &&
+			   relayed.segment < relayed.num_segments);
 		sum = relayed.address + relayed.key;
 		break;
 	case MESH_MESSAGE_ARRIVED:
@@ -53,8 +48,7 @@ static uint64_t payload_walk(const struct mesh_message_header *header, const uin
 			sum += payload[i];
 		break;
 	default:
-		if (header->length)
-			abort();
+		fuzz_check(!header->length);
 	}
 	return sum;
 }
@@ -67,13 +61,11 @@ static void message_check(const uint8_t *bytes, size_t size)
 
 	if (!header)
 		return;
-	if ((const uint8_t *)header != bytes || sizeof(*header) + header->length != size)
-		abort();
+	fuzz_check((const uint8_t *)header == bytes && sizeof(*header) + header->length == size);
 	sum = payload_walk(header, bytes + sizeof(*header));
 	__asm__ volatile("" : : "r"(sum)); /* the compiler must not skip the walk */
 	immediate = mesh_immediate_decode(header->seq);
-	if (mesh_immediate_encode(&immediate) != (header->seq & ~1u))
-		abort();
+	fuzz_check(mesh_immediate_encode(&immediate) == (header->seq & ~1u));
 }
 
 static void right(uint8_t *bytes, size_t size)

@@ -18,14 +18,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		return 0;
 	/* Without a NUL behind them, as a file is mapped. */
 	nccl_library_scan(data, size, &library);
-	if (library.asked & 1 || !memchr(library.version, '\0', sizeof(library.version)))
-		abort();
-	if (nccl_version_number(library.version) < 0)
-		abort();
+	fuzz_check(!(library.asked & 1) && memchr(library.version, '\0', sizeof(library.version)));
+	fuzz_check(nccl_version_number(library.version) >= 0);
 	memset(value, 0x5a, sizeof(value));
-	if (nccl_conf_find(text, "NCCL_NET", value, sizeof(value)) ? strlen(value) >= sizeof(value)
-								   : value[0] != 0x5a)
-		abort();
+	fuzz_check(nccl_conf_find(text, "NCCL_NET", value, sizeof(value))
+			   ? strlen(value) < sizeof(value)
+			   : value[0] == 0x5a);
 	free(text);
 	return 0;
 }

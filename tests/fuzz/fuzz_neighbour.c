@@ -2,7 +2,6 @@
 /* fuzz_neighbour.c - a datagram from any host of a link as a question or an answer. */
 #include <errno.h>
 #include <stdint.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "wire/neighbour.h"
@@ -16,22 +15,19 @@ static void neighbour_use(const struct mesh_neighbour *neighbour, size_t size)
 	struct mesh_addr addr;
 	char text[MESH_ADDR_TEXT_MAX];
 
-	if (size > sizeof(*neighbour) || neighbour->nic >= MESH_NICS_MAX ||
-	    neighbour->num_processes > MESH_NEIGHBOUR_PROCESSES_MAX)
-		abort();
+	fuzz_check(size <= sizeof(*neighbour) && neighbour->nic < MESH_NICS_MAX &&
+		   neighbour->num_processes <= MESH_NEIGHBOUR_PROCESSES_MAX);
 	fuzz_text_printable(neighbour->netdev, sizeof(neighbour->netdev));
 	fuzz_text_printable(neighbour->site, sizeof(neighbour->site));
 	for (int i = 0; i < neighbour->num_addrs; i++) {
 		mesh_neighbour_addr_get(&neighbour->addrs[i], &addr);
 		mesh_addr_text_prefix(&addr, text);
-		if (!mesh_neighbour_has_addr(neighbour, &addr) ||
-		    !mesh_neighbour_addr_add(&copy, &addr))
-			abort();
+		fuzz_check(mesh_neighbour_has_addr(neighbour, &addr) &&
+			   mesh_neighbour_addr_add(&copy, &addr));
 	}
 	copy = *neighbour;
-	if (mesh_neighbour_finish(&copy, (enum mesh_neighbour_type)copy.type) != size ||
-	    memcmp(&copy, neighbour, sizeof(copy)) != 0)
-		abort();
+	fuzz_check(mesh_neighbour_finish(&copy, (enum mesh_neighbour_type)copy.type) == size &&
+		   !memcmp(&copy, neighbour, sizeof(copy)));
 }
 
 static void datagram_decode(const uint8_t *bytes, size_t size)
@@ -41,8 +37,7 @@ static void datagram_decode(const uint8_t *bytes, size_t size)
 
 	memset(&neighbour, 0xa5, sizeof(neighbour));
 	ret = mesh_neighbour_decode(bytes, size, &neighbour);
-	if (ret && ret != -EPROTO && ret != -EPROTONOSUPPORT)
-		abort();
+	fuzz_check(!ret || ret == -EPROTO || ret == -EPROTONOSUPPORT);
 	if (ret != -EPROTO) {
 		fuzz_text_printable(neighbour.product, sizeof(neighbour.product));
 		fuzz_text_printable(neighbour.node, sizeof(neighbour.node));

@@ -15,7 +15,6 @@
  * Input: one byte of options, then steps. Each step is one byte, and what it takes from the rest.
  */
 #include <stdint.h>
-#include <string.h>
 
 #include <rdma/fi_errno.h>
 

@@ -24,8 +24,7 @@ static const char *full(void)
 int LLVMFuzzerInitialize(int *argc, char ***argv)
 {
 	site = (struct serve_site){serve_page_open(), NODE, full};
-	if (!site.page)
-		abort();
+	fuzz_check(site.page);
 	serve_page_interrupt(site.page);
 	return 0;
 }

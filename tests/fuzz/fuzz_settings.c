@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* fuzz_settings.c - every NCCL_MESH_ variable with any text, up to the choice of NICs. */
-#include <errno.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,8 +14,7 @@
 
 static void log_ignore(enum mesh_log_level level, const char *file, int line, const char *text)
 {
-	if (strlen(text) >= MESH_LOG_LINE_MAX)
-		abort();
+	fuzz_check(strlen(text) < MESH_LOG_LINE_MAX);
 }
 
 static const char *lookup(void *arg, const char *name)
@@ -34,13 +32,11 @@ static void config_check(const struct mesh_config *config)
 		const char *member = (const char *)config + setting->offset;
 
 		if (mesh_setting_is_text(setting)) {
-			if (!memchr(member, 0, setting->size))
-				abort();
+			fuzz_check(memchr(member, 0, setting->size));
 			continue;
 		}
 		memcpy(&value, member, sizeof(value));
-		if (value < setting->min || value > setting->max)
-			abort();
+		fuzz_check(value >= setting->min && value <= setting->max);
 	}
 }
 
@@ -71,15 +67,13 @@ static void nics_select(const char *names, const char *addresses)
 	ret = mesh_nic_select(names, addresses, &table);
 	if (ret)
 		return;
-	if (table.num_taken < 0 || table.num_taken > table.num_nics)
-		abort();
+	fuzz_check(table.num_taken >= 0 && table.num_taken <= table.num_nics);
 	for (i = 0; i < table.num_nics; i++) {
 		const struct mesh_nic *nic = &table.nics[i];
 
-		if (mesh_nic_is_taken(nic) != (i < table.num_taken) ||
-		    (mesh_nic_is_taken(nic) && nic->source.family == MESH_FAMILY_NONE) ||
-		    !memchr(nic->reason, 0, sizeof(nic->reason)))
-			abort();
+		fuzz_check(mesh_nic_is_taken(nic) == (i < table.num_taken) &&
+			   (!mesh_nic_is_taken(nic) || nic->source.family != MESH_FAMILY_NONE) &&
+			   memchr(nic->reason, 0, sizeof(nic->reason)));
 	}
 }
 
@@ -88,18 +82,15 @@ static void filter_parse(const char *text)
 	struct mesh_nic_filter filter = {.num_items = -7};
 
 	if (mesh_nic_filter_parse(text, &filter)) {
-		if (filter.num_items != -7)
-			abort();
+		fuzz_check(filter.num_items == -7);
 		return;
 	}
-	if (filter.num_items < 0 || filter.num_items > MESH_NIC_FILTER_MAX)
-		abort();
+	fuzz_check(filter.num_items >= 0 && filter.num_items <= MESH_NIC_FILTER_MAX);
 	for (int i = 0; i < filter.num_items; i++) {
 		const struct mesh_nic_filter_item *item = &filter.items[i];
 
-		if (!item->name[0] || !memchr(item->name, 0, sizeof(item->name)) ||
-		    item->port < 0 || item->port > 255)
-			abort();
+		fuzz_check(item->name[0] && memchr(item->name, 0, sizeof(item->name)) &&
+			   item->port >= 0 && item->port <= 255);
 	}
 }
 
@@ -109,16 +100,13 @@ static void rails_parse(const char *text)
 	struct mesh_addr addr;
 
 	if (mesh_rails_parse(text, &rails)) {
-		if (rails.num_subnets != -7)
-			abort();
+		fuzz_check(rails.num_subnets == -7);
 		return;
 	}
-	if (rails.num_subnets < 0 || rails.num_subnets > MESH_RAIL_SUBNETS_MAX)
-		abort();
+	fuzz_check(rails.num_subnets >= 0 && rails.num_subnets <= MESH_RAIL_SUBNETS_MAX);
 	for (int i = 0; i < rails.num_subnets; i++) {
 		addr = rails.subnets[i].subnet;
-		if (mesh_rail_of(&rails, &addr) < 0)
-			abort();
+		fuzz_check(mesh_rail_of(&rails, &addr) >= 0);
 	}
 }
 
@@ -133,8 +121,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	mesh_config_load(lookup, text, &config);
 	config_check(&config);
 	mesh_config_log(&config);
-	if (mesh_provider_id_parse(config.provider) > MESH_PROVIDER_ID_MAX)
-		abort();
+	fuzz_check(mesh_provider_id_parse(config.provider) <= MESH_PROVIDER_ID_MAX);
 	filter_parse(text);
 	rails_parse(text);
 	nics_select(config.nics, config.addresses);

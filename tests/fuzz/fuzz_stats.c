@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* fuzz_stats.c - pages of counters with arbitrary content. */
 #include <stdint.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "common/stats_folders.h"
@@ -22,11 +21,10 @@ static void decode(const uint8_t *bytes, size_t size)
 
 		if (circuit->state == MESH_STATS_FREE)
 			continue;
-		if (strlen(circuit->origin) >= sizeof(circuit->origin) ||
-		    strlen(circuit->target) >= sizeof(circuit->target) ||
-		    strlen(circuit->nic_up) >= sizeof(circuit->nic_up) ||
-		    strlen(circuit->nic_down) >= sizeof(circuit->nic_down))
-			abort();
+		fuzz_check(strlen(circuit->origin) < sizeof(circuit->origin) &&
+			   strlen(circuit->target) < sizeof(circuit->target) &&
+			   strlen(circuit->nic_up) < sizeof(circuit->nic_up) &&
+			   strlen(circuit->nic_down) < sizeof(circuit->nic_down));
 	}
 	for (uint32_t i = 0; i < page.header.num_entries; i++) {
 		const struct mesh_stats_entry *entry = &page.entries[i];
@@ -34,10 +32,9 @@ static void decode(const uint8_t *bytes, size_t size)
 		if (entry->state == MESH_STATS_FREE)
 			continue;
 		stats_entry_addresses(entry, &local, &remote);
-		if (strlen(entry->nic) >= sizeof(entry->nic) ||
-		    strlen(entry->peer) >= sizeof(entry->peer) ||
-		    !mesh_provider_id_text((enum mesh_provider_id)entry->provider))
-			abort();
+		fuzz_check(strlen(entry->nic) < sizeof(entry->nic) &&
+			   strlen(entry->peer) < sizeof(entry->peer) &&
+			   mesh_provider_id_text((enum mesh_provider_id)entry->provider));
 	}
 }
 

@@ -13,8 +13,7 @@
 /* 0 or -EINVAL; on -EINVAL @untouched must hold. */
 static void result_check(int ret, int untouched)
 {
-	if (ret && (ret != -EINVAL || !untouched))
-		abort();
+	fuzz_check(!ret || (ret == -EINVAL && untouched));
 }
 
 static void numbers(const char *text)
@@ -27,14 +26,12 @@ static void numbers(const char *text)
 		value = 0x5a5a;
 		ret = mesh_sysfs_number_parse(text, limits[i], &value);
 		result_check(ret, value == 0x5a5a);
-		if (!ret && value > limits[i])
-			abort();
+		fuzz_check(ret || value <= limits[i]);
 	}
 	mbps = -5;
 	ret = mesh_pci_speed_parse(text, &mbps);
 	result_check(ret, mbps == -5);
-	if (!ret && mbps < 0)
-		abort();
+	fuzz_check(ret || mbps >= 0);
 }
 
 static void identities(const char *text)
@@ -47,8 +44,7 @@ static void identities(const char *text)
 	result_check(mesh_sysfs_gid_parse(text, bytes), !memcmp(bytes, before, 16));
 	memcpy(bytes, before, sizeof(bytes));
 	result_check(mesh_sysfs_mac_parse(text, bytes), !memcmp(bytes, before, 8));
-	if (memcmp(bytes + 8, before, 8)) /* a MAC has eight bytes */
-		abort();
+	fuzz_check(!memcmp(bytes + 8, before, 8)); /* a MAC has eight bytes */
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

@@ -52,12 +52,9 @@ static inline void fuzz_twice(const uint8_t *data, size_t size, size_t least,
 /** Aborts unless @text ends within @size bytes and can be printed. */
 static inline void fuzz_text_printable(const char *text, size_t size)
 {
-	if (!memchr(text, '\0', size))
-		abort();
-	for (; *text; text++) {
-		if (*text < ' ' || *text > '~')
-			abort();
-	}
+	fuzz_check(memchr(text, '\0', size));
+	for (; *text; text++)
+		fuzz_check(*text >= ' ' && *text <= '~');
 }
 
 #endif

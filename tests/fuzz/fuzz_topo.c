@@ -2,11 +2,12 @@
 /* fuzz_topo.c - untrusted plans and reports of nodes: read, joined, drawn in all forms. */
 #include <stdint.h>
 #include <stdio.h>
-#include <stdlib.h>
 
 #include "topo/map.h"
 #include "topo/path.h"
 #include "topo/print.h"
+
+#include "fuzz_text.h"
 
 /* Drawing is quadratic in what a small input can name: a bound keeps the fuzzer fast. */
 #define NICS_DRAWN_MAX 60
@@ -17,8 +18,7 @@ static FILE *nowhere;
 int LLVMFuzzerInitialize(int *argc, char ***argv)
 {
 	nowhere = fopen("/dev/null", "w");
-	if (!nowhere)
-		abort();
+	fuzz_check(nowhere);
 	stderr = nowhere;
 	return 0;
 }
@@ -26,12 +26,11 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
 static void map_check(const struct topo_map *map)
 {
 	for (int i = 0; i < map->num_nics; i++)
-		if (map->nics[i].link >= map->num_links || map->nics[i].node >= map->num_nodes)
-			abort();
+		fuzz_check(map->nics[i].link < map->num_links &&
+			   map->nics[i].node < map->num_nodes);
 	for (int i = 0; i < map->num_links; i++)
-		if (map->links[i].num < 2 ||
-		    map->links[i].first + map->links[i].num > map->num_nics)
-			abort();
+		fuzz_check(map->links[i].num >= 2 &&
+			   map->links[i].first + map->links[i].num <= map->num_nics);
 }
 
 static void map_draw(const struct topo_map *map)
