@@ -51,11 +51,11 @@ static bool lane_poll(struct lane *lane, uint8_t *handle)
 	return true;
 }
 
-static void lane_prepare(struct lane *lane, const struct lane_maker *maker, bool sending,
+static void lane_prepare(struct lane *lane, const struct adapter *adapter, bool sending,
 			 unsigned int slots, size_t slot_bytes)
 {
 	lane->sending = sending;
-	lane->adapter = &maker->plugin.adapter;
+	lane->adapter = adapter;
 	lane->fd = lane->listen_fd = -1;
 	lane->slots = slots;
 	lane->slot_bytes = slot_bytes;
@@ -94,9 +94,9 @@ void lanes_open(struct lane_maker *maker, struct meet *meet, int next, int previ
 	if (!mine || !all)
 		fatal("no memory for %u handles", count);
 	for (unsigned int i = 0; i < num_sends; i++)
-		lane_prepare(&sends[i], maker, true, slots, slot_bytes);
+		lane_prepare(&sends[i], &maker->plugin.adapter, true, slots, slot_bytes);
 	for (unsigned int i = 0; i < num_receives; i++) {
-		lane_prepare(&receives[i], maker, false, slots, slot_bytes);
+		lane_prepare(&receives[i], &maker->plugin.adapter, false, slots, slot_bytes);
 		if (maker->address)
 			lane_tcp_listen(&receives[i], maker->address, mine + i * LANE_HANDLE_BYTES);
 		else
@@ -113,6 +113,17 @@ void lanes_open(struct lane_maker *maker, struct meet *meet, int next, int previ
 			 num_sends ? all + (size_t)next * size : NULL);
 	free(mine);
 	free(all);
+}
+
+void lane_pair_open(struct lane *send, const struct adapter *from, struct lane *receive,
+		    const struct adapter *to, unsigned int slots, size_t slot_bytes)
+{
+	uint8_t handle[LANE_HANDLE_BYTES] __attribute__((aligned(16))) = {0};
+
+	lane_prepare(send, from, true, slots, slot_bytes);
+	lane_prepare(receive, to, false, slots, slot_bytes);
+	must(adapter_listen(to, 0, handle, &receive->listener), "listen");
+	poll_all(send, receive, 1, 1, handle);
 }
 
 void lane_close(struct lane *lane)

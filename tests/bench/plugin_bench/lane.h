@@ -57,6 +57,10 @@ void lanes_open(struct lane_maker *maker, struct meet *meet, int next, int previ
 		struct lane *sends, struct lane *receives, unsigned int count, unsigned int slots,
 		size_t slot_bytes);
 
+/** Opens both lanes of a comm, zeroed, whose ends @from and @to are in this process. */
+void lane_pair_open(struct lane *send, const struct adapter *from, struct lane *receive,
+		    const struct adapter *to, unsigned int slots, size_t slot_bytes);
+
 void lane_close(struct lane *lane);
 
 static inline uint8_t *lane_slot(const struct lane *lane, uint64_t index)

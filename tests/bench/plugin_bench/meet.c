@@ -19,7 +19,7 @@ void fatal(const char *format, ...)
 	va_list args;
 
 	va_start(args, format);
-	fputs("plugin_bench: ", stderr);
+	fprintf(stderr, "%s: ", program_invocation_short_name);
 	vfprintf(stderr, format, args);
 	fputc('\n', stderr);
 	va_end(args);

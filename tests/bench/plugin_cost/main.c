@@ -12,43 +12,27 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "common/options.h"
 
-#include "clock.h"
+#include "../plugin_bench/lane.h"
+#include "../plugin_bench/stamp.h"
 #include "list.h"
-#include "pattern.h"
-#include "plugin.h"
 
 #define WHO "plugin_cost"
 #define WINDOW_MAX 32
 #define SIZES_MAX 16
 #define COMMS_MAX 64
-#define STREAM 1
 #define SIZE_LIMIT (64 << 20)
 #define COUNT_LIMIT 1000000
-#define SETUP_LIMIT_NS (60 * NS_PER_S)
 /* The first messages of a size fill caches, free lists and socket buffers. */
 #define WARM_UP 64
-
-/* NCCL hands over a profiler's event with each message. */
-static const char profiler_event;
-#define PROFILER ((void *)(uintptr_t)&profiler_event)
 
 struct side {
 	struct plugin plugin;
 	struct activity activity;
 	char copy[64]; /* of the plugin's file; empty if it is not a copy */
-};
-
-struct end {
-	const struct adapter *adapter;
-	void *comm, *registration;
-	uint8_t *memory;
-	void *requests[WINDOW_MAX];
-	unsigned int posted, done;
 };
 
 struct cost {
@@ -59,27 +43,9 @@ struct cost {
 	size_t num_sizes;
 	unsigned int window, comms, idle_polls;
 	struct side sides[2];
-	struct end sends[COMMS_MAX], receives[COMMS_MAX];
+	struct lane sends[COMMS_MAX], receives[COMMS_MAX];
 	size_t slot; /* bytes of one slot of the staging buffers */
 };
-
-__attribute__((format(printf, 1, 2), noreturn)) static void fatal(const char *format, ...)
-{
-	va_list args;
-
-	va_start(args, format);
-	fputs(WHO ": ", stderr);
-	vfprintf(stderr, format, args);
-	fputc('\n', stderr);
-	va_end(args);
-	exit(1);
-}
-
-static void must(enum nccl_result result, const char *call)
-{
-	if (result)
-		fatal("%s() returned %s", call, adapter_result_text(result));
-}
 
 /* --- set-up --- */
 
@@ -127,143 +93,60 @@ static void side_close(struct side *side)
 	activity_destroy(&side->activity);
 }
 
-static void end_register(const struct cost *cost, struct end *end)
-{
-	size_t bytes = cost->slot * cost->window;
-
-	end->memory = aligned_alloc(4096, bytes);
-	if (!end->memory)
-		fatal("no memory for %zu bytes", bytes);
-	memset(end->memory, 0, bytes);
-	must(adapter_reg_mr(end->adapter, end->comm, end->memory, bytes, NCCL_POINTER_HOST,
-			    &end->registration),
-	     "regMr");
-}
-
-static void comm_connect(struct cost *cost, unsigned int i)
-{
-	char handle[NCCL_HANDLE_SIZE] __attribute__((aligned(16))) = {0};
-	struct end *send = &cost->sends[i], *receive = &cost->receives[i];
-	uint64_t limit = now_ns() + SETUP_LIMIT_NS;
-	void *listener = NULL;
-
-	send->adapter = &cost->sides[0].plugin.adapter;
-	receive->adapter = &cost->sides[1].plugin.adapter;
-	must(adapter_listen(receive->adapter, 0, handle, &listener), "listen");
-	while (!send->comm || !receive->comm) {
-		if (now_ns() > limit)
-			fatal("no connection after 60 s");
-		if (!send->comm)
-			must(adapter_connect(send->adapter, 0, handle, &send->comm), "connect");
-		if (!receive->comm)
-			must(adapter_accept(receive->adapter, listener, &receive->comm), "accept");
-	}
-	must(adapter_close_listen(receive->adapter, listener), "closeListen");
-	end_register(cost, send);
-	end_register(cost, receive);
-}
-
-static void comm_close(struct cost *cost, unsigned int i)
-{
-	struct end *send = &cost->sends[i], *receive = &cost->receives[i];
-
-	must(adapter_dereg_mr(send->adapter, send->comm, send->registration), "deregMr");
-	must(adapter_dereg_mr(receive->adapter, receive->comm, receive->registration), "deregMr");
-	must(adapter_close_send(send->adapter, send->comm), "closeSend");
-	must(adapter_close_receive(receive->adapter, receive->comm), "closeRecv");
-	free(send->memory);
-	free(receive->memory);
-}
-
 /* --- messages --- */
 
-static uint8_t *slot_of(const struct cost *cost, const struct end *end, unsigned int index)
+static bool has_room(const struct cost *cost, const struct lane *lane, uint64_t end)
 {
-	return end->memory + index % cost->window * cost->slot;
+	return lane->posted < end && lane->posted < lane->done + cost->window;
 }
 
-/* NCCL posts the whole slot, whatever the size of the message. */
-static void post_receives(const struct cost *cost, struct end *end, unsigned int count)
+static void post_receives(const struct cost *cost, struct lane *lane, uint64_t end)
 {
-	void *request = NULL;
-
-	while (end->posted < count && end->posted < end->done + cost->window) {
-		must(adapter_irecv(end->adapter, end->comm, slot_of(cost, end, end->posted),
-				   cost->slot, 0, end->registration, PROFILER, &request),
-		     "irecv");
-		if (!request)
-			return;
-		end->requests[end->posted++ % cost->window] = request;
-	}
+	while (has_room(cost, lane, end) && lane_receive(lane, cost->slot))
+		continue;
 }
 
-static void post_sends(const struct cost *cost, struct end *end, unsigned int count, size_t size)
+static void post_sends(const struct cost *cost, struct lane *lane, uint64_t end, size_t size)
 {
-	void *request = NULL;
-	uint8_t *slot;
-
-	while (end->posted < count && end->posted < end->done + cost->window) {
-		slot = slot_of(cost, end, end->posted);
-		pattern_fill(slot, size, STREAM, end->posted, PATTERN_FULL);
-		must(adapter_isend(end->adapter, end->comm, slot, size, 0, end->registration,
-				   PROFILER, &request),
-		     "isend");
-		if (!request)
+	while (has_room(cost, lane, end)) {
+		stamp_put(lane_slot(lane, lane->posted), size, lane->posted, STAMP_ALL);
+		if (!lane_send(lane, size))
 			return;
-		end->requests[end->posted++ % cost->window] = request;
 	}
 }
 
 /* Tests the oldest request, once. Returns true if it is done. */
-static bool reap(const struct cost *cost, struct end *end, size_t size)
+static bool reap(struct lane *lane, size_t size)
 {
-	int done = 0, sizes[8] = {0};
-
-	if (end->done == end->posted)
+	if (lane->done == lane->posted)
 		return false;
-	must(adapter_test(end->adapter, end->requests[end->done % cost->window], &done, sizes),
-	     "test");
-	if (done && (size_t)sizes[0] != size)
-		fatal("test() reported %d bytes instead of %zu", sizes[0], size);
+	if (lane_test(lane, size))
+		return true;
 	/* The plugin's own thread may hold a lock; callgrind runs one thread at a time. */
-	if (!done)
-		sched_yield();
-	return done;
+	sched_yield();
+	return false;
 }
 
-static void check_received(const struct cost *cost, struct end *end, size_t size)
+static void move(const struct cost *cost, struct lane *send, struct lane *receive,
+		 unsigned int count, size_t size)
 {
-	char words[400];
-	size_t offset;
-	uint8_t *slot = slot_of(cost, end, end->done);
+	const struct lane_stream stream = {.size = size, .step = STAMP_ALL};
+	uint64_t end = receive->done + count;
 
-	if (!pattern_check(slot, size, STREAM, end->done, PATTERN_FULL, &offset)) {
-		pattern_explain(slot, size, STREAM, end->done, offset, words, sizeof(words));
-		fatal("message %u: %s", end->done, words);
-	}
-}
-
-static void move(const struct cost *cost, struct end *send, struct end *receive, unsigned int count,
-		 size_t size)
-{
-	send->posted = send->done = receive->posted = receive->done = 0;
-	while (receive->done < count || send->done < count) {
-		post_receives(cost, receive, count);
-		post_sends(cost, send, count, size);
-		if (reap(cost, send, size))
-			send->done++;
-		if (reap(cost, receive, size)) {
-			check_received(cost, receive, size);
-			receive->done++;
-		}
+	while (receive->done < end || send->done < end) {
+		post_receives(cost, receive, end);
+		post_sends(cost, send, end, size);
+		reap(send, size);
+		if (reap(receive, size))
+			lane_check(&stream, receive, receive->done - 1);
 	}
 }
 
 /* A receive for which no message arrives. */
-static void poll_idle(const struct cost *cost, struct end *receive)
+static void poll_idle(const struct cost *cost, struct lane *receive)
 {
 	for (unsigned int i = 0; i < cost->idle_polls; i++)
-		if (reap(cost, receive, 0))
+		if (reap(receive, 0))
 			fatal("a message arrived that was not sent");
 }
 
@@ -272,10 +155,10 @@ static void poll_idle(const struct cost *cost, struct end *receive)
  *
  * @count: messages; 0 for idle polls
  */
-__attribute__((noinline)) void cost_measure(const struct cost *cost, struct end *send,
-					    struct end *receive, unsigned int count, size_t size);
+__attribute__((noinline)) void cost_measure(const struct cost *cost, struct lane *send,
+					    struct lane *receive, unsigned int count, size_t size);
 
-void cost_measure(const struct cost *cost, struct end *send, struct end *receive,
+void cost_measure(const struct cost *cost, struct lane *send, struct lane *receive,
 		  unsigned int count, size_t size)
 {
 	if (count)
@@ -286,15 +169,15 @@ void cost_measure(const struct cost *cost, struct end *send, struct end *receive
 
 static void measure_idle(struct cost *cost)
 {
-	struct end *send = &cost->sends[0], *receive = &cost->receives[0];
+	struct lane *send = &cost->sends[0], *receive = &cost->receives[0];
+	uint64_t end = receive->posted + 1;
 
-	send->posted = send->done = receive->posted = receive->done = 0;
-	post_receives(cost, receive, 1);
+	post_receives(cost, receive, end);
 	cost_measure(cost, send, receive, 0, 0);
-	post_sends(cost, send, 1, 8);
-	while (!reap(cost, receive, 8))
+	post_sends(cost, send, end, 8);
+	while (!reap(receive, 8))
 		continue;
-	while (!reap(cost, send, 8))
+	while (!reap(send, 8))
 		continue;
 }
 
@@ -303,7 +186,8 @@ static void run(struct cost *cost)
 	side_open(&cost->sides[0], cost->file, cost->abi, 0);
 	side_open(&cost->sides[1], cost->sides[0].plugin.file, cost->abi, 1);
 	for (unsigned int i = 0; i < cost->comms; i++)
-		comm_connect(cost, i);
+		lane_pair_open(&cost->sends[i], &cost->sides[0].plugin.adapter, &cost->receives[i],
+			       &cost->sides[1].plugin.adapter, cost->window, cost->slot);
 	for (size_t i = 0; i < cost->num_sizes; i++) {
 		move(cost, &cost->sends[0], &cost->receives[0], WARM_UP, cost->sizes[i]);
 		cost_measure(cost, &cost->sends[0], &cost->receives[0],
@@ -311,8 +195,10 @@ static void run(struct cost *cost)
 	}
 	if (cost->idle_polls)
 		measure_idle(cost);
-	for (unsigned int i = 0; i < cost->comms; i++)
-		comm_close(cost, i);
+	for (unsigned int i = 0; i < cost->comms; i++) {
+		lane_close(&cost->sends[i]);
+		lane_close(&cost->receives[i]);
+	}
 	side_close(&cost->sides[1]);
 	side_close(&cost->sides[0]);
 }
