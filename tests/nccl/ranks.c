@@ -52,38 +52,15 @@ static int read_environment(struct ranks *ranks, struct options *options)
 	return -EINVAL;
 }
 
+/* The sockets block, so that one call takes all of it or fails. */
 static int send_all(int fd, const void *data, size_t size)
 {
-	const char *at = data;
-	ssize_t sent;
-
-	while (size) {
-		sent = send(fd, at, size, MSG_NOSIGNAL);
-		if (sent < 0 && errno == EINTR)
-			continue;
-		if (sent <= 0)
-			return -ECONNRESET;
-		at += sent;
-		size -= (size_t)sent;
-	}
-	return 0;
+	return send(fd, data, size, MSG_NOSIGNAL) == (ssize_t)size ? 0 : -ECONNRESET;
 }
 
 static int receive_all(int fd, void *data, size_t size)
 {
-	char *at = data;
-	ssize_t got;
-
-	while (size) {
-		got = recv(fd, at, size, 0);
-		if (got < 0 && errno == EINTR)
-			continue;
-		if (got <= 0)
-			return -ECONNRESET;
-		at += got;
-		size -= (size_t)got;
-	}
-	return 0;
+	return recv(fd, data, size, MSG_WAITALL) == (ssize_t)size ? 0 : -ECONNRESET;
 }
 
 /*

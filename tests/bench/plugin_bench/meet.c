@@ -26,18 +26,11 @@ void fatal(const char *format, ...)
 	exit(1);
 }
 
+/* The sockets block, so that one call takes all of it or fails. */
 static void say(int fd, const void *data, size_t size)
 {
-	const char *at = data;
-
-	while (size) {
-		ssize_t n = send(fd, at, size, MSG_NOSIGNAL);
-
-		if (n <= 0)
-			fatal("another rank has ended: %s", strerror(errno));
-		at += n;
-		size -= (size_t)n;
-	}
+	if (send(fd, data, size, MSG_NOSIGNAL) != (ssize_t)size)
+		fatal("another rank has ended: %s", strerror(errno));
 }
 
 static void hear(int fd, void *data, size_t size)
