@@ -287,11 +287,13 @@ static void no_path_fail(struct mesh_connect *connect)
  * its NIC.
  */
 MESH_HOLDS(process)
-static void no_path(struct mesh_connect *connect)
+static void no_path(struct mesh_connect *connect, uint64_t now_ms)
 {
 	if (mesh_candidates_learn(connect->net->process, &connect->handle))
 		candidates_renew(connect);
-	if (!connect->choice.num_candidates && relay_begin(connect))
+	/* By then neighbours have said what the error repeats. */
+	if (!connect->choice.num_candidates && relay_begin(connect) &&
+	    mesh_clock_elapsed_ms(connect->started_ms, now_ms) >= MESH_SETTLE_MS)
 		no_path_fail(connect);
 }
 
@@ -467,7 +469,7 @@ void mesh_connect_advance(struct mesh_connect *connect, uint64_t now_ms)
 	      mesh_clock_elapsed_ms(connect->relay->open_ms, now_ms) >= MESH_DIAL_MS)))
 		candidates_try(connect, now_ms);
 	if (connect->state == MESH_CONNECT_PEERS && !connect->choice.num_candidates)
-		no_path(connect);
+		no_path(connect, now_ms);
 	if (connect->state == MESH_CONNECT_PEERS)
 		relays_try(connect, now_ms);
 }
