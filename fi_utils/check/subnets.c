@@ -114,7 +114,7 @@ static void route_judge(const struct check_context *context, const struct mesh_n
 			return;
 	} while (is_own(&context->table, &neighbour));
 	mesh_addr_text(&neighbour, to);
-	ret = mesh_route_find(addr, &neighbour, &ifindex);
+	ret = mesh_route_find(NULL, addr, &neighbour, &ifindex);
 	if (ret)
 		check_say(result, CHECK_UNKNOWN, "the kernel gives no route from %s to %s (%s)",
 			  mesh_addr_text(addr, source), to, strerror(-ret));

@@ -300,7 +300,7 @@ static bool route_leads(const struct mesh_endpoint_addr *local,
 {
 	const struct peer_checker *checker = arg;
 
-	return mesh_route_leads(&local->addr, checker->self.table.nics[local->nic].ifindex,
+	return mesh_route_leads(NULL, &local->addr, checker->self.table.nics[local->nic].ifindex,
 				&remote->addr);
 }
 

@@ -290,7 +290,7 @@ static bool route_leads(const struct mesh_endpoint_addr *local,
 	const struct topo_nic *const *nics = arg;
 	unsigned int ifindex = if_nametoindex(nics[local->nic]->name);
 
-	return ifindex && mesh_route_leads(&local->addr, ifindex, &remote->addr);
+	return ifindex && mesh_route_leads(NULL, &local->addr, ifindex, &remote->addr);
 }
 
 /*

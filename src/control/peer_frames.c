@@ -193,7 +193,8 @@ static enum mesh_refusal hello_refusal(struct mesh_peer *peer, const struct mesh
 	if (tuner_differs(process, hello))
 		return MESH_REFUSAL_TUNER;
 	/* Otherwise what we send would use another NIC, such as the management network's. */
-	if (hello->routed && !mesh_route_leads(&nic->source, nic->ifindex, &peer->address.addr))
+	if (hello->routed &&
+	    !mesh_route_leads(NULL, &nic->source, nic->ifindex, &peer->address.addr))
 		return MESH_REFUSAL_ROUTE;
 	return 0;
 }

@@ -25,12 +25,18 @@
 #define ANSWERS_MS 300
 
 /* For mesh_path_choose_routed(), which asks for each pair of NICs. */
+struct router {
+	const struct mesh_process *process;
+	struct mesh_routes *routes;
+};
+
 static bool route_leads(const struct mesh_endpoint_addr *local,
 			const struct mesh_endpoint_addr *remote, const void *arg)
 {
-	const struct mesh_process *process = arg;
+	const struct router *router = arg;
 
-	return mesh_route_leads(&local->addr, process->nics[local->nic]->ifindex, &remote->addr);
+	return mesh_route_leads(router->routes, &local->addr,
+				router->process->nics[local->nic]->ifindex, &remote->addr);
 }
 
 /* Leaves out the reserves of both nodes. Returns true if there are any. */
@@ -53,10 +59,14 @@ static void candidates_choose(const struct mesh_process *process,
 			      const struct mesh_endpoint_addr *remote, int num_remote,
 			      const struct mesh_path_hints *hints, struct mesh_path_choice *choice)
 {
+	struct mesh_routes routes = {0};
+	const struct router router = {process, &routes};
+
 	mesh_path_choose(local, num_local, remote, num_remote, hints, choice);
 	if (strcmp(process->config.routed, "off"))
 		mesh_path_choose_routed(local, num_local, remote, num_remote, hints, route_leads,
-					process, choice);
+					&router, choice);
+	mesh_routes_close(&routes);
 }
 
 /*

@@ -440,31 +440,53 @@ static int question_fill(struct nl_msg *msg, const struct mesh_addr *source,
 	return ret ? ret : nla_put(msg, RTA_DST, size, destination->bytes);
 }
 
-/* The kernel answers at once. Returns 0; the kernel's own error, a negative errno; -EIO. */
-static int kernel_ask(struct nl_msg *msg, unsigned int *ifindex)
+/* Returns NULL if there is no socket. */
+static struct nl_sock *routes_open(void)
 {
 	struct nl_sock *sock = nl_socket_alloc();
-	int ret, kernel_error = 0;
 
 	if (!sock)
-		return -ENOMEM;
-	nl_socket_disable_auto_ack(sock); /* the answer is all that has to be read */
-	nl_socket_modify_cb(sock, NL_CB_VALID, NL_CB_CUSTOM, leaves_by_read, ifindex);
-	nl_socket_modify_err_cb(sock, NL_CB_CUSTOM, error_read, &kernel_error);
-	ret = nl_connect(sock, NETLINK_ROUTE);
-	if (ret >= 0)
-		ret = nl_send_auto(sock, msg);
-	if (ret >= 0)
-		ret = nl_recvmsgs_default(sock);
+		return NULL;
+	/* One answer comes for each question, in order: no acknowledgement has to be read, too. */
+	nl_socket_disable_auto_ack(sock);
+	nl_socket_disable_seq_check(sock);
+	if (!nl_connect(sock, NETLINK_ROUTE))
+		return sock;
 	nl_socket_free(sock);
+	return NULL;
+}
+
+void mesh_routes_close(struct mesh_routes *routes)
+{
+	nl_socket_free(routes->sock);
+	routes->sock = NULL;
+}
+
+/* The kernel answers at once. Returns 0; the kernel's own error, a negative errno; -EIO. */
+static int kernel_ask(struct mesh_routes *routes, struct nl_msg *msg, unsigned int *ifindex)
+{
+	int ret, kernel_error = 0;
+
+	if (!routes->sock)
+		routes->sock = routes_open();
+	if (!routes->sock)
+		return -EIO;
+	nl_socket_modify_cb(routes->sock, NL_CB_VALID, NL_CB_CUSTOM, leaves_by_read, ifindex);
+	nl_socket_modify_err_cb(routes->sock, NL_CB_CUSTOM, error_read, &kernel_error);
+	ret = nl_send_auto(routes->sock, msg);
+	if (ret >= 0)
+		ret = nl_recvmsgs_default(routes->sock);
 	if (kernel_error)
 		return kernel_error;
+	if (ret < 0)
+		mesh_routes_close(routes); /* the answer may come after all */
 	return ret < 0 ? -EIO : 0;
 }
 
-int mesh_route_find(const struct mesh_addr *source, const struct mesh_addr *destination,
-		    unsigned int *ifindex)
+int mesh_route_find(struct mesh_routes *routes, const struct mesh_addr *source,
+		    const struct mesh_addr *destination, unsigned int *ifindex)
 {
+	struct mesh_routes own = {0};
 	unsigned int found = 0;
 	struct nl_msg *msg;
 	int ret = -ENOMEM;
@@ -473,18 +495,19 @@ int mesh_route_find(const struct mesh_addr *source, const struct mesh_addr *dest
 		return -EINVAL;
 	msg = nlmsg_alloc_simple(RTM_GETROUTE, NLM_F_REQUEST);
 	if (msg && !question_fill(msg, source, destination))
-		ret = kernel_ask(msg, &found);
+		ret = kernel_ask(routes ? routes : &own, msg, &found);
 	nlmsg_free(msg);
+	mesh_routes_close(&own);
 	if (ret)
 		return ret;
 	*ifindex = found;
 	return found ? 0 : -EIO;
 }
 
-bool mesh_route_leads(const struct mesh_addr *source, unsigned int ifindex,
-		      const struct mesh_addr *destination)
+bool mesh_route_leads(struct mesh_routes *routes, const struct mesh_addr *source,
+		      unsigned int ifindex, const struct mesh_addr *destination)
 {
 	unsigned int leaves_by;
 
-	return !mesh_route_find(source, destination, &leaves_by) && leaves_by == ifindex;
+	return !mesh_route_find(routes, source, destination, &leaves_by) && leaves_by == ifindex;
 }

@@ -35,23 +35,34 @@ const char *mesh_node_name(const char *setting, char *name, size_t size);
  */
 int mesh_netlink_load(struct mesh_nic **nics, int *num_nics);
 
+struct nl_sock;
+
+/** For several questions about routes: the socket of the first one serves them all. Begins as 0. */
+struct mesh_routes {
+	struct nl_sock *sock;
+};
+
+/** Ends the questions; a further one begins anew. */
+void mesh_routes_close(struct mesh_routes *routes);
+
 /**
  * Asks for the route of a packet from @source (an address of this node) to @destination, as `ip
  * route get DESTINATION from SOURCE` does.
  *
+ * @routes: NULL: this is the only question
  * @ifindex: the interface by which it would leave
  *
  * Returns 0; -ENETUNREACH and the like if the kernel has no such route; -EIO if it does not
  * answer. Logs nothing.
  */
-int mesh_route_find(const struct mesh_addr *source, const struct mesh_addr *destination,
-		    unsigned int *ifindex);
+int mesh_route_find(struct mesh_routes *routes, const struct mesh_addr *source,
+		    const struct mesh_addr *destination, unsigned int *ifindex);
 
 /**
  * True if the kernel's route of a packet from @source, an address of the NIC @ifindex, to
  * @destination leaves by that NIC. Logs nothing.
  */
-bool mesh_route_leads(const struct mesh_addr *source, unsigned int ifindex,
-		      const struct mesh_addr *destination);
+bool mesh_route_leads(struct mesh_routes *routes, const struct mesh_addr *source,
+		      unsigned int ifindex, const struct mesh_addr *destination);
 
 #endif

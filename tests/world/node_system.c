@@ -54,11 +54,17 @@ int mesh_netlink_load(struct mesh_nic **nics, int *num_nics)
 	return 0;
 }
 
-int mesh_route_find(const struct mesh_addr *source, const struct mesh_addr *destination,
-		    unsigned int *ifindex)
+void mesh_routes_close(struct mesh_routes *routes)
+{
+	(void)routes;
+}
+
+int mesh_route_find(struct mesh_routes *routes, const struct mesh_addr *source,
+		    const struct mesh_addr *destination, unsigned int *ifindex)
 {
 	struct world_nic *nic;
 
+	(void)routes;
 	if (source->family != MESH_FAMILY_IPV4 || destination->family != MESH_FAMILY_IPV4)
 		return -EINVAL;
 	nic = world_route(world_acting(), in_addr_of(source), in_addr_of(destination));
@@ -68,12 +74,12 @@ int mesh_route_find(const struct mesh_addr *source, const struct mesh_addr *dest
 	return 0;
 }
 
-bool mesh_route_leads(const struct mesh_addr *source, unsigned int ifindex,
-		      const struct mesh_addr *destination)
+bool mesh_route_leads(struct mesh_routes *routes, const struct mesh_addr *source,
+		      unsigned int ifindex, const struct mesh_addr *destination)
 {
 	unsigned int leaves_by;
 
-	return !mesh_route_find(source, destination, &leaves_by) && leaves_by == ifindex;
+	return !mesh_route_find(routes, source, destination, &leaves_by) && leaves_by == ifindex;
 }
 
 uint64_t mesh_node_id(void)

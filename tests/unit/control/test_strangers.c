@@ -22,14 +22,14 @@
 
 static atomic_bool route_is_away; /* when it is asked for the next time */
 
-bool __real_mesh_route_leads(const struct mesh_addr *from, unsigned int ifindex,
-			     const struct mesh_addr *to);
+bool __real_mesh_route_leads(struct mesh_routes *routes, const struct mesh_addr *from,
+			     unsigned int ifindex, const struct mesh_addr *to);
 
-bool __wrap_mesh_route_leads(const struct mesh_addr *from, unsigned int ifindex,
-			     const struct mesh_addr *to)
+bool __wrap_mesh_route_leads(struct mesh_routes *routes, const struct mesh_addr *from,
+			     unsigned int ifindex, const struct mesh_addr *to)
 {
 	return !atomic_exchange(&route_is_away, false) &&
-	       __real_mesh_route_leads(from, ifindex, to);
+	       __real_mesh_route_leads(routes, from, ifindex, to);
 }
 
 static void setup(void)

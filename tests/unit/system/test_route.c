@@ -7,6 +7,8 @@
 #include "namespace.h"
 #include "unit.h"
 
+static struct mesh_routes routes; /* one socket for all questions, also after an error */
+
 static int find(const char *source, const char *destination, const char *netdev)
 {
 	struct mesh_addr from, to;
@@ -15,7 +17,7 @@ static int find(const char *source, const char *destination, const char *netdev)
 
 	assert_int_equal(mesh_addr_parse(source, &from), 0);
 	assert_int_equal(mesh_addr_parse(destination, &to), 0);
-	ret = mesh_route_find(&from, &to, &ifindex);
+	ret = mesh_route_find(&routes, &from, &to, &ifindex);
 	if (!ret)
 		assert_int_equal(ifindex, if_nametoindex(netdev));
 	return ret;
@@ -53,14 +55,14 @@ TEST(leads)
 	namespace_ip("route add 10.5.0.0/24 via 10.1.0.9 dev na");
 	assert_int_equal(mesh_addr_parse("10.1.0.1", &from), 0);
 	assert_int_equal(mesh_addr_parse("10.5.0.1", &to), 0);
-	assert_true(mesh_route_leads(&from, if_nametoindex("na"), &to));
-	assert_false(mesh_route_leads(&from, if_nametoindex("nb"), &to));
+	assert_true(mesh_route_leads(&routes, &from, if_nametoindex("na"), &to));
+	assert_false(mesh_route_leads(&routes, &from, if_nametoindex("nb"), &to));
 	assert_int_equal(mesh_addr_parse("10.6.0.1", &to), 0);
-	assert_false(mesh_route_leads(&from, if_nametoindex("na"), &to));
+	assert_false(mesh_route_leads(&routes, &from, if_nametoindex("na"), &to));
 	namespace_ip("route add unreachable 10.6.0.0/24");
-	assert_false(mesh_route_leads(&from, if_nametoindex("na"), &to));
+	assert_false(mesh_route_leads(&routes, &from, if_nametoindex("na"), &to));
 	assert_int_equal(mesh_addr_parse("10.1.0.2", &to), 0); /* ours */
-	assert_false(mesh_route_leads(&from, if_nametoindex("na"), &to));
+	assert_false(mesh_route_leads(&routes, &from, if_nametoindex("na"), &to));
 }
 
 TEST(no_route)
@@ -72,7 +74,7 @@ TEST(no_route)
 	assert_true(find("10.99.0.1", "10.1.0.9", "") < 0); /* not ours */
 	assert_int_equal(mesh_addr_parse("10.1.0.1", &from), 0);
 	assert_int_equal(mesh_addr_parse("fd00::1", &to), 0);
-	assert_int_equal(mesh_route_find(&from, &to, &ifindex), -EINVAL);
+	assert_int_equal(mesh_route_find(NULL, &from, &to, &ifindex), -EINVAL);
 	assert_int_equal(ifindex, 7);
 }
 
