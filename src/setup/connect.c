@@ -125,7 +125,10 @@ static int connect_finish(struct mesh_connect *connect, struct mesh_comm **comm)
 	if (connect->state < MESH_CONNECT_DONE)
 		return 0;
 	if (connect->state == MESH_CONNECT_DONE) {
-		*comm = mesh_connect_take(connect);
+		*comm = connect->comm;
+		(*comm)->opener = NULL;
+		(*comm)->use = MESH_COMM_USED;
+		connect->comm = NULL;
 		taken_improve(connect, *comm);
 	}
 	mesh_connect_free(connect);

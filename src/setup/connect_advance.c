@@ -250,7 +250,7 @@ static void relay_refused(struct mesh_connect *connect, enum mesh_refusal refusa
 {
 	mesh_relay_try_refused(connect->relay, refusal);
 	comm_drop(connect);
-	mesh_relay_try_end(connect->relay);
+	mesh_dial_end(&connect->relay->dial);
 	connect_state_set(connect, MESH_CONNECT_PEERS);
 }
 
@@ -396,7 +396,7 @@ static void candidates_take(struct mesh_connect *connect)
 		connect_state_set(connect, MESH_CONNECT_PEERS);
 	}
 	if (connect->relay)
-		mesh_relay_try_end(connect->relay);
+		mesh_dial_end(&connect->relay->dial);
 	connect_state_set(connect, MESH_CONNECT_SENT);
 	path_request(connect);
 }
@@ -472,16 +472,6 @@ void mesh_connect_advance(struct mesh_connect *connect, uint64_t now_ms)
 		no_path(connect, now_ms);
 	if (connect->state == MESH_CONNECT_PEERS)
 		relays_try(connect, now_ms);
-}
-
-struct mesh_comm *mesh_connect_take(struct mesh_connect *connect)
-{
-	struct mesh_comm *comm = connect->comm;
-
-	comm->opener = NULL;
-	comm->use = MESH_COMM_USED;
-	connect->comm = NULL;
-	return comm;
 }
 
 void mesh_connect_end(struct mesh_connect *connect)

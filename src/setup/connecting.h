@@ -94,10 +94,6 @@ void mesh_connect_free(struct mesh_connect *connect);
 MESH_HOLDS(process)
 void mesh_connect_advance(struct mesh_connect *connect, uint64_t now_ms);
 
-/** NCCL gets the comm of one that is DONE; then the attempt is to be freed. */
-MESH_HOLDS(process)
-struct mesh_comm *mesh_connect_take(struct mesh_connect *connect);
-
 /** Gives it up, unless NCCL has its result, and frees what it holds. */
 MESH_HOLDS(process)
 void mesh_connect_end(struct mesh_connect *connect);

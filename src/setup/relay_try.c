@@ -79,15 +79,9 @@ int mesh_relay_try_open(struct mesh_process *process, const struct mesh_handle *
 	return 0;
 }
 
-void mesh_relay_try_end(struct mesh_relay_try *relay)
-{
-	mesh_process_assert_locked(relay->process);
-	mesh_dial_end(&relay->dial);
-}
-
 void mesh_relay_try_again(struct mesh_relay_try *relay)
 {
-	mesh_relay_try_end(relay);
+	mesh_dial_end(&relay->dial);
 	relay->asked = false;
 	relay->better = MESH_BETTER_NONE;
 	relay->vain = false;
@@ -98,7 +92,7 @@ void mesh_relay_try_close(struct mesh_relay_try *relay)
 {
 	if (!relay)
 		return;
-	mesh_relay_try_end(relay);
+	mesh_dial_end(&relay->dial);
 	free(relay);
 }
 

@@ -73,7 +73,8 @@ struct mesh_relay_try {
 	/* No route is beside those, or better: mesh_relay_try_again() begins another search. */
 	bool vain;
 	uint64_t found_ms; /* since when the mesh is known, and its routes are used; 0: it is not */
-	struct mesh_dial dial; /* of the first relay of this route; at rest: one is looked for */
+	/* Of the first relay of this route; at rest: one is looked for. The owner may end it. */
+	struct mesh_dial dial;
 	struct mesh_next next;
 	struct mesh_route route;
 	uint64_t open_ms; /* when the latest OPEN was sent; 0: none was */
@@ -94,10 +95,6 @@ int mesh_relay_try_open(struct mesh_process *process, const struct mesh_handle *
 /** Ends the dial, and frees it. NULL is ignored. */
 MESH_HOLDS(process)
 void mesh_relay_try_close(struct mesh_relay_try *relay);
-
-/** Ends the dial: the next call of mesh_relay_try_is_ready() looks for relays again. */
-MESH_HOLDS(process)
-void mesh_relay_try_end(struct mesh_relay_try *relay);
 
 /** Forgets what was found, but not who was asked: the others have their turn in the next search. */
 MESH_HOLDS(process)

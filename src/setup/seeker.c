@@ -290,7 +290,7 @@ static int path_begin(struct mesh_seeker *seeker, struct mesh_comm *comm, uint64
 MESH_HOLDS(process)
 static void look_end(struct mesh_seeker *seeker, uint64_t now_ms)
 {
-	mesh_relay_try_end(seeker->relay);
+	mesh_dial_end(&seeker->relay->dial);
 	seeker->path = NULL;
 	seeker->look_ms = 0;
 	seeker->looked_ms = now_ms;
@@ -321,7 +321,7 @@ static void attempt_begin(struct mesh_seeker *seeker, struct mesh_comm *comm, ui
 	else if (seeker->path)
 		attempt_fail(seeker, MESH_REFUSAL_RESOURCES, now_ms);
 	else if (ret != -EAGAIN)
-		mesh_relay_try_end(seeker->relay); /* not now, or no room: another look may */
+		mesh_dial_end(&seeker->relay->dial); /* not now, or no room: another look may */
 }
 
 /* A comm without any path: what else may lead there is tried, too. */
