@@ -15,7 +15,6 @@ WORLD_REAL_OF(read)
 WORLD_REAL_OF(write)
 WORLD_REAL_OF(close)
 WORLD_REAL_OF(fcntl)
-WORLD_REAL_OF(dup3)
 WORLD_REAL_OF(ioctl)
 
 ssize_t world_recvfrom(int fd, void *bytes, size_t size, int flags, struct sockaddr *name,
@@ -283,23 +282,6 @@ int fcntl(int fd, int command, ...)
 	default:
 		world_die("fcntl %d", command);
 	}
-}
-
-int dup3(int from, int to, int flags)
-{
-	struct world_file *file, **place = place_of(to);
-
-	if (!place)
-		return WORLD_REAL(dup3)(from, to, flags);
-	world_enter();
-	file = world_file_of(from); /* it may have been closed meanwhile */
-	if (!file)
-		return world_result(-EBADF);
-	file->references++; /* until the other one is gone, which may be the last */
-	if (*place)
-		descriptor_close(place);
-	file->references--;
-	return descriptor_set(file, to - WORLD_FD_FIRST);
 }
 
 int ioctl(int fd, unsigned long request, ...)

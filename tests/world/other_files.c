@@ -19,7 +19,6 @@
 WORLD_REAL_OF(open)
 WORLD_REAL_OF(lseek)
 WORLD_REAL_OF(getdents64)
-WORLD_REAL_OF(readlinkat)
 WORLD_REAL_OF(getifaddrs)
 
 /* ---- what only brings news: a netlink socket, and inotify ------------------------------------ */
@@ -203,22 +202,6 @@ ssize_t getdents64(int fd, void *list, size_t size)
 		used += entry->d_reclen;
 	}
 	return (ssize_t)used;
-}
-
-ssize_t readlinkat(int folder, const char *name, char *target, size_t size)
-{
-	struct world_file *file;
-	size_t len;
-
-	if (!world_file_of(folder))
-		return WORLD_REAL(readlinkat)(folder, name, target, size);
-	file = world_file_of(atoi(name));
-	if (!file)
-		return world_result(-ENOENT);
-	len = strlen(file->kind->name);
-	len = len < size ? len : size;
-	memcpy(target, file->kind->name, len);
-	return (ssize_t)len;
 }
 
 /* ---- libfabric's list of interfaces --------------------------------------------------------- */
