@@ -512,6 +512,17 @@ static bool stranger_admit(struct mesh_peer *peer, const struct mesh_frame *fram
 	return peer->domain;
 }
 
+void mesh_peers_hello_resume(struct mesh_process *process)
+{
+	struct mesh_peer *peer;
+
+	mesh_process_assert_locked(process);
+	LIST_FOREACH(peer, &process->peers, entry) {
+		if (peer->state == MESH_PEER_OPENING)
+			mesh_peer_frames_handle(peer);
+	}
+}
+
 void mesh_peer_frames_handle(struct mesh_peer *peer)
 {
 	struct mesh_frame frame;

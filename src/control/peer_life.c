@@ -411,8 +411,6 @@ static uint64_t peer_due(const struct mesh_peer *peer, uint64_t now_ms)
 	if (peer->state == MESH_PEER_GREETING ||
 	    (peer->state == MESH_PEER_LOST && (peer->fence || !peer->fenced)))
 		return now_ms + MESH_ENGINE_POLL_MS;
-	if (peer->state == MESH_PEER_OPENING)
-		return now_ms + MESH_ENGINE_LOOK_MS;
 	if (peer->state == MESH_PEER_UP && peer->port_ms)
 		return peer->port_ms;
 	return peer->state < MESH_PEER_GREETING ? peer->state_ms + SILENCE_MS + 1 : NEVER;
@@ -438,8 +436,6 @@ void mesh_peer_tick(struct mesh_timer *timer, uint64_t now_ms)
 			       MESH_REFUSAL_BROKEN);
 	if (peer->link && peer->link->verdict)
 		dead_link_lose(peer);
-	if (peer->state == MESH_PEER_OPENING)
-		mesh_peer_frames_handle(peer); /* HELLO, which waits for our NIC */
 	if (peer->state == MESH_PEER_GREETING)
 		greeting_check(peer, now_ms);
 	if (mesh_clock_elapsed_ms(peer->state_ms, now_ms) > state_limit_ms(peer))

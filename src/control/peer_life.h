@@ -147,10 +147,14 @@ void mesh_control_errno_explain(int error, char *reason, size_t size);
 
 /**
  * Handles the complete frames in peer->in. A peer that has no domain yet sends HELLO first: that
- * waits in peer->in while its domain is being opened, until mesh_peer_tick() calls this again.
+ * waits in peer->in while its domain is being opened.
  */
 MESH_HOLDS(process)
 void mesh_peer_frames_handle(struct mesh_peer *peer);
+
+/** Handles the HELLOs that wait for a domain: one was opened, or cannot be. */
+MESH_HOLDS(process)
+void mesh_peers_hello_resume(struct mesh_process *process);
 
 /** Refuses the peer's HELLO or, if @comm is not 0, the CONNECT of its comm @comm. */
 MESH_HOLDS(process)

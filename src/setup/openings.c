@@ -68,6 +68,7 @@ static void opening_finish(struct mesh_process *process, int index, struct mesh_
 		first_finish(process, index, domain);
 	if (!atomic_load(&process->started))
 		return;
+	mesh_peers_hello_resume(process);
 	mesh_connects_hasten(process);
 	mesh_engine_wake(&process->engine);
 }
