@@ -521,7 +521,7 @@ static void stream(uint64_t seconds)
 		if (moved)
 			moved_ms = now_ms;
 		else
-			poll_pause(moved_ms);
+			poll_pause(moved_ms * NS_PER_MS);
 	}
 	progress_write();
 }

@@ -155,7 +155,7 @@ static int message_start(struct driver *d, const struct comm *comm,
 		result = message_try(d, comm, registration, offset, size, request);
 		if (result || *request)
 			return result;
-		poll_pause(start);
+		poll_pause(start * NS_PER_MS);
 	} while (clock_ms() < start + d->limit_ms);
 	return OUTCOME_LATE;
 }
@@ -175,7 +175,7 @@ static int request_wait(struct driver *d, void *request, int *size)
 			return wrong("test left done at %d", done);
 		if (result || done)
 			return result;
-		poll_pause(start);
+		poll_pause(start * NS_PER_MS);
 	} while (clock_ms() < start + d->limit_ms);
 	return OUTCOME_LATE;
 }
